@@ -59,7 +59,7 @@ async function assertUsable(database: Database): Promise<void> {
     if (result.status === 'failing') throw new StartupError(`The database cannot be used: ${result.detail}.`);
 }
 
-/** Address of the database: DATABASE_URL, or that which `npm start` has written down. Throws `StartupError` when there is none. */
+/** The database's address: DATABASE_URL, or that of the running `npm start`. Throws `StartupError` without one. */
 export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
   return DATABASE_URL ?? readDatabaseFile(DATA_DIR);
 }

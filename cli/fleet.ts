@@ -66,7 +66,7 @@ export function openFleet(config: Config): OpenFleet {
   };
 }
 
-/** Gives what `read` finds after so many milliseconds of listening. Throws `StartupError` when no store is configured. */
+/** Gives the result of `read` after so many milliseconds of listening. Throws `StartupError` without a store. */
 export async function hearFleet<T>(
   config: Config,
   listenMs: number,
@@ -81,7 +81,7 @@ export async function hearFleet<T>(
   }
 }
 
-/** What a command hears of the workers, and counts in the queues. */
+/** The heartbeats that a command receives, and the queues that it counts. */
 class HeartbeatSource implements FleetSource {
   readonly heartbeats = new Heartbeats();
   readonly #store: QueueStore;

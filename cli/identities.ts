@@ -37,7 +37,7 @@ export const adminName = ({ ADMIN_USERNAME, ...config }: FirstNames): string | u
 
 type FirstNames = Pick<Config, 'CHAT_USERNAME' | 'ADMIN_USERNAME' | 'DATABASE_URL' | 'DATA_DIR'>;
 
-/** The variables that give the user of this name another secret beside that of the database; undefined when none do, or it is not known here. */
+/** The variables that give this user another secret than the database's; undefined without any, or if unknown. */
 export function secretVariablesOf(config: Config, name: string): string | undefined {
   if (name === firstName(config)) return 'CHAT_USERNAME and CHAT_PASSWORD';
   return name === adminName(config) ? 'ADMIN_USERNAME and ADMIN_PASSWORD' : undefined;

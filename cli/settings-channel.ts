@@ -11,7 +11,7 @@ import { createLog, type Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { findDatabase, withDatabase } from './database.js';
 
-/** What commands about settings work with. */
+/** The dependencies of commands about settings. */
 export interface SettingsStores {
   readonly database: Database;
   readonly channel: SettingsChannel;
@@ -40,7 +40,7 @@ export function withSettings<T>(
   });
 }
 
-/** What it opens is closed again at once: a command makes one change. */
+/** Closed again at once: a command makes one change. */
 function channelOf(store: QueueStore, log: Log): SettingsChannel {
   return {
     records: store.records,

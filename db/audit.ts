@@ -59,7 +59,7 @@ interface AuditedChange {
   action: AuditAction;
   /** A query of the ids and names of what is changed, first these two. */
   targets: SQL;
-  /** What it may do from now on, as a JSON object made from columns of `target`. */
+  /** The permissions after the change, as a JSON object made from columns of `target`. */
   after?: SQL;
 }
 

@@ -103,7 +103,7 @@ export const oldSlugs = pgTable(
  */
 export const users = pgTable('users', {
   name: text('name').primaryKey(),
-  /** SHA-256 of a secret that we made, so long that it cannot be guessed from this; empty for a user who has only tokens. */
+  /** SHA-256 of a generated secret, too long to be guessed from this; empty for a user who has only tokens. */
   secretHash: bytes('secret_hash').notNull(),
   createdAt: time('created_at').notNull().defaultNow(),
   id: uuid('id').notNull().unique('users_id').defaultRandom(),
@@ -137,7 +137,7 @@ export const tokens = pgTable('tokens', {
 export const sessions = pgTable(
   'session',
   {
-    /** SHA-256, so that nobody can sign in with what a backup holds. */
+    /** SHA-256, so that a backup does not let its reader sign in. */
     digest: bytes('digest').primaryKey(),
     userId: uuid('user_id').notNull(),
     userName: text('user_name').notNull(),
@@ -149,7 +149,7 @@ export const sessions = pgTable(
   (session) => [index('session_expiry').on(session.expiresAt)],
 );
 
-/** What operators have set for the pools of a provider, on top of the environment; `audit` has what it was before. */
+/** The operators' settings for the pools of a provider, above the environment; `audit` has the earlier ones. */
 export const poolSettings = pgTable('pool_setting', {
   provider: text('provider').primaryKey(),
   /** Grows with each change. */
@@ -161,7 +161,7 @@ export const poolSettings = pgTable('pool_setting', {
   changedBy: text('changed_by').notNull(),
 });
 
-/** The operators' changes of users, tokens and settings; each is written by the statement that makes the change, and never updated. */
+/** The operators' changes, each written by the statement that makes the change, and never updated. */
 export const audit = pgTable(
   'audit',
   {

@@ -13,7 +13,7 @@ const randomLength = 32;
 const checksumLength = 6;
 const prefix = 'qg_';
 
-/** A new access token: `qg_`, 32 random base62 characters, and a checksum by which a scanner can tell it from other text. */
+/** A new access token: `qg_`, 32 random base62 characters, and a checksum for scanners. */
 export function makeAccessToken(): string {
   const payload = prefix + randomBase62();
   return payload + checksumOf(payload);

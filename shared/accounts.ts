@@ -67,7 +67,7 @@ export interface TokenPage {
 export interface TokenInput {
   /** Name of its user, who is created without a secret if missing; the scope `admin` needs an existing operator. */
   owner: string;
-  /** What it allows. */
+  /** Its scopes. */
   scopes: Scope[];
   /** From now; null: never; 90 by default. */
   expiresInDays?: number | null;

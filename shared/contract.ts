@@ -120,13 +120,13 @@ export interface PostPage {
   next: string | null;
 }
 
-/** What an access token allows; `admin` opens the operators' addresses, and none of the others. */
+/** The permissions of an access token; `admin` opens the operators' addresses, and none of the others. */
 export type Scope = 'blogs:write' | 'blogs:read' | 'chat' | 'admin';
 
 /** Every scope, in the order they are listed to people. */
 export const scopes: readonly Scope[] = ['blogs:write', 'blogs:read', 'chat', 'admin'];
 
-/** What a user may do; `admin` may sign in to the console. */
+/** The role of a user; `admin` may sign in to the console. */
 export type UserRole = 'user' | 'admin';
 
 /** Every role, in the order they are listed to people. */
@@ -163,7 +163,7 @@ export interface Preview {
   html: string;
 }
 
-/** What operators do that the audit keeps. */
+/** The operators' actions that the audit keeps. */
 export type AuditAction =
   | 'users.add'
   | 'users.remove'
@@ -218,7 +218,7 @@ export type ProblemCode =
 export interface ProblemError {
   /** JSON Pointer (RFC 6901) into the body, or the name of a header or query parameter. */
   pointer: string;
-  /** What is wrong there. */
+  /** The error there. */
   detail: string;
 }
 
@@ -238,7 +238,7 @@ export interface Problem {
   retryable?: boolean;
 }
 
-/** Whom to ask: a provider, and its own name of the model; without one, the model by default there. */
+/** A provider, and its own name of the model; without one, its default model. */
 export interface Target {
   provider: ProviderId;
   model?: string | undefined;

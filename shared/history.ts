@@ -1,12 +1,12 @@
 import type { ProblemCode, ProviderId } from './contract.js';
 
 /**
- * What operators see of the recent past, at `GET /admin/requests` and `GET /admin/samples`. Plain interfaces: the
+ * The recent past as operators see it, at `GET /admin/requests` and `GET /admin/samples`. Plain interfaces: the
  * OpenAPI document is generated from them. Times are RFC 3339 in UTC. It is kept in memory: a restart of the API
  * processes loses it.
  */
 
-/** How a chat ended: with a reply, which may be cut or withheld, because its caller had gone or it was cancelled, or with this failure. */
+/** The end of a chat: a reply, which may be cut or withheld, a caller who left, a cancel, or this failure. */
 export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | ProblemCode;
 
 /** An attempt at a chat. */
@@ -18,7 +18,7 @@ export interface RequestAttempt {
   providerError?: ProviderError;
 }
 
-/** What the provider answered with when an attempt failed; never its text. */
+/** The status and type of the provider's error in a failed attempt; never its text. */
 export interface ProviderError {
   /** The HTTP status; absent where it answered nothing. */
   status?: number | undefined;
@@ -26,7 +26,7 @@ export interface ProviderError {
   type?: string | undefined;
 }
 
-/** A chat that has ended. Its texts are nowhere. Durations are in milliseconds from `receivedAt`, or so long where they say so. */
+/** A chat that has ended, without its texts. Durations are in milliseconds from `receivedAt`, unless they say so. */
 export interface RecentRequest {
   /** That of the chat: its `X-Request-Id`. */
   id: string;
@@ -34,7 +34,7 @@ export interface RecentRequest {
   user: string;
   /** As the request names it. */
   provider: ProviderId;
-  /** The model that answered, in the provider's words, else the one that was asked for, at most 200 characters of it. */
+  /** The model that answered, in the provider's words, else the requested one, at most 200 characters of it. */
   model?: string;
   /** Whether the caller read the reply as it was written. */
   streamed: boolean;
@@ -58,7 +58,7 @@ export interface RecentRequest {
   outputTokens?: number;
 }
 
-/** What several API processes know. */
+/** The recent past of several API processes. */
 interface KnownByProcesses {
   at: string;
   /** API processes whose knowledge this is, that which answers included. */

@@ -1,7 +1,7 @@
-/** What the name of a model may look like. It becomes part of providers' URLs: no `..`, and nothing that needs escaping. */
+/** The form of a model's name. It becomes part of providers' URLs: no `..`, and no character that needs escaping. */
 export const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 
-/** What a pattern of such names may look like, in which `*` stands for any characters. */
+/** The form of a pattern of such names, in which `*` stands for any characters. */
 export const modelPattern = /^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/;
 
 /** Whether a model may have this name. */
@@ -9,11 +9,11 @@ export const isModelName = (name: string): boolean => modelName.test(name);
 
 /** Which models callers may name at a provider, besides its default one. */
 export interface ModelRules {
-  /** The operator's own choice, which callers may name whatever it is. */
+  /** The operator's own choice, which callers may always name. */
   defaultModel?: string | undefined;
   /** Names, in which `*` stands for any characters; without it, any plain name is allowed. */
   models?: readonly string[] | undefined;
-  /** What the environment allows, if operators have set other models: they can narrow it, but not widen it. */
+  /** The environment's models, if operators have set others: they can narrow them, but not widen them. */
   environment?: Omit<ModelRules, 'environment'> | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a user may be called: in HTTP Basic a colon ends the name (RFC 7617). */
+/** The form of a user's name: in HTTP Basic a colon ends it (RFC 7617). */
 export const userName = z
   .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })
   .min(1, { error: 'must not be empty' })

@@ -9,7 +9,7 @@ interface AuditOptions {
   json?: boolean;
 }
 
-/** `quillgate audit`: what was done to users, tokens and settings, newest first. Throws `StartupError` for bad options. */
+/** `quillgate audit`: the changes of users, tokens and settings, newest first. Throws `StartupError`. */
 export async function printAudit(environment: Environment, { limit, json }: AuditOptions): Promise<void> {
   if (!/^[1-9]\d{0,5}$/.test(limit)) throw new StartupError('--limit must be a number from 1 to 999999.');
   const entries = await withDatabase(environment, (database) =>

@@ -5,8 +5,8 @@ import { StartupError } from '../../shared/runtime/program.js';
 const timeoutMs = 4000;
 
 /**
- * `quillgate health`, for the health checks of containers: asks the API or the worker that listens here, whichever it
- * is, for `/livez`, or with `ready` for `/readyz`. Throws `StartupError` unless the answer is a success.
+ * `quillgate health`, for the health checks of containers: asks the local API or worker
+ * for `/livez`, or with `ready` for `/readyz`. Throws `StartupError` unless the answer is a success.
  */
 export async function checkHealth(environment: Environment, { ready }: { ready?: boolean }): Promise<void> {
   const config = parseConfig(environment, 'command');

@@ -10,7 +10,7 @@ export function printMetrics(): void {
   process.stdout.write(renderMetrics());
 }
 
-/** Every metric with its type, labels and sentence, then the labels with more values than fit into a row, in Markdown. */
+/** Every metric with its type, labels and sentence, then the labels with many values, in Markdown. */
 export function renderMetrics(): string {
   return [
     '## On the API',

@@ -75,7 +75,7 @@ export async function listPools(
   process.stdout.write(json ? `${JSON.stringify(pools, null, 2)}\n` : shown());
 }
 
-/** `quillgate pools set`: throws `StartupError` for bad options, and when somebody else has changed the settings since `--if-version`. */
+/** `quillgate pools set`: throws `StartupError` for bad options, and when the version is not `--if-version`. */
 export async function setPool(
   environment: Environment,
   provider: string,
@@ -116,7 +116,7 @@ export async function resetPool(environment: Environment, provider: string): Pro
 
 interface PoolChange {
   readonly change: Change;
-  /** The version that it is based on; absent means whatever is there. */
+  /** The version that it is based on; absent means the current one. */
   readonly expected?: number;
 }
 
@@ -141,7 +141,7 @@ async function changePool(
   }).catch((error) => {
     throw error instanceof Failure ? new StartupError(describeFailure(error)) : error;
   });
-  // What is taken back is as the workers' environment says.
+  // A setting that is taken back has the value of the workers' environment.
   const isTakenBack = Object.keys(before).some((name) => !(name in (current?.overrides ?? {})));
   const heartbeats = isTakenBack ? ((await hearPools(config, defaultListenMs)).get(provider) ?? []) : [];
   const pool = viewPool(provider, { config, current, heartbeats });

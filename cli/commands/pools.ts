@@ -20,7 +20,7 @@ const firstListenMs = 1200;
 
 /**
  * `quillgate pools watch`: the fleet, drawn anew each second on a terminal; elsewhere a line for everything that has
- * changed. Goes on until SIGINT, SIGTERM, or the end of whoever reads it. Throws `StartupError` when no store is
+ * changed. Goes on until SIGINT, SIGTERM, or the end of its reader. Throws `StartupError` when no store is
  * configured.
  */
 export async function watchPools(
@@ -46,7 +46,7 @@ export async function watchPools(
   }
 }
 
-/** Aborts on a signal, and when nobody reads any more, as of `| head`. */
+/** Aborts on a signal, and when the reader has gone, as `head` does. */
 function untilStopped(output: WriteStream): AbortSignal {
   const stopped = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopped.abort());

@@ -73,7 +73,7 @@ const describeCounts = ({ counts }: ImportResult): string =>
 const maxUnused = 20;
 const maxName = 64;
 
-/** Names the fields of the files that posts do not have, so that nobody assumes they were stored. */
+/** Names the fields of the files that posts do not have: they are not stored. */
 function describeUnused(checked: readonly CheckedPost[]): string {
   const counts = new Map<string, number>();
   for (const name of checked.flatMap(({ unused }) => unused)) counts.set(name, (counts.get(name) ?? 0) + 1);

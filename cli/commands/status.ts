@@ -78,7 +78,7 @@ function findUrl(config: Config): string | undefined {
   }
 }
 
-/** Those that have to be served: the list that was given, else the configured ones. Throws `StartupError` for a list of others. */
+/** The providers to be served: the given list, else the configured ones. Throws `StartupError` for unknown names. */
 export const expectedProviders = (config: Config, given: string | undefined): ProviderId[] =>
   given === undefined ? configuredProviders(config) : readProviders(given);
 

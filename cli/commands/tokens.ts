@@ -17,7 +17,7 @@ interface CreateOptions {
   json?: boolean;
 }
 
-/** `quillgate tokens create`: prints the new token, which cannot be shown again. Throws `StartupError` for bad options. */
+/** `quillgate tokens create`: prints the new token, once. Throws `StartupError` for bad options. */
 export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
   const granted = readScopes(options.scope ?? ['blogs:write']);
   const expiresAt = readExpiry(options.expires);

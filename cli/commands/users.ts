@@ -15,7 +15,7 @@ interface AddOptions extends PrintOptions {
   role?: string;
 }
 
-/** `quillgate users add`: prints the new user's secret, which cannot be shown again. Throws `StartupError` for a name in use. */
+/** `quillgate users add`: prints the new user's secret, once. Throws `StartupError` for a name in use. */
 export async function addUser(environment: Environment, name: string, options: AddOptions): Promise<void> {
   checkName(name);
   const role = readRole(options.role);

@@ -59,7 +59,7 @@ const fields: readonly Field[] = [
   ...(['publishedAt', 'createdAt', 'updatedAt', 'version'] as const),
 ];
 
-/** The content that an import would read from a file with this head, and the changes that the head needs to match the post. */
+/** The content that an import would read after this head, and the changes that make the head match the post. */
 function readAgain(
   head: string,
   { post, path, defaultAuthor }: ExportedFile,

@@ -77,7 +77,7 @@ export interface FrontMatter {
   problems: string[];
 }
 
-/** In characters. Some YAML takes long to parse, and nobody writes this much front matter. */
+/** In characters. Some YAML takes long to parse, and no front matter is this long. */
 const maxYaml = 65_536;
 
 /** Without yaml's check for duplicate names, which compares each name with every other: `readFields` finds them. */

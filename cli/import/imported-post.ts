@@ -19,15 +19,15 @@ export interface RawPost {
   /** The fields of the file that are in `fieldNames`. */
   fields: ReadonlyMap<string, unknown>;
   content: unknown;
-  /** What its path and its text imply where its fields say nothing. */
+  /** The fields that its path and its text imply where they are missing. */
   implied: ImpliedFields | undefined;
-  /** What its slug is made from when its title leaves none. */
+  /** The text for its slug when its title leaves none. */
   fallbackTitle: string | null;
   source: PostSource | undefined;
   unused: readonly string[];
 }
 
-/** What a file implies about its post without front matter. */
+/** The fields that a file without front matter implies for its post. */
 export interface ImpliedFields {
   title: string | null;
   /** The day with which its name begins. */

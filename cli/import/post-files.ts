@@ -14,7 +14,7 @@ export interface FoundPosts {
   problems: string[];
 }
 
-/** Reads the posts of a JSON file or of a folder of Markdown files. Throws `StartupError` when the path cannot be read. */
+/** Reads the posts of a JSON file or of a folder of Markdown files. Throws `StartupError` for an unreadable path. */
 export async function readPosts(path: string): Promise<FoundPosts> {
   try {
     return (await stat(path)).isDirectory() ? await readFolder(path) : await readJson(path);
@@ -25,7 +25,7 @@ export async function readPosts(path: string): Promise<FoundPosts> {
 }
 
 /**
- * Reads only regular files. A link in somebody else's folder could point to a private file of the person who imports
+ * Reads only regular files. A link in a foreign folder could point to a private file of the person who imports
  * it, whose content would be published.
  */
 async function readFolder(folder: string): Promise<FoundPosts> {
@@ -105,7 +105,7 @@ export function parseMarkdown(path: string, text: string): ParsedFile {
 }
 
 /**
- * What a Markdown file implies about its post without front matter, by Jekyll's rules: a name like
+ * The fields that a Markdown file implies for its post without front matter, by Jekyll's rules: a name like
  * `2019-03-04-my-post.md` gives the day and the title, and files in the folder `_drafts` are not published. If the text
  * begins with a first-level heading, that is the title instead.
  */

@@ -16,7 +16,7 @@ export function renderTable(names: readonly string[], rows: readonly (readonly (
     .join('');
 }
 
-/** The text without what a terminal would obey instead of showing it: escape sequences, line breaks, a turned direction. */
+/** The text without what a terminal obeys instead of showing it: escape sequences, line breaks, reversed text. */
 export const printable = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}');
 

@@ -15,13 +15,13 @@ export interface ActiveSession {
   /** How much longer, in milliseconds by the database's clock. */
   readonly expiresInMs: number;
   /**
-   * Who has the name, and still the secret that the session was opened with; null when the database knows nobody such,
-   * as it need not know whom the environment names.
+   * The user with the name, and with the secret that the session was opened with; null when the database has none,
+   * as for the user of the environment.
    */
   readonly user: (UserIdentity & { readonly role: UserRole }) | null;
 }
 
-/** What a new session is stored with. */
+/** A new session in the store. */
 export interface NewSession {
   digest: Buffer;
   user: Pick<UserIdentity, 'id' | 'name'>;
@@ -31,7 +31,7 @@ export interface NewSession {
 }
 
 /**
- * The sessions in Postgres. Whatever changes them tells the channel of the users. Everything may throw
+ * The sessions in Postgres. Each change notifies the channel of the users. Everything may throw
  * `Failure('database_unavailable')`.
  */
 export interface SessionStore {

@@ -31,7 +31,7 @@ export interface ActiveToken {
   expiresInMs: number | null;
 }
 
-/** What a new token is stored with. */
+/** A new token in the store. */
 export interface NewToken {
   /** Name of its user; a missing user is created without a secret. */
   owner: string;
@@ -161,7 +161,7 @@ const isActive = and(
   or(isNull(tokens.expiresAt), gt(tokens.expiresAt, sql`now()`)),
 );
 
-/** The access token of a caller who writes. Each statement that writes for the caller checks that it is still active. */
+/** The access token of a caller who writes. Each statement of a write checks that it is still active. */
 export interface WriteToken {
   readonly id: string;
   /** Throws the failure of a request whose token is not active. */

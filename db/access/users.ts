@@ -38,14 +38,14 @@ export const firstUserOf = (name: string): UserIdentity => ({
 /** The namespace of these ids (RFC 9562, 5.5): a random UUID. */
 const firstUsers = '3f0c4f2e-5a44-4c0b-9a83-0f3c7a1d7b1e';
 
-/** What a user's secret is checked against. */
+/** The hash that a user's secret has to match. */
 export interface UserDigest extends UserIdentity {
   /** SHA-256 of the secret; empty for a user who has none. */
   secretHash: Buffer;
   role: UserRole;
 }
 
-/** What a new user is stored with. */
+/** A new user in the store. */
 export interface NewUser {
   name: string;
   /** SHA-256 of the secret. */
@@ -61,7 +61,7 @@ export interface UserStore {
    * undefined when there is one with a secret, who stays unchanged.
    */
   add(user: NewUser): Promise<string | undefined>;
-  /** Removes the user, revokes the access tokens that the name owns, and ends its sessions; without such a user nothing happens. */
+  /** Removes the user, revokes the user's access tokens, and ends the sessions; does nothing without such a user. */
   remove(name: string): Promise<{ removed: boolean; tokensRevoked: number }>;
   /**
    * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id;
@@ -202,6 +202,6 @@ async function resetSecret(
   return row?.id;
 }
 
-/** By the name: whoever the environment names has an id of its own. */
+/** By the name: a user of the environment has an id of its own. */
 const endSessionsOf = (name: string, changed: SQLWrapper): SQL =>
   sql`delete from ${sessions} where ${eq(sessions.userName, name)} and exists (select from ${changed})`;

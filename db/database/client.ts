@@ -16,7 +16,7 @@ import { createHealthCheck, type DatabaseHealth } from './health.js';
 import { type Listener, type ListenHooks, startListening } from './listener.js';
 
 /**
- * What a statement is for:
+ * The purpose of a statement:
  * - `request`: to serve a request; the default.
  * - `auth`: to check the credentials of a request; given up after a second, so that time is left for the request
  * itself.
@@ -64,7 +64,7 @@ interface DatabaseOptions {
   answerMs?: number;
 }
 
-/** Opens the database of the URL. Does not throw when it is unreachable, which `check` reports. Throws `StoreUrlError`. */
+/** Opens the database of the URL, reachable or not; `check` reports an outage. Throws `StoreUrlError`. */
 export const openDatabase = (options: DatabaseOptions): Database => new PostgresDatabase(options);
 
 class PostgresDatabase implements Database {
@@ -153,7 +153,7 @@ const minStatementMs = 2000;
 const arrivalMs = 800;
 const closingMs = 700;
 
-/** Connections for short statements, each of which ends within its time limit whatever the database does. */
+/** Connections for short statements, each of which ends within its time limit even if the database hangs. */
 class Pool {
   readonly #options: PoolOptions;
   readonly #free: Semaphore;

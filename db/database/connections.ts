@@ -13,7 +13,7 @@ export type Query<T> = (db: Drizzle) => PromiseLike<T>;
 /** A connection to a database, opened by its queries. */
 export interface Connection {
   readonly db: Drizzle;
-  /** Takes no more queries, waits up to `graceMs` milliseconds for the one that runs, then fails it. Never rejects. */
+  /** Takes no new queries, waits up to `graceMs` milliseconds for the running one, then fails it. Never rejects. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -169,7 +169,7 @@ class Sockets {
 const connectionLost = () =>
   Object.assign(new Error('the connection is lost'), { code: 'CONNECTION_CLOSED' });
 
-/** The first byte says whether the server offers TLS; postgres.js starts TLS whatever it says. */
+/** The first byte says whether the server offers TLS; postgres.js ignores it and starts TLS. */
 function refuseWithoutTls(socket: Socket): void {
   socket.once('data', ([answer]) => {
     if (answer !== 'S'.charCodeAt(0))

@@ -2,7 +2,7 @@ import postgres from 'postgres';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { isCertificateError } from '../../shared/urls/store-certificates.js';
 
-/** A time limit of ours has passed, or we have closed the connection. */
+/** This process's time limit has passed, or it has closed the connection. */
 export class DatabaseTimeout extends Error {
   override readonly name = 'DatabaseTimeout';
 
@@ -33,7 +33,7 @@ export function isDatabaseError(error: unknown): boolean {
   return connectionCodes.test(codeOf(error) ?? '');
 }
 
-/** Whether a statement failed because another row has the same values in the unique constraint or index of this name. */
+/** Whether a statement failed because another row has the same values in this unique constraint or index. */
 export function isUniqueViolation(error: unknown, constraint: string): boolean {
   const { code, constraint_name } = postgresErrorOf(error) ?? {};
   return code === uniqueViolation && constraint_name === constraint;
@@ -56,7 +56,7 @@ export function keepsConnections(error: unknown): boolean {
   );
 }
 
-/** Describes an error of the database in words that are safe to show: its own message can contain the address and a query. */
+/** Describes an error of the database in safe words: its own message can contain the address and a query. */
 export function errorOf(error: unknown): string {
   const code = codeOf(error);
   return `the database ${describe(error, code)}${code === undefined ? '' : ` (${code})`}`;

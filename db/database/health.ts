@@ -13,7 +13,7 @@ export interface DatabaseHealth {
 
 type Run = (query: typeof findSchemaAge) => Promise<SchemaAge>;
 
-/** Anybody may ask for a check, as often as they like. */
+/** Strangers may ask for a check, as often as they like. */
 const checksApartMs = 50;
 
 /** Makes the check of a database on which `run` runs a query. It never throws; concurrent callers share one. */

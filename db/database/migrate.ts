@@ -10,7 +10,7 @@ const migrationsFolder = fileURLToPath(new URL('../migrations', import.meta.url)
 /** The table of the applied migrations; like all our tables in the schema that search_path names. */
 const appliedMigrations = sql.identifier('quillgate_migrations');
 
-/** The advisory lock that a migration holds: an arbitrary number that nobody else uses. */
+/** The advisory lock that a migration holds: an arbitrary number, unused elsewhere. */
 const migrationLock = 5_142_077_301;
 
 const connectTimeoutMs = 5000;
@@ -41,7 +41,7 @@ export async function migrateDatabase(
   }
 }
 
-/** Whether the schema lacks migrations of this release, has them all, or also has one that this release does not know. */
+/** Whether the schema lacks migrations of this release, has them all, or has an unknown one besides. */
 export type SchemaAge = 'older' | 'current' | 'newer';
 
 /** Looks at which migrations the database has seen. A newer one is good for this release too: decision 12. */

@@ -15,7 +15,7 @@ export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {
   slug?: string | null;
 }
 
-/** What must hold for a write to happen. */
+/** The conditions of a write. */
 export interface WriteCondition {
   /** The versions of the post that the caller expects; undefined: any. */
   expected?: readonly PostRevision[] | undefined;

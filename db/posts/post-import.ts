@@ -129,9 +129,9 @@ function compared({ source, ...post }: ImportedPost): SQL {
 }
 
 /**
- * The post, and the file it came from, in one statement, which gives no row when somebody else made or removed the post
- * meanwhile. A post that is the same is not written at all: its search vector would be made anew even if nothing came
- * of it.
+ * The post, and the file it came from, in one statement, which gives no row when another client made or removed the
+ * post meanwhile. A post that is the same is not written at all: its search vector would be made anew even if nothing
+ * came of it.
  */
 const upsert = (post: ImportedPost, force: boolean): SQL => sql`
     with ${compared(post)}, created as (

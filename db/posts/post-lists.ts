@@ -31,7 +31,7 @@ const maxBytesPerPage = 2 * 1024 * 1024;
 const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
 const oldestFirst = [asc(posts.sortedAt), asc(posts.id)];
 
-/** The order in which the posts of a page are found: from its place on, whichever way it leads. */
+/** The order in which the posts of a page are found: from its place on, in either direction. */
 export const orderOf = ({ before }: Pick<PostFilter, 'before'>): SQL[] =>
   before === undefined ? newestFirst : oldestFirst;
 
@@ -45,7 +45,7 @@ export const selectNewest = (db: Drizzle) =>
     .limit(sql.placeholder('count'))
     .prepare('newest-posts');
 
-/** One page, newest first: the database leaves out what makes it too long, and says for each post whether another was found after it. */
+/** One page, newest first, within its bound on bytes; each post says whether another was found after it. */
 export function selectPage(db: Drizzle, filter: PostFilter) {
   const found = db
     .select({ ...postColumns, sortedAt: posts.sortedAt })
@@ -84,7 +84,7 @@ export interface PageEnds {
   oldest: Position;
 }
 
-/** Of a page without posts both ends are the place that it was asked for, with that one's own post on the side it came from. */
+/** Both ends of an empty page are the place of the request, with that post on the side it came from. */
 export function endsOf(rows: readonly Position[], { after, before }: PostFilter): PageEnds | undefined {
   const [first, last] = [rows[0], rows.at(-1)];
   if (first && last) return { newest: placeOf(first), oldest: placeOf(last) };
@@ -97,7 +97,7 @@ const greatestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const placeOf = ({ sortedAt, id }: Position): Position => ({ sortedAt, id });
 
-/** What a list has beyond the ends of a page. */
+/** The posts of a list beyond the ends of a page. */
 export interface Neighbours {
   /** How many posts are newer, counted to one more than a page has. */
   newer: number;
@@ -105,7 +105,7 @@ export interface Neighbours {
   older: boolean;
 }
 
-/** What the list of a page has before its newest and after its oldest post. */
+/** The posts of a page's list before its newest and after its oldest post. */
 export async function selectNeighbours(
   db: Drizzle,
   { after: _, before: __, ...list }: PostFilter,

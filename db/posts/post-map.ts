@@ -10,7 +10,7 @@ export interface MappedPost {
   updatedAt: Date;
 }
 
-/** All published posts in parts of the same size, oldest first. Everything may throw `Failure('database_unavailable')`. */
+/** All published posts in parts of the same size, oldest first. May throw `Failure('database_unavailable')`. */
 export interface PostMap {
   /** How many parts there are: one at least. */
   countParts(): Promise<number>;

@@ -25,7 +25,7 @@ const summaryColumns = {
   sortedAt: posts.sortedAt,
 };
 
-/** One page, from its place on, and the post after it, if there is one; prepared where `selectPage` is, for the same reason. */
+/** One page from its place on, and the post after it, if there is one; prepared for the reason of `selectPage`. */
 export function selectSummaries(db: Drizzle, filter: PostFilter) {
   const page = db
     .select(summaryColumns)

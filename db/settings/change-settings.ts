@@ -7,7 +7,7 @@ import { invalidRequest } from '../../shared/validation.js';
 import type { Database } from '../database/client.js';
 import { changePoolSetting, listPoolSettings } from './pool-settings.js';
 
-/** What somebody wants a provider's settings to be. */
+/** The settings that an operator wants for a provider. */
 export interface WantedSettings {
   readonly provider: ProviderId;
   /** All that shall replace the environment. */
@@ -20,11 +20,11 @@ export interface WantedSettings {
 interface ChangeDeps {
   readonly database: Pick<Database, 'run'>;
   readonly channel: SettingsChannel;
-  /** What the environment of each of a provider's workers allows. */
+  /** The models that the environment of each of a provider's workers allows. */
   readonly rulesOf: (provider: ProviderId) => readonly ModelRules[];
 }
 
-/** A provider's settings, and whether the queue's store has them; if not, the API processes copy them when it is back. */
+/** A provider's settings, and whether the queue's store has them; if not, API processes copy them later. */
 export interface ChangedSettings extends ProviderSettings {
   readonly isCopied: boolean;
 }
@@ -46,9 +46,9 @@ export async function readPoolSettings(
 }
 
 /**
- * Changes the settings of a provider, for everybody: in the database with the audit, then in the queue's store, for the
- * workers. Throws `precondition_failed`, which says who was first, `invalid_request` for models that the environment
- * does not allow, `database_unavailable`, and `queue_unavailable` before anything was changed.
+ * Changes the settings of a provider: in the database with the audit, then in the queue's store, for the workers.
+ * Throws `precondition_failed`, which names the earlier change, `invalid_request` for models that the environment does
+ * not allow, `database_unavailable`, and `queue_unavailable` before anything was changed.
  */
 export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps): Promise<ChangedSettings> {
   const { provider, overrides, expected, changedBy } = wanted;

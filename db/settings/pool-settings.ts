@@ -32,7 +32,7 @@ export async function listPoolSettings(
   );
 }
 
-/** Makes the change and writes the audit, in one statement. Undefined when the version is no longer the expected one. */
+/** Makes the change and writes the audit, in one statement. Undefined if the version is not the expected one. */
 export async function changePoolSetting(
   database: Pick<Database, 'run'>,
   { provider, expected, version, overrides, changedBy }: PoolSettingChange,

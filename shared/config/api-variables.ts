@@ -50,7 +50,7 @@ const fallback = (name: string) =>
       `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
     );
 
-/** What the API serves, to whom, and how much of it. */
+/** The API: its services, its users and its limits. */
 export const apiVariables = {
   CHAT_USERNAME: userName.optional().describe('Name of the first chat user.'),
   CHAT_PASSWORD: secret(

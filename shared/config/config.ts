@@ -69,7 +69,7 @@ export function parseConfig(environment: Environment, program: Program): Config 
 const clashingPorts = ({ PORT, METRICS_PORT }: Config): string[] =>
   METRICS_PORT === PORT && PORT !== 0 ? ['METRICS_PORT: must not be the same as PORT'] : [];
 
-/** The passwords of one name would open the same, and that for chat is told to programs. */
+/** The password for chat is given to programs, so it must not open the console. */
 const clashingNames = ({ CHAT_USERNAME, ADMIN_USERNAME }: Config): string[] =>
   ADMIN_USERNAME !== undefined && ADMIN_USERNAME === CHAT_USERNAME
     ? ['ADMIN_USERNAME: must not be the same as CHAT_USERNAME']

@@ -4,7 +4,7 @@ import type { ModelRules } from '../model-names.js';
 import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 
-/** What one provider's pool goes by. */
+/** The configuration of one provider's pool. */
 export interface PoolConfig {
   /** Jobs at once in this process. */
   concurrency: number;
@@ -21,7 +21,7 @@ export interface PoolConfig {
   fallbackAfterMs?: number;
   /** Model for requests that name none. */
   model: string | undefined;
-  /** What callers may name besides, as in `isModelAllowed`. */
+  /** Other models that callers may name, as in `isModelAllowed`. */
   models?: readonly string[];
   /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
@@ -41,7 +41,7 @@ export const rulesOf = ({ model, models }: Pick<PoolConfig, 'model' | 'models'>)
 /** The simulator's own model: the configured ones are meant for the real provider. */
 const simulatedModel = 'sim-echo';
 
-/** Whom API processes ask when the provider fails, unless the request or an operator says so. */
+/** The providers that API processes ask when this one fails, unless the request or an operator names others. */
 export const fallbackOf = (config: Config, id: ProviderId): Target[] | undefined =>
   config[`${id.toUpperCase() as Uppercase<ProviderId>}_FALLBACK`];
 
@@ -65,7 +65,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   };
 }
 
-/** What operators may change, and the end of its variable after the name of the provider. */
+/** The settings that operators may change, and the end of their variables after the name of the provider. */
 const variables = {
   concurrency: 'CONCURRENCY',
   timeoutMs: 'TIMEOUT_MS',

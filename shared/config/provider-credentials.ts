@@ -20,7 +20,7 @@ const sufficient: Record<ProviderId, readonly (readonly string[])[]> = {
 /** The variable that has providers without credentials played by a simulator. */
 export const simulatorVariable = 'SIMULATOR_URL';
 
-/** Whether a provider is played by the simulator, given the variables that are set, by name: it never gets a real credential. */
+/** Whether the simulator plays a provider, given the names of the set variables: it gets no real credential. */
 export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean =>
   names.has(simulatorVariable) && !isBesideReal(names) && !hasCredentials(names, id);
 

@@ -1,10 +1,10 @@
 import { providerIds } from '../contract.js';
 import { credentialVariables, hasCredentials, isBesideReal, isSimulated } from './provider-credentials.js';
 
-/** The programs that read the configuration; each needs something else of it, `command`, `start` and `config` nothing. */
+/** The programs that read the configuration. Each requires other variables; `command`, `start`, `config` none. */
 export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
 
-/** What a program cannot do without and the environment lacks, given the variables that have a value, and their names. */
+/** The missing requirements of a program, given the variables that have a value, and their names. */
 export const missingVariables = (program: Program, ...facts: Parameters<Missing>): string[] =>
   missing[program](...facts);
 

@@ -1,12 +1,12 @@
 import { type ProviderId, providerIds, type Target } from '../contract.js';
 import { isModelName } from '../model-names.js';
 
-/** More than this many one after another nobody waits for. */
+/** A caller does not wait for more than this many, one after another. */
 const maxTargets = 4;
 
 /**
  * Reads a fallback: a comma list of `provider` or `provider/model`, of which at most four, each once. Undefined for
- * what is none; empty for `none`.
+ * other texts; empty for `none`.
  */
 export function parseTargets(text: string): Target[] | undefined {
   if (text.trim() === 'none') return [];

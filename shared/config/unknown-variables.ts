@@ -4,12 +4,12 @@ import { type Environment, environmentSchema } from './config.js';
 const ours = Object.keys(environmentSchema.shape);
 /** No library reads names that begin like these, except those below. */
 const prefixes = /^(OPENAI|ANTHROPIC|BEDROCK|VERTEXAI|CHAT|BLOG|WORKER|BREAKER)_/;
-/** What the providers' SDKs read themselves, and what Kubernetes sets for each service. */
+/** The variables that the providers' SDKs read themselves, and those that Kubernetes sets for each service. */
 const foreign =
   /^(OPENAI_(ADMIN_KEY|API_VERSION|CUSTOM_HEADERS|ENDPOINT|LOG|ORG_ID|PROJECT_ID|WEBHOOK_SECRET)|ANTHROPIC_(AUTH_TOKEN|CONFIG_DIR|CUSTOM_HEADERS|ENVIRONMENT_\w+|FEDERATION_RULE_ID|IDENTITY_TOKEN(_FILE)?|LOG|OPEN_TELEMETRY\w*|ORGANIZATION_ID|PROFILE|SCOPE|SERVICE_ACCOUNT_ID|WEBHOOK_SIGNING_KEY|WORK\w+)|\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP)\w*))$/;
 
 /**
- * A line for each variable with a value that nothing reads and whose name is nearly one of ours, or begins like ours.
+ * A line for each unknown variable with a value whose name is nearly one of ours, or begins like ours.
  * Values are never in it.
  */
 export const unknownVariables = (environment: Environment): string[] =>

@@ -3,7 +3,7 @@ import { providerIds } from '../contract.js';
 import { StoreUrlError } from '../urls/store-url-error.js';
 import { parseTargets } from './targets.js';
 
-/** A number within bounds; the message is the same whatever is wrong. */
+/** A number within bounds; the message is the same for every error. */
 export const whole = (
   least: number,
   most: number,
@@ -43,7 +43,7 @@ export const storeUrl = (parse: (url: string) => unknown) =>
     }
   });
 
-/** Refuses what is typed carelessly (one key held down, a word twice) and easily guessed; random secrets pass, even hexadecimal ones. */
+/** Refuses careless secrets (one key held down, a word twice), which are easily guessed; random ones pass. */
 export const varied = z
   .string()
   .refine((value) => new Set(value).size >= 8, 'must have at least 8 different characters');
@@ -68,7 +68,7 @@ export const providerList = z
   .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
   .min(1);
 
-/** Whom to ask when a provider fails, as in `parseTargets`. */
+/** The fallback of a provider, as in `parseTargets`. */
 export const targets = z.string().transform((text, context) => {
   const parsed = parseTargets(text);
   if (parsed) return parsed;

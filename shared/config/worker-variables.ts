@@ -48,7 +48,7 @@ const poolVariables = <Prefix extends string>(prefix: Prefix, provider: string):
   ) as PoolVariables<Prefix>;
 };
 
-/** What workers run: their pools, and how they call each provider. */
+/** The workers: their pools, and their calls of each provider. */
 export const workerVariables = {
   WORKER_PROVIDERS: z
     .string()

@@ -1,6 +1,6 @@
 import { createHistogram } from 'node:perf_hooks';
 
-/** Up to an hour, the longest time that a call may take. One significant digit makes a percentile at most a tenth too high. */
+/** Up to an hour, the longest call. One significant digit makes a percentile at most a tenth too high. */
 const range = { lowest: 1, highest: 3_600_000, figures: 1 };
 
 /** Durations, counted by their length in a histogram of Node's: memory does not grow with their number. */

@@ -4,7 +4,7 @@ import type { apiMetrics, MetricDefinition, MetricTable, workerMetrics } from '.
 /** The metrics of one process: `metrics` to record values, `scrape` to serve `/metrics`. */
 export interface Instruments<Table extends MetricTable> {
   readonly metrics: { readonly [Key in keyof Table]: InstrumentOf<Table[Key]> };
-  /** Sets counters and histograms to 0 for every combination of label values, so that the first event is an increase; `of` narrows them. */
+  /** Sets counters and histograms to 0 for all combinations of labels, so that the first event is an increase. */
   startAtZero(of?: Readonly<Record<string, string>>): void;
   /** Registers a function that every scrape calls and awaits to set gauges; it must not fail. */
   onScrape(refresh: () => void | Promise<void>): void;

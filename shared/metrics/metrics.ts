@@ -3,7 +3,7 @@ import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 
 /**
- * Every metric of ours: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the
+ * Every metric: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the
  * values listed here, never one that a caller sent.
  */
 
@@ -40,7 +40,7 @@ export const workCodes = [
   'timeout',
   'internal',
 ] as const;
-/** What operators let a provider do, as the setting `intake` has it; `open` without one. */
+/** The operators' setting `intake` of a provider; `open` without one. */
 export const intakes = ['open', 'paused', 'draining'] as const;
 const breakerState = ['closed', 'open', 'half-open'] as const;
 

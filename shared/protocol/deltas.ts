@@ -3,7 +3,7 @@ import { providerIds } from '../contract.js';
 import { version } from './version.js';
 
 /**
- * The pieces of replies on their way to whoever reads them as they are written. The outcome of the job is the truth;
+ * The pieces of replies on their way to the readers of streams. The outcome of the job is the truth;
  * deltas only make its text arrive earlier, may be lost, and are then sent again.
  */
 
@@ -15,7 +15,7 @@ const deltaSchema = z.object({
   reader: z.string().optional(),
   /** The call whose text it is: another call for the same job gives another text. */
   callId: z.string(),
-  /** Who writes it, where that is not whom the request names. */
+  /** The provider and model that write it, where the request names others. */
   provider: z.enum(providerIds).optional(),
   /** The model that the provider of a fallback was asked for. */
   model: z.string().optional(),
@@ -37,7 +37,7 @@ export const resendSchema = z.object({
   jobId: z.string(),
   /** The API process that deltas go to from now on, beginning at `from`. */
   api: z.string(),
-  /** Which of its readers asks; absent means the one who asked for the chat. Each has a place of its own in the text. */
+  /** The reader who asks; absent means the one who asked for the chat. Each has a place of its own in the text. */
   reader: z.string().optional(),
   from: z.int().nonnegative(),
   /** How many UTF-16 units it takes before it asks again; absent means all there is, and what follows. */

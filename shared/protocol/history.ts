@@ -5,8 +5,8 @@ import { providerErrorSchema } from './attempts.js';
 import { eachOf, version } from './version.js';
 
 /**
- * What API processes ask each other for while operators look: the chats that ended, and the samples of the last ten
- * minutes. Ages cross, not times: the clocks of two machines differ.
+ * The questions of API processes to each other while operators look: the chats that ended, and the samples of the last
+ * ten minutes. Ages cross, not times: the clocks of two machines differ.
  */
 
 const provider = z.enum(providerIds);
@@ -99,7 +99,7 @@ export const maxRequestsSent = 200;
 export const historyAnswerSchema = z.object({
   v: version,
   from: processId,
-  /** Its chats from one number to another, without the first and with the last: what is absent in between is no longer kept. */
+  /** Its chats after the first number, up to the last; missing ones are no longer kept. */
   after: count,
   last: count,
   requests: eachOf(sentRequestSchema, maxRequestsSent),

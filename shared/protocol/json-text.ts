@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * A schema for JSON text within a message. Whatever people or models wrote crosses the queue as such a string, because
+ * A schema for JSON text within a message. Texts of people and models cross the queue as such a string, because
  * PostgreSQL's jsonb refuses the character U+0000, which JSON text only ever holds in its escaped form.
  */
 export function jsonText<T extends z.ZodType>(schema: T) {

@@ -7,13 +7,13 @@ import { configuredSchema } from './settings.js';
 import { eachOf, version } from './version.js';
 
 /**
- * What crosses between processes, and nothing else does: the job on the queue, and the messages on the relay. Each
+ * All that crosses between processes: the job on the queue, and the messages on the relay. Each
  * carries `v`; see `version.ts`.
  */
 
 const provider = z.enum(providerIds);
 
-/** Text, or parts that are text and are joined: a later release may send parts, and parts of other kinds under a new version. */
+/** Text, or parts of text, which are joined. Parts of other kinds need a new version. */
 const content = z.union([
   z.string(),
   z
@@ -29,7 +29,7 @@ export const chatJobSchema = z.object({
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
   turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
-  /** What the caller asks of the model beside the conversation; absent means nothing. */
+  /** The caller's parameters for the model; absent means none. */
   parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
@@ -71,7 +71,7 @@ export const resultMessageSchema = z.object({
   v: version,
   settled: z.array(
     z.object({
-      /** The chat's, whichever of its attempts has ended. */
+      /** The chat's id; any of its attempts may have ended. */
       jobId: z.string(),
       /** As `encodeOutcome` writes it; absent when it is too large to send along. */
       outcome: z.string().optional(),
@@ -81,7 +81,7 @@ export const resultMessageSchema = z.object({
 
 export type ResultMessage = z.output<typeof resultMessageSchema>;
 
-/** Published on `cancel.<provider>` when nobody waits for these chats any more; `jobIds` are theirs, whatever their attempt. */
+/** Published on `cancel.<provider>` when no request waits for these chats; `jobIds` are the chats' ids. */
 export const cancelSchema = z.object({
   v: version,
   jobIds: z.array(z.string()),
@@ -91,7 +91,7 @@ export const cancelSchema = z.object({
 
 export type Cancel = z.output<typeof cancelSchema>;
 
-/** Published on `limit.<provider>` when the provider has answered a pool with a 429, so that its other pools wait as well. */
+/** Published on `limit.<provider>` when a pool got a 429 from the provider, so that its other pools wait too. */
 export const rateLimitSchema = z.object({
   v: version,
   provider,
@@ -104,7 +104,7 @@ export const rateLimitSchema = z.object({
 
 export type RateLimitMessage = z.output<typeof rateLimitSchema>;
 
-/** A name or a code that operators see; longer ones are nobody's. */
+/** A name or a code that operators see; longer ones are not valid. */
 const shortText = z.string().max(300);
 
 /** A model that a pool does not call freely; null stands for the account, which is every model. */
@@ -128,7 +128,7 @@ export type ModelBreaker = z.output<typeof modelBreakerSchema>;
 /** How the calls of a pool's provider have gone. */
 const callStatsSchema = z.object({
   count: z.int().positive(),
-  /** Of these calls, those that failed by the provider's fault, and those that it refused with a 429: shares from 0 to 1. */
+  /** The shares, from 0 to 1, of calls that failed by the provider's fault, and of those refused with a 429. */
   errorRate: z.number(),
   rateLimitRate: z.number(),
   /** How long the calls took that gave a reply, in milliseconds; absent when none did. */
@@ -152,12 +152,12 @@ export type LastError = z.output<typeof lastErrorSchema>;
 /** The jobs of a pool that ended in the last five minutes, and how long they took from their first call on. */
 const serviceStatsSchema = z.object({
   count: z.int().positive().max(1_000_000_000),
-  /** The time in which they ended, in milliseconds: less than five minutes for a pool that has not been there for so long. */
+  /** The time in which they ended, in milliseconds: less than five minutes for a younger pool. */
   overMs: z.number().min(1).max(3_600_000),
   meanMs: z.number().min(0).max(86_400_000),
   p50Ms: z.number().min(0).max(86_400_000),
   p99Ms: z.number().min(0).max(86_400_000),
-  /** Jobs of the provider that waited at the beginning, over all workers, asynchronous ones too; absent where nobody had counted. */
+  /** The provider's waiting jobs at the beginning, over all workers; absent if they were not counted. */
   waitingBefore: z.int().min(0).max(1_000_000_000).optional(),
 });
 
@@ -196,15 +196,15 @@ export const poolHeartbeatSchema = z.object({
   hasDefaultModel: z.boolean(),
   /** The model for requests that name none; absent where there is none. */
   defaultModel: z.string().optional(),
-  /** What callers may name besides, as in `isModelAllowed`; absent where any plain name is allowed. */
+  /** Other models that callers may name, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
   /** Both as in the worker's environment, if operators have set others. */
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),
-  /** What the worker's environment sets of what operators may change, where it is not the default. */
+  /** The operators' settings as the worker's environment sets them, where they are not the default. */
   configured: configuredSchema,
-  /** What it does not call freely; absent when there is nothing. */
+  /** The models whose calls it limits; absent when there are none. */
   breakers: z.array(modelBreakerSchema).max(maxBreakers).optional(),
   /** The calls of the last minute; absent when there were none. */
   calls: callStatsSchema.optional(),

@@ -10,7 +10,7 @@ const stopSequence = z
   .max(maxStopLength)
   .refine((text) => text.isWellFormed(), 'is not well-formed Unicode');
 
-/** How a model is to write its reply; what is absent is the provider's own default. Ranges as in OpenAI's chat completions. */
+/** The form of the reply; absent fields are the provider's own defaults. Ranges as in OpenAI's chat completions. */
 export const modelParametersSchema = z.object({
   /** Upper bound of the reply, in the provider's tokens; never above the pool's own. */
   maxOutputTokens: z.int().positive().optional(),
@@ -30,7 +30,7 @@ export type ParameterName = keyof ModelParameters;
 
 const { maxOutputTokens, temperature, topP, stop } = modelParametersSchema.shape;
 
-/** What each provider's models can be asked for, and with which values. */
+/** The parameters of each provider's models, and their values. */
 const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = {
   openai: modelParametersSchema.shape,
   // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white
@@ -51,7 +51,7 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
 /** The values that change nothing, at any provider. */
 const neutralValues: ModelParameters = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
 
-/** What a reply can do without: a provider that does not take one of these is asked without it. */
+/** Hints: a provider that does not support one of these is asked without it. */
 const hints = new Set<ParameterName>(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty']);
 
 /** The first parameter, hints aside, that the provider does not take, or not with this value; undefined without one. */
@@ -64,7 +64,7 @@ export const findUnsupportedParameter = (
 export const ignoredHints = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
   untaken(provider, parameters).filter((name) => hints.has(name));
 
-/** What the provider is asked for: the parameters without the hints that it does not take. */
+/** The parameters without the hints that the provider does not support. */
 export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
   const ignored = new Set<string>(ignoredHints(provider, parameters));
   return Object.fromEntries(Object.entries(parameters).filter(([name]) => !ignored.has(name)));

@@ -12,7 +12,7 @@ const completion = {
   /** The model that the provider was asked for, defaults included; absent without a fallback. */
   askedModel: z.string().optional(),
   usage,
-  /** The call whose text it is, as in its deltas; absent when nobody has read it as it was written. */
+  /** The call whose text it is, as in its deltas; absent for a reply that was not streamed. */
   callId: z.string().optional(),
   /** Why the reply ended, where the kind does not say it: reserved for replies that call tools. */
   finish: z.enum(['stop', 'length', 'tool_calls']).optional(),
@@ -28,13 +28,13 @@ const timings = {
    * not streamed, and for failures before the first delta.
    */
   firstTokenMs: z.number().optional(),
-  /** All attempts in their order, the last of which gave the outcome; absent when there was only one, which is the outcome itself. */
+  /** All attempts in order, the last of which gave the outcome; absent when there was only one. */
   attempts: z.array(endedAttemptSchema).optional(),
 };
 
 /**
  * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
- * `blocked` one withheld by the provider's content filter, `cancelled` a job that was ended because nobody waited for
+ * `blocked` one withheld by the provider's content filter, `cancelled` a job that ended because no request waited for
  * it any more, `failed` anything else with its reason as a code.
  */
 const outcomeSchema = z.discriminatedUnion('kind', [
@@ -81,13 +81,13 @@ export function writerOf({
   return last && { provider: last.provider, model: askedModel };
 }
 
-/** What a job whose outcome cannot be read ended as. */
+/** Stands in for an outcome that cannot be parsed. */
 export const brokenOutcome = {
   ...({ kind: 'failed', code: 'internal' } as const),
   ...{ retryable: false, queueMs: 0, providerMs: 0 },
 } satisfies Outcome;
 
-/** What a job that broke or was given up ended as: outages do that to healthy ones, so another attempt is worth it. */
+/** Stands in for a job that broke or was given up: outages do that, so another attempt is worth it. */
 export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
 /** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */

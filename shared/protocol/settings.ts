@@ -5,7 +5,7 @@ import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 
 /**
- * What operators set for a provider while it runs: the record in the queue's store, under `settingsKey`, and the
+ * The operators' settings for a running provider: the record in the queue's store, under `settingsKey`, and the
  * message on `settings.<provider>`. Each carries `v`; see `version.ts`.
  */
 
@@ -16,7 +16,7 @@ const pattern = z
   .string()
   .regex(modelPattern, 'must be the name of a model, in which * stands for any characters');
 
-/** As in shared/config: more than this many one after another nobody waits for. */
+/** As in shared/config: a caller does not wait for more than this many, one after another. */
 const maxFallback = 4;
 
 /** The settings that can be changed; each replaces what the environment says. */
@@ -40,9 +40,9 @@ const overrides = {
   fallbackAfterMs: milliseconds.exactOptional(),
   /** Model for requests that name none. */
   model: model.exactOptional(),
-  /** What callers may name besides. */
+  /** Other models that callers may name. */
   models: z.array(pattern).max(50).exactOptional(),
-  /** Whom to ask when the provider fails, for requests that do not say so; none when it is empty. */
+  /** The fallback for requests that name none; no provider when it is empty. */
   fallback: z
     .array(z.strictObject({ provider, model: model.exactOptional() }))
     .max(maxFallback)
@@ -52,7 +52,7 @@ const overrides = {
     .exactOptional(),
 };
 
-/** What a person may set: nothing but these. */
+/** The settings that operators may make, and no others. */
 export const newOverridesSchema = z.strictObject(overrides);
 
 export type PoolOverrides = z.output<typeof newOverridesSchema>;
@@ -60,7 +60,7 @@ export type PoolOverrides = z.output<typeof newOverridesSchema>;
 /** The names of all settings that can be changed. */
 export const settingNames = Object.keys(overrides) as (keyof PoolOverrides)[];
 
-/** What a worker's environment sets of these, as its heartbeat says it. */
+/** The worker's environment as its heartbeat has it. */
 export const configuredSchema = z
   .object({
     concurrency: z.number(),
@@ -75,7 +75,7 @@ export const configuredSchema = z
 
 export type ConfiguredSettings = z.output<typeof configuredSchema>;
 
-/** What operators have set for a provider, as one change has left it. */
+/** The operators' settings for a provider after one change. */
 export const providerSettingsSchema = z.object({
   provider,
   /** Grows with each change. */

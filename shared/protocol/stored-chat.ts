@@ -11,7 +11,7 @@ import { version, writtenVersion } from './version.js';
  * `v`; see `versions.ts`.
  */
 
-/** What is known of a stored chat beside its outcome; never its conversation. Times are in milliseconds since the epoch. */
+/** A stored chat without its outcome and its conversation. Times are in milliseconds since the epoch. */
 const storedChatSchema = z.object({
   v: version,
   /** Also that of its first job. */
@@ -23,7 +23,7 @@ const storedChatSchema = z.object({
   /** As the request names them. */
   provider: z.enum(providerIds),
   model: z.string().optional(),
-  /** The attempt that is under way; absent means the first, which asks whom the request names and nobody after that. */
+  /** The current attempt; absent means the first, at the provider of the request, without a fallback. */
   current: attemptSchema.optional(),
   /** Tells whether a request that comes with the same key is the same. */
   requestHash: z.string(),
@@ -54,7 +54,7 @@ export const resultTimeoutMs = 10_000;
 /** Where a stored chat is recorded. */
 export const chatKey = (id: string): string => `chat.${id}`;
 
-/** Where the outcome of a stored chat is recorded; whoever writes it first decides how the chat ended. */
+/** The key of a stored chat's outcome; the first one written counts. */
 export const resultKey = (id: string): string => `outcome.${id}`;
 
 /** Where the id is recorded of the chat that a caller's `Idempotency-Key` stands for; tells neither of the two. */

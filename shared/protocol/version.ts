@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jsonText } from './json-text.js';
 
 /**
- * The version of whatever crosses between processes or outlives them in the queue's store: jobs, outcomes, messages on
+ * The version of all that crosses between processes or outlives them in the queue's store: jobs, outcomes, messages on
  * the relay, the records of stored chats. One number for all of them; `docs/decisions/0012-versions.md` says when it
  * changes.
  */
@@ -10,10 +10,10 @@ import { jsonText } from './json-text.js';
 /** The newest that this release reads; it reads the one before as well, and no other. */
 const newest = 1;
 
-/** What this release writes. Never newer than what 0.5 reads, which may still be running. */
+/** The version that this release writes. Never newer than 0.5 reads, which may still be running. */
 export const writtenVersion = 1;
 
-/** The `v` of everything that is read: whatever it was, what has been read is of this release's version. */
+/** The `v` of everything that is read. After reading, all of it is of this release's version. */
 export const version = z
   .int()
   .refine((v) => v === newest || v === newest - 1)

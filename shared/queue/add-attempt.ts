@@ -36,7 +36,7 @@ export interface FollowedJob {
 
 /**
  * Adds the job of the attempt that follows, with all else as it was. Of a stored chat it is recorded as the current one
- * before, so that whoever looks for the chat finds it there; should this process die in between, a repeated request
+ * before, so that a reader of the chat finds it there. If this process dies in between, a repeated request
  * adds the job.
  */
 export async function addNextAttempt(
@@ -50,7 +50,7 @@ export async function addNextAttempt(
   await addJob(queue, store, job);
 }
 
-/** A chat whose record is gone has nobody who could come back for it. */
+/** A chat without a record has no caller who could come back for it. */
 async function recordCurrent(
   { now, records }: Pick<QueueStore, 'now' | 'records'>,
   chatId: string,

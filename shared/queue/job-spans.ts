@@ -2,7 +2,7 @@ import type { ProviderId } from '../contract.js';
 import { queueName } from '../protocol/messages.js';
 import type { SpanAttributes, TraceSpan } from '../runtime/tracing.js';
 
-/** What the spans of a job name it by. */
+/** The ids of a job in its spans. */
 export interface SpannedJob {
   readonly id: string | undefined;
   readonly provider: ProviderId;
@@ -12,7 +12,7 @@ export interface SpannedJob {
   readonly attempt?: number | undefined;
 }
 
-/** What every span of a job says: https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/. */
+/** The attributes of every span of a job: https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/. */
 export const describeJob = ({ id, provider, chatId = id, attempt = 1 }: SpannedJob): SpanAttributes => ({
   'messaging.system': 'bullmq',
   'messaging.destination.name': queueName(provider),

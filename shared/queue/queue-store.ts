@@ -31,7 +31,7 @@ export interface QueueStore {
    * the other jobs. At most some hundreds at a time.
    */
   readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
-  /** Reads the times of those of these jobs that exist, in their order, and no text. At most some hundreds at a time. */
+  /** Reads the times of these jobs, as far as they exist, in order and without texts. At most some hundreds. */
   readTimes(queue: Queue, jobIds: readonly string[]): Promise<JobTimes[]>;
   /** Counts the jobs in one short command; throws while the store is unreachable. */
   measure(queue: Queue): Promise<QueueDepth>;
@@ -42,7 +42,7 @@ export interface QueueStore {
   close(): Promise<void>;
 }
 
-/** Messages to whoever is subscribed at this moment; nothing is kept for the others. */
+/** Messages to the current subscribers; they are not kept for others. */
 export interface PubSub {
   /** Resolves with the number of subscribers that the message was sent to; with 0 as well when it was refused. */
   publish(topic: string, message: string): Promise<number>;
@@ -117,7 +117,7 @@ export class Misconfiguration extends Error {
   override readonly name = 'Misconfiguration';
 }
 
-/** Describes an error of a store in words that are safe to show: its own message can contain the address and password. */
+/** Describes an error of a store in safe words: its own message can contain the address and password. */
 export function reasonOf(error: unknown): string {
   if (error instanceof Misconfiguration) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;

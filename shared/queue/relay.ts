@@ -19,12 +19,12 @@ export interface Relay {
    * release may send others: the first is logged as a warning.
    */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
-  /** As `publish`, for the topic of one process: it goes by the shorter way, where that process listens there at this moment. */
+  /** As `publish`, for the topic of one process: by the shorter way, if that process listens there at this moment. */
   send(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /**
-   * As `publish`, for whoever follows the topic, each second or so: by Redis' publish and subscribe, where that may be
+   * As `publish`, for the followers of the topic, each second or so: by Redis' publish and subscribe, where that may be
    * used. A message is lost to a process that is connecting again.
    */
   broadcast(topic: string, message: object): Promise<void>;

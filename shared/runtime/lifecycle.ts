@@ -23,7 +23,7 @@ export class Lifecycle {
       } catch (error) {
         this.log.error({ err: error, resource: name }, 'could not be closed');
       }
-      // What was opened during this release may need what was opened before, which is closed next.
+      // A resource that was opened during this release may need those opened before, which are closed next.
       await this.#resources.disposeAsync();
     });
     if (this.stopping.aborted) void this.close();
@@ -40,7 +40,7 @@ export class Lifecycle {
   async #closeAll(): Promise<void> {
     do {
       await this.#resources.disposeAsync();
-      // What has been opened since lies in a stack of its own.
+      // Later resources lie in a stack of their own.
     } while (!this.#resources.disposed);
     this.#closing = undefined;
   }

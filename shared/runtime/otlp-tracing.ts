@@ -83,7 +83,7 @@ const startBelow =
     };
   };
 
-/** What the environment says comes last, and so wins. */
+/** The environment comes last, and so wins. */
 function describeService(program: string): Resource {
   const ours = {
     'service.name': `quillgate-${program}`,

@@ -23,7 +23,7 @@ export interface RetryOptions {
 }
 
 /**
- * Gives the result of the work, which is tried again while it fails, whatever it throws. Throws the last error of the
+ * Gives the result of the work, which is tried again after any error. Throws the last error of the
  * work itself: neither the reason of the signal nor an error of the retrying takes its place.
  */
 export async function retry<T>(
@@ -50,7 +50,7 @@ export async function retry<T>(
   return tried.result();
 }
 
-/** p-retry tries again only after an `Error`, and after hardly any `TypeError`: it sees this one in the place of all. */
+/** p-retry repeats only after an `Error`, and after few `TypeError`s, so it sees this one in place of all. */
 class FailedTry extends Error {
   override readonly name = 'FailedTry';
 

@@ -8,7 +8,7 @@ export interface AcquireOptions {
   timeoutError: () => Error;
 }
 
-/** A counting semaphore with a bounded wait; whoever has waited longest is served first. */
+/** A counting semaphore with a bounded wait and a fair order. */
 export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #free: number;
@@ -17,7 +17,7 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Runs the work while holding a permit; at once when one is free. Throws the timeout error when none is free in time. */
+  /** Runs the work while holding a permit; at once when one is free. Throws the timeout error after the wait. */
   async run<T>(work: () => Promise<T>, options: AcquireOptions): Promise<T> {
     if (!this.#takeFree()) await this.#wait(options);
     try {
@@ -42,7 +42,7 @@ export class Semaphore {
   #wait({ waitMs, extendMs = () => 0, timeoutError }: AcquireOptions): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let timer: NodeJS.Timeout;
-    // Leaving the queue and settling are one step: a permit handed to somebody who has left would be lost.
+    // Leaving the queue and settling are one step: a permit for a caller that has left would be lost.
     const leave = (settle: () => void) => {
       clearTimeout(timer);
       this.#waiting.delete(admit);

@@ -1,5 +1,5 @@
 /**
- * Everything that a span may say (docs/decisions/0038-traces.md): ids of ours, codes, numbers, names of models. Texts
+ * The attributes of spans (docs/decisions/0038-traces.md): our ids, codes, numbers, names of models. Texts
  * of callers and providers, addresses, credentials and users have no place here.
  */
 export interface SpanAttributes {
@@ -34,7 +34,7 @@ export interface SpanAttributes {
   'gen_ai.response.time_to_first_chunk'?: number | undefined;
   'gen_ai.usage.input_tokens'?: number | undefined;
   'gen_ai.usage.output_tokens'?: number | undefined;
-  /** What a request, a job or a call ended with: `ok`, or the code of its failure. */
+  /** The end of a request, a job or a call: `ok`, or the code of its failure. */
   'quillgate.code'?: string | undefined;
   'quillgate.request.id'?: string | undefined;
   /** Who answered. */
@@ -57,7 +57,7 @@ export interface SpanOptions {
 /** One step of a trace, under way. */
 export interface TraceSpan {
   readonly traceId: string;
-  /** Names this span to whatever it calls (https://www.w3.org/TR/trace-context/#traceparent-header). */
+  /** Names this span to the services it calls (https://www.w3.org/TR/trace-context/#traceparent-header). */
   readonly traceparent: string;
   /** Starts a step of this one. */
   start(name: string, options: SpanOptions): TraceSpan;

@@ -3,9 +3,9 @@ import { authorities, ownCertificate } from './store-certificates.js';
 import { StoreUrlError } from './store-url-error.js';
 
 /**
- * What a PostgreSQL URL says about TLS: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning (PostgreSQL's
- * manual, 32.19), with two exceptions. `prefer` means `require`, so that nobody in between can force plain text. And
- * without a parameter nothing is encrypted, as with every client for Node.
+ * The parameters of TLS in a PostgreSQL URL: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning
+ * (PostgreSQL's manual, 32.19), with two exceptions. `prefer` means `require`, so that no attacker in between can force
+ * plain text. And without a parameter nothing is encrypted, as with every client for Node.
  */
 
 const modes = ['disable', 'prefer', 'require', 'no-verify', 'verify-ca', 'verify-full'] as const;

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { QueryQueue } from './query-queue.js';
 
-/** What a call of a function of the database gives back. */
+/** The result of a call of a database function. */
 export interface CallResult {
   readonly rows: Record<string, unknown>[];
 }

@@ -7,10 +7,10 @@ interface ClockReading {
   storeAt: number;
 }
 
-/** BullMQ compares locks in PostgreSQL by the clock of its machine: with more skew, jobs are given up or kept wrongly. */
+/** BullMQ compares locks in PostgreSQL by its machine's clock: with more skew, jobs are given up or kept wrongly. */
 const maxApartMs = 2000;
 
-/** Describes the clock skew when it is certainly too large: the store may have read its clock at any time in between. */
+/** Describes clock skew that is certainly too large: the store may have read its clock at any time in between. */
 export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): string | undefined {
   const apartMs = storeAt - (askedAt + answeredAt) / 2;
   if (Math.abs(apartMs) - (answeredAt - askedAt) / 2 <= maxApartMs) return undefined;
@@ -21,8 +21,8 @@ export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): s
 
 /**
  * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock
- * advances it in between. So deadlines and ages are the same for all processes, whatever the clocks of their machines
- * say.
+ * advances it in between. So deadlines and ages are the same for all processes, even if their machines' clocks
+ * differ.
  */
 export class StoreClock {
   readonly #machineNow: () => number;

@@ -13,15 +13,15 @@ interface MainLoop {
   moveToActive(...fetch: unknown[]): Promise<unknown>;
 }
 
-/** A worker that a rate limit holds back asks again after so many milliseconds at the latest: the rate may have been raised. */
+/** A rate-limited worker asks again after so many milliseconds at the latest: the rate may have been raised. */
 export const maximumRateLimitDelay = 1000;
 
 export const mainLoopOf = (worker: Worker): MainLoop => worker as unknown as MainLoop;
 
 /**
  * Makes a worker start what it has fetched before it fetches more. BullMQ fetches as many jobs as it may run and then
- * starts them all: in a burst the first job waits for the last fetch, with a lock that nobody renews (with thousands of
- * jobs it expired), and all calls begin in one turn of the event loop.
+ * starts them all: in a burst the first job waits for the last fetch, with a lock that is not renewed (with thousands
+ * of jobs it expired), and all calls begin in one turn of the event loop.
  */
 export function startWhenFetched(worker: Worker): Worker {
   const loop = mainLoopOf(worker);

@@ -17,7 +17,7 @@ export class NamedStatements {
     return { text, values: [...values], ...(name !== undefined && { name }) };
   }
 
-  /** Has the statement planned anew under another name: the server refuses a plan whose columns a migration has changed. */
+  /** Plans the statement anew under another name: the server refuses a plan whose columns a migration changed. */
   rename(text: string): void {
     this.#names.delete(text);
   }

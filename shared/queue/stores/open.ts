@@ -50,7 +50,7 @@ export async function migrateQueueStore(config: Config): Promise<void> {
   await migratePostgresStore(config.DATABASE_URL);
 }
 
-/** Anybody may ask for a check, as often as they like. */
+/** Strangers may ask for a check, as often as they like. */
 const checksApartMs = 50;
 const checkIntervalMs = 250;
 
@@ -69,7 +69,7 @@ function logged<T extends { on(event: 'error', listener: (error: Error) => void)
   return part;
 }
 
-/** Logs each reason for waiting once: a wrong password looks like an outage otherwise. False when the signal aborts first. */
+/** Logs each reason for waiting once: a wrong password looks like an outage. False when the signal aborts first. */
 async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?: Log): Promise<boolean> {
   const logged = new Set<string>();
   const onFailure = (error: unknown) => {

@@ -5,7 +5,7 @@ import { type BackendCalls, batchAdds } from './postgres-adds.js';
 type CreateBackend = typeof createPostgresBackend;
 type Backend = ReturnType<CreateBackend>;
 
-/** Makes BullMQ's backends for queues and workers; they recover from an outage and renew locks over a pool of their own. */
+/** Makes BullMQ's backends, which recover from an outage and renew locks over a pool of their own. */
 export const recoveringBackends =
   (renewals: PgPool): CreateBackend =>
   (name, options, ...others) => {
@@ -24,7 +24,7 @@ const createRecoveringBackend: CreateBackend = (...settings) => {
   return backend;
 };
 
-/** Renews locks over another backend, opened on first use: behind a thousand jobs that complete at once they would expire. */
+/** Renews locks over another backend: behind a thousand jobs that complete at once they would expire. */
 function renewLocksWith(open: () => Backend, backend: Backend): void {
   let renewing: Backend | undefined;
   backend.extendLocks = (...locks) => {

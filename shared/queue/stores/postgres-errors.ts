@@ -6,7 +6,7 @@ import type { QueryQueue } from './query-queue.js';
 /** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
 const lostConnection = /^(08...|57P0[123])$/;
 
-/** What PostgreSQL says of a plan whose result has other columns than when it was made: feature not supported. */
+/** PostgreSQL's code for a plan whose result had other columns when it was made: feature not supported. */
 const stalePlan = '0A000';
 
 /**

@@ -66,7 +66,7 @@ export function openPostgresPool(
 
 /** Period of the heartbeat of a connection in use: some listen for ever. */
 const heartbeatMs = 2000;
-/** A connection that receives nothing for so long is dead. This bounds every query: none of ours takes six seconds. */
+/** A connection that receives nothing for so long is dead. This bounds every query: ours take less than six seconds. */
 const heartbeatAnswerMs = 4000;
 
 /**

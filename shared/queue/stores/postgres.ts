@@ -73,7 +73,7 @@ const urgentConnections = 4;
 /** For records, which are flushed: their promises outlive a crash. */
 const recordConnections = 4;
 
-/** Brings BullMQ's schema and the table of records up to date; any number may do so at once. Throws `Misconfiguration`. */
+/** Brings BullMQ's schema and the table of records up to date; may run concurrently. Throws `Misconfiguration`. */
 export async function migratePostgresStore(url: string): Promise<void> {
   const client = new pg.Client({ ...parsePostgresUrl(url), connectionTimeoutMillis: 5000 });
   await client.connect();
@@ -103,8 +103,8 @@ const makeRecords = `
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
 
 /**
- * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes everybody who listens to anything.
- * Nobody reads them, and there is no switch: its function gets a body that does nothing. The lock is that above: two
+ * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes all listeners of the database.
+ * They are not read, and there is no switch: its function gets a body that does nothing. The lock is that above: two
  * replacements at once fail.
  */
 const silenceEvents = `
@@ -137,7 +137,7 @@ async function findDefect(connection: PgPool, clock: StoreClock): Promise<string
 const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 const readStoreState = `select to_regclass('${table}') is null as missing, ${serverMs} as now`;
 
-/** A worker whose clock was ahead may have stored a time in the future before which nobody checks for stalled jobs. */
+/** A worker with a fast clock may have stored a future time, and stalled jobs would not be checked before it. */
 const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
 

@@ -6,7 +6,7 @@ import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '..
 export type RedisConnection = Redis | Cluster;
 
 /**
- * What happens to a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add()
+ * The fate of a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add()
  * would hang while Redis is down or frozen; `blocking` ones wait, as blocking reads must. A `listening` connection is
  * as a blocking one, but leaves it to its user to subscribe again.
  */

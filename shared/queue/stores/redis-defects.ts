@@ -7,7 +7,7 @@ import type { StoreClock } from './clock-skew.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /**
- * What is wrong with Redis and waiting does not mend, of every master of a cluster. Throws while one cannot be reached;
+ * The defects of Redis that waiting does not mend, of every master of a cluster. Throws while one cannot be reached;
  * the error's code says why, where that is known.
  */
 export async function findRedisMisconfiguration(

@@ -8,7 +8,7 @@ const maxTaken = 64;
 
 /**
  * BullMQ's script takes one job. This one runs it for each of the options that follow its first two arguments, until it
- * finds none. Whoever has emptied the queue removes the marker that the last taken job left to wake another worker,
+ * finds none. When it has emptied the queue, it removes the marker that the last taken job left to wake another worker,
  * which would find nothing; the next job that is added leaves its own. A job that cannot be taken must not strand those
  * taken before it.
  */
@@ -54,7 +54,7 @@ export class RedisWorker extends Worker {
     takeTogether(this.backend);
   }
 
-  /** The main loop gets the jobs as it gets the successors of jobs that have ended, and an error as that of its fetch. */
+  /** The main loop gets these jobs like the successors of ended jobs, and errors like those of its fetch. */
   protected override async moveToActive(token: string, name?: string): Promise<Job> {
     const { mainLoopQueue: loop } = mainLoopOf(this);
     const room = loop ? this.concurrency - loop.numTotal() : 1;
