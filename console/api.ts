@@ -63,7 +63,7 @@ export async function open(path: string, options: CallOptions = {}): Promise<Res
   throw new ApiError(await readProblem(response));
 }
 
-/** What a proxy in front answers is no problem document. */
+/** The answer of a proxy in front is no problem document. */
 async function readProblem(response: Response): Promise<Problem> {
   try {
     const problem = (await response.json()) as Problem;

@@ -7,7 +7,7 @@ export interface Place {
   readonly query: URLSearchParams;
 }
 
-/** What each view is given: what follows its name. */
+/** The props of each view: the rest of the address after its name. */
 export type ViewProps = Omit<Place, 'view'>;
 
 /** Reads a fragment; what cannot be decoded stays as it is. */

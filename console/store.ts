@@ -15,13 +15,13 @@ export const newsAt = signal(0);
 /** Whether what is shown may no longer be true. */
 export const isStale = computed(() => connection.value !== 'live');
 
-/** Milliseconds without an event after which a stream hangs: with nothing else to tell, the server sends `alive` every second, and every 1.5 s while its store is silent. */
+/** Milliseconds without an event after which a stream hangs: the server sends `alive` every 1.5 s at the latest. */
 const hangMs = 2500;
 /** A stream that has not begun for so long is opened anew: on a slow network it takes longer to begin than to go on. */
 const beginMs = 10_000;
 const maxPauseMs = 5000;
 const lookEveryMs = 250;
-/** A look that is later than this says that the page itself was frozen or throttled; what has come meanwhile is read only now. */
+/** A look later than this shows that the page was frozen or throttled; events since then are read only now. */
 const lateMs = 2000;
 
 type Listener = (data: unknown) => void;
@@ -40,7 +40,7 @@ export function followFleet(): () => void {
   return () => stream.close();
 }
 
-/** What `include` asks for beside the fleet itself. */
+/** The value of `include` beside the fleet itself. */
 const address = '/admin/events?include=requests,samples';
 const events = ['snapshot', 'provider', 'queue', 'request', 'missed', 'sample', 'alive'];
 
@@ -118,7 +118,7 @@ class FleetStream {
   }
 }
 
-/** Whether it is the server's own `error`, that the session is good no more. */
+/** Whether it is the server's own `error`, because the session is no longer valid. */
 function isSignedOut(event: Event): boolean {
   return event instanceof MessageEvent && JSON.parse(event.data).code === 'unauthorized';
 }

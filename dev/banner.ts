@@ -4,7 +4,7 @@ import type { ProviderId } from '../shared/contract.js';
 import type { Credentials, StartToken } from './credentials.js';
 import { toMakeReal } from './simulated-providers.js';
 
-/** What runs, and how to reach it. */
+/** The running services, and their addresses. */
 export interface Facts {
   config: Config;
   workerPort: number;

@@ -21,7 +21,7 @@ import { withLock } from './lock.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
-/** Built here and moved when it is whole: whoever starts a program meanwhile finds all of dist/ or none. */
+/** // Built here and moved when it is whole: a program that starts meanwhile finds all of dist/ or none. */
 const unfinished = join(root, 'dist-unfinished');
 const replaced = join(root, 'dist-replaced');
 const stampName = '.inputs.sha256';
@@ -101,7 +101,7 @@ async function buildOnce() {
   replaceDist();
 }
 
-/** Says that it builds, and that it was interrupted: the signal ends it as if nobody had listened. */
+/** Says that it builds, and that it was interrupted: the signal ends it as it would without a listener. */
 async function buildAloud() {
   const { showStages } = await import('./stages.ts');
   const stages = showStages();

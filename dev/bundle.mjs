@@ -14,7 +14,7 @@ const entries = {
   'markdown-worker': 'api/blog/rendering/markdown-worker.js',
 };
 
-/** Stay in node_modules: SDKs are loaded when their pool starts, `pg` where the queue is in PostgreSQL, the others by path. */
+/** Stay in node_modules: SDKs are loaded when their pool starts, `pg` with the queue in PostgreSQL, others by path. */
 const external = [
   /^openai(\/|$)/,
   /^@anthropic-ai\//,
@@ -46,7 +46,7 @@ export async function bundlePrograms(compiled) {
   await bundle.close();
 }
 
-/** A module that names a file of ours by where it lies itself goes on finding it: migrations, the launcher, packages. */
+/** A module that names a file by its own place still finds it: migrations, the launcher, packages. */
 const keepPlaces = (compiled) => ({
   name: 'keep-places',
   transform: {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
 
-/** A program of ours that runs as a child process and may not be up yet. */
+/** A Quillgate program that runs as a child process and may not be up yet. */
 export interface SpawnedProgram {
   readonly name: string;
   readonly pid: number;
@@ -18,7 +18,7 @@ export interface SpawnedProgram {
   stop(options: { graceMs: number }): Promise<void>;
 }
 
-/** A program of ours that runs as a child process and listens. */
+/** A Quillgate program that runs as a child process and listens. */
 export interface ChildProgram extends SpawnedProgram {
   readonly port: number;
 }
@@ -63,7 +63,7 @@ export function spawnChild({
   const failed = ended.then((reason) => Promise.reject(new StartupError(reason)));
   const listening = Promise.race([received(child, 'listening'), failed]).then(({ port }) => port);
   const ready = Promise.race([received(child, 'ready'), failed]).then(() => undefined);
-  // Nobody needs to wait for both: `ended` reports the end, too.
+  // Waiting for one is enough: `ended` reports the end, too.
   for (const step of [listening, ready]) step.catch(() => undefined);
   return {
     name,

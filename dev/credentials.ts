@@ -59,7 +59,7 @@ function credentialsOf({ prefix, username, password, file, name }: Wanted): Cred
   throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
 }
 
-/** The token for posts: the one that the environment names, else the one made at the first start and kept in the data folder. */
+/** The token for posts: the environment's, else the one of the first start, kept in the data folder. */
 export const blogToken = ({ BLOG_TOKEN, DATA_DIR }: Config): StartToken =>
   startToken(BLOG_TOKEN, join(DATA_DIR, 'blog-token'));
 

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 const [first, last] = [15_000, 29_999];
 const maxTries = 100;
 
-/** A port of the loopback address that nobody listens on at this moment. */
+/** A port of the loopback address without a listener at this moment. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const port = randomInt(first, last + 1);

@@ -6,7 +6,7 @@ const pollMs = 20;
 const sqliteBusy = 5;
 
 /**
- * Runs the task while holding the lock of the file `path`, waiting for whoever holds it. Throws when that takes
+ * Runs the task while holding the lock of the file `path`, waiting for its holder. Throws when that takes
  * more than ten minutes: on a busy machine a build takes one or two.
  *
  * The file is an empty SQLite database locked exclusively: the kernel gives such a lock up when its holder dies,

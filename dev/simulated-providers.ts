@@ -6,6 +6,6 @@ import type { ProviderId } from '../shared/contract.js';
 export const simulatedProviders = (config: Config): ProviderId[] =>
   config.WORKER_PROVIDERS.filter((id) => !hasCredentials(namesSet(config), id));
 
-/** What to set to make a simulated provider real, in words for people. */
+/** The variables that make a simulated provider real, in words. */
 export const toMakeReal = (id: ProviderId): string =>
   `${credentialVariables[id]}, and ${id.toUpperCase()}_MODEL for requests that name no model`;

@@ -144,7 +144,7 @@ async function prepareDatabase(
   return { postgres, databaseUrl };
 }
 
-/** What the API and the worker do not take from the environment as it is. */
+/** The variables that the API and the worker do not take from the environment. */
 const variablesOf = (
   config: Config,
   users: Record<'chat' | 'admin', Credentials>,
@@ -191,7 +191,7 @@ function programRunner({ environment, logDir, graceMs, lifecycle }: Surroundings
 
 async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<EmbeddedPostgres> {
   const starting = startEmbeddedPostgres({ dataDir });
-  // Registered before it runs: it would outlive us when we are told to stop in the middle of its start.
+  // Registered before it runs: a signal in the middle of its start must end it, too.
   lifecycle.opened('postgres', starting, async () => (await starting.catch(() => undefined))?.stop());
   const postgres = await starting.catch((cause: Error) => {
     throw new StartupError(cause.message, { cause });
@@ -209,7 +209,7 @@ function sharedGrace(graceMs: number, stopping: AbortSignal): () => number {
   return () => Math.max(0, until - Date.now());
 }
 
-/** Whatever everything else needs, and would wait for. */
+/** The services that all others need. */
 type Part = Pick<SpawnedProgram, 'ended'>;
 
 const firstEnd = (parts: Part[]): Promise<string> => Promise.race(parts.map(({ ended }) => ended));

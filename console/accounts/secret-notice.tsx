@@ -2,14 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
 
-/** Something that the server has told once and nobody can look up again. */
+/** A secret that the server has shown once and cannot show again. */
 export interface Told {
   /** Such as `The secret of ann`. */
   readonly what: string;
   readonly secret: string;
 }
 
-/** Makes changes to what a list shows and reads it again; `outcome` shows why one failed, and the secret that one gave. */
+/** Changes the items of a list and reads it again; `outcome` shows a failure, or a new secret. */
 export function useChanges(list: { load(): Promise<void> }) {
   const [told, setTold] = useState<Told>();
   const [error, setError] = useState<unknown>();

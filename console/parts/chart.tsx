@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import { formatMinute } from './format.ts';
 
-/** A line of a chart; null where nobody knows the value. */
+/** A line of a chart; null where the value is unknown. */
 export interface ChartLine {
   readonly label: string;
   /** Name of a colour of the page, such as `--link`. */
@@ -29,7 +29,7 @@ const wholeSteps = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) =>
 const spanTo = (last: number, seconds: number): [number, number] => [last - seconds, last];
 
 /**
- * Lines over time. A picture alone: whoever uses it says the same as text. uPlot draws on a canvas and places its parts
+ * Lines over time. A picture alone: its user says the same as text. uPlot draws on a canvas and places its parts
  * by script, which the page's policy allows.
  */
 export function Chart({ times, lines, seconds, format }: ChartProps) {

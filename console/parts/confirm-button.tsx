@@ -3,9 +3,9 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 interface ConfirmProps {
   /** On the button, such as `Remove`. */
   label: string;
-  /** What it is done to. */
+  /** The object of the action. */
   of: string;
-  /** What follows from it. */
+  /** The consequence of the action. */
   question: string;
   onConfirm(): Promise<void>;
 }

@@ -14,7 +14,7 @@ export function ConnectionState() {
   );
 }
 
-/** What everybody who looks at the page has to know, above every view. */
+/** The state of the connection, above every view. */
 export function ConnectionBanner() {
   const queue = fleet.value?.queue;
   const isLost = connection.value === 'reconnecting';

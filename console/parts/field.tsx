@@ -27,7 +27,7 @@ export function SelectField({ label, options, ...select }: SelectFieldProps) {
   );
 }
 
-/** What can be chosen, in its order. */
+/** The choices, in order. */
 export type OptionTexts = readonly (readonly [value: string, text: string])[];
 
 /** The options of a `<select>`; `selected` is for one whose value the page does not follow. */

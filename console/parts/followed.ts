@@ -10,7 +10,7 @@ interface Source<T, E> {
   readonly event: string;
   /** The names of those after which it is read again, since some may have been missed. */
   readonly again: readonly string[];
-  /** What it becomes with an event, which may be in it already. */
+  /** The value after an event, which may be in it already. */
   add(known: T, event: E): T;
 }
 
@@ -23,7 +23,7 @@ export class Followed<T, E> {
   #isReading = false;
   /** Whether something was missed that the read under way may not tell. */
   #isDue = false;
-  /** What has come while it is read, oldest first: its answer may be older. */
+  /** The events during a read, oldest first: its answer may be older. */
   #meanwhile: E[] = [];
 
   constructor(source: Source<T, E>) {

@@ -1,4 +1,4 @@
-/** A line of the last values, oldest first, as wide as its place, with gaps where a value is null; a picture beside a number, so nothing for screen readers. */
+/** A line of the last values, oldest first, with gaps where a value is null; nothing for screen readers. */
 export function Sparkline({ values, max }: { values: readonly (number | null)[]; max?: number }) {
   const top = Math.max(1, max ?? 0, ...values.map((value) => value ?? 0));
   const step = 100 / Math.max(1, values.length - 1);
@@ -24,7 +24,7 @@ interface Run {
   readonly values: number[];
 }
 
-/** The values between the gaps. One alone is drawn from the place before it, or it would be a point that nobody sees. */
+/** The values between the gaps. A single one is drawn from the place before it, so that it can be seen. */
 export function runsOf(values: readonly (number | null)[]): Run[] {
   const runs: Run[] = [];
   for (const [n, value] of values.entries()) {

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 export interface TableProps {
-  /** What the table is of, for screen readers. */
+  /** The table's name for screen readers. */
   label: string;
   /** Of each column, with its class if it has one. */
   titles: readonly (string | readonly [title: string, className: string])[];

@@ -3,7 +3,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { Message, Problem } from '../../shared/contract.ts';
 import { ApiError, open } from '../api.ts';
 
-/** What is asked. Empty texts mean what the server has by default. */
+/** The request. Empty texts mean the server's defaults. */
 export interface PlaygroundRequest {
   readonly provider: string;
   readonly model: string;
@@ -13,7 +13,7 @@ export interface PlaygroundRequest {
   readonly messages: readonly Message[];
 }
 
-/** What is known of a reply beside its text: the `done` event of the stream. */
+/** The facts about a reply beside its text: the `done` event of the stream. */
 interface Completion {
   response: string;
   finishReason: string;
@@ -48,7 +48,7 @@ export class PlaygroundChat {
   readonly progress = signal<ChatProgress | undefined>(undefined);
   #stopping: AbortController | undefined;
 
-  /** Resolves when the chat has ended, in whatever way; never rejects. */
+  /** Resolves at every end of the chat; never rejects. */
   async send(request: PlaygroundRequest): Promise<void> {
     this.stop();
     const stopping = new AbortController();

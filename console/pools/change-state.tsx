@@ -6,7 +6,7 @@ import { reachOf } from './describe.ts';
 import { formatSetting, labelOf } from './setting-fields.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
-/** How far the last change has come: with the workers, or not made, and then by whom it was overtaken. */
+/** The state of the last change: at the workers, or not made, and then the change that came first. */
 export function ChangeState({ editor }: { editor: PoolSettingsEditor }) {
   const known = editor.known.value;
   return (
@@ -20,7 +20,7 @@ export function ChangeState({ editor }: { editor: PoolSettingsEditor }) {
   );
 }
 
-/** Whom the settings have reached, by the workers' own words. */
+/** The workers that have the settings, by their own heartbeats. */
 function Reach({ known }: { known: PoolSettings }) {
   const { provider, version, changedAt, changedBy, isPending } = known;
   const workers = fleet.value?.providers.find((one) => one.provider === provider)?.workers ?? [];

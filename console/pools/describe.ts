@@ -74,7 +74,7 @@ export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
 export const toneOfBreaker = ({ state }: FleetBreaker): Tone =>
   ({ open: 'bad', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
-/** How the calls of the last minute went, over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
+/** The calls of the last minute over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
 export interface RecentCalls {
   readonly count: number;
   readonly errorRate: number;

@@ -7,7 +7,7 @@ import { sumCalls } from './describe.ts';
 import { loadUntil, recentLoad } from './recent-load.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
-/** What goes on at a provider, as numbers, and as a line beside them. */
+/** The load of a provider as numbers, with a line beside each. */
 export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
   const { count, errorRate, rateLimitRate, p95Ms } = sumCalls(pool.workers);
   const numbers = [

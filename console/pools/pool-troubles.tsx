@@ -6,7 +6,7 @@ import { describeBreaker, type Tone, toneOfBreaker } from './describe.ts';
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
 
-/** What is wrong at a provider: silent workers, open breakers, cooldowns, and the last error while calls still fail with it. */
+/** The troubles of a provider: silent workers, open breakers, cooldowns, and the last error. */
 export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
@@ -47,7 +47,7 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
   );
 }
 
-/** What several workers do not call, as one line. */
+/** The models that several workers do not call, as one line. */
 export interface OpenBreaker {
   /** A model, or `all models`. */
   readonly target: string;
@@ -56,7 +56,7 @@ export interface OpenBreaker {
   readonly tone: Tone;
   /** Live workers where it is so. */
   readonly workers: number;
-  /** The earliest of theirs. */
+  /** The earliest of the workers' times. */
   readonly nextProbeAt: string | undefined;
   /** For one that waits for a call: since when, at the worker that has waited longest. */
   readonly idleSince: string | undefined;

@@ -5,10 +5,10 @@ import { call } from '../api.ts';
 import { now } from '../parts/clock.ts';
 import { fleet, isStale, onEvent } from '../store.ts';
 
-/** What ran and waited at each provider, by the number of the slot: the last value of each. */
+/** The running and waiting jobs of each provider, by the number of the slot: the last value of each. */
 export type RecentLoad = ReadonlyMap<string, ReadonlyMap<number, number>>;
 
-/** Ten minutes, as long as samples are kept: those that were taken before the page was opened, and since then what it has seen. */
+/** Ten minutes, as long as samples are kept: those from before the page was opened, and its own since then. */
 export const recentLoad = signal<RecentLoad>(new Map());
 
 /** As long as a sample, in milliseconds of the browser's clock. */
@@ -47,7 +47,7 @@ export function recordLoad(): () => void {
     effect(() => {
       const time = now.value;
       const seen = fleet.peek();
-      // What is shown then is no longer known to be true.
+      // The shown values may be wrong then.
       if (seen && !isStale.peek()) recentLoad.value = addLoad(recentLoad.peek(), seen, time);
     }),
   ];
@@ -64,7 +64,7 @@ export function loadUntil(load: RecentLoad, provider: string, time: number): (nu
   return Array.from({ length: kept }, (_, n) => slots?.get(last - kept + 1 + n) ?? null);
 }
 
-/** What the load becomes with the fleet as it is at `time`. */
+/** The load with the fleet as it is at `time`. */
 export function addLoad(
   before: RecentLoad,
   { providers }: Pick<Fleet, 'providers'>,
@@ -79,7 +79,7 @@ export function addLoad(
   );
 }
 
-/** What the load becomes with what was measured, at times of the browser's clock; where the page has seen something itself, that stays. */
+/** The load with the samples, at times of the browser's clock; the page's own values stay. */
 export function addSamples(before: RecentLoad, samples: readonly Sample[], time: number): RecentLoad {
   const load = new Map(before);
   for (const { provider, at, inFlight, waiting } of samples) {

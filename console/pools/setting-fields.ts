@@ -5,7 +5,7 @@ import { formatDuration, splitList } from '../parts/format.ts';
 export interface SettingField {
   readonly name: keyof PoolSettingsInput;
   readonly label: string;
-  /** What can be written, or what the value means. */
+  /** The accepted values, or the meaning of the value. */
   readonly hint: string;
   /** Shown where nothing is set. */
   readonly none: string;
@@ -127,7 +127,7 @@ function formatTargets(value: unknown): string {
   return targets.map(({ provider, model }) => (model ? `${provider}/${model}` : provider)).join(', ');
 }
 
-/** What a value of any setting is called. */
+/** The name of a value of any setting. */
 export function formatSetting(name: string, value: unknown): string {
   const field = settingFields.find((one) => one.name === name);
   if (value === null || value === undefined) return field?.none ?? 'not set';

@@ -9,18 +9,18 @@ import type {
 } from '../../shared/fleet-contract.ts';
 import { ApiError, call } from '../api.ts';
 
-/** What an operator wants to be different; null takes back what operators have set. */
+/** The changes that an operator wants; null takes back the operators' value. */
 export type SettingsChange = { [Name in keyof PoolSettingsInput]?: PoolSettingsInput[Name] | null };
 
-/** A change that was not made. It is kept until somebody makes or discards it. */
+/** A change that was not made. It is kept until it is made or discarded. */
 interface FailedChange {
   readonly change: SettingsChange;
   readonly error: unknown;
-  /** Somebody else was first. */
+  /** Another change came first. */
   readonly isConflict: boolean;
 }
 
-/** The settings of one provider's pools, and the changes that are on their way. Changes are sent one after the other. */
+/** The settings of a provider's pools, and the pending changes, which are sent one after the other. */
 export class PoolSettingsEditor {
   readonly provider: ProviderId;
   /** As the server has last said; undefined before. */
@@ -29,7 +29,7 @@ export class PoolSettingsEditor {
   readonly failed = signal<FailedChange | undefined>(undefined);
   /** Why the settings could not be read. */
   readonly loadError = signal<unknown>(undefined);
-  /** What a change is based on that somebody has begun: from the first key on, not from when it is sent. */
+  /** The version on which a change is based: from the first key on, not from when it is sent. */
   #base: PoolSettings | undefined;
   #next: SettingsChange | undefined;
 
@@ -57,7 +57,7 @@ export class PoolSettingsEditor {
     }
   }
 
-  /** Remembers on what somebody bases the change that begins now. */
+  /** Remembers the base of the change that begins now. */
   begin(): void {
     this.#base ??= this.known.value;
   }
@@ -118,12 +118,12 @@ export class PoolSettingsEditor {
     }
   }
 
-  /** What was begun while one's own change was made was begun on that. */
+  /** A change that began during the operator's own change is based on that. */
   #rebase(from: PoolSettings, to: PoolSettings): void {
     if (this.#base?.version === from.version) this.#base = to;
   }
 
-  /** What has failed before and is set otherwise by now is not to be made any more; the rest of it is. */
+  /** Drops the failed changes of settings that differ by now, and keeps the others. */
   #forget(made: SettingsChange): void {
     const { failed } = this;
     if (failed.value === undefined) return;
@@ -148,7 +148,7 @@ function editorOf(provider: ProviderId): PoolSettingsEditor {
   return editor;
 }
 
-/** The suggestion changes although nobody changes the settings. */
+/** The suggestion changes without a change of the settings. */
 const reloadMs = 15_000;
 
 /** The settings of a provider, read again when a worker has newer ones than those that are known here. */

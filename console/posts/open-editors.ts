@@ -1,6 +1,6 @@
 import { PostEditor } from './post-editor.ts';
 
-/** Texts that were not saved outlive the view, and the session that has ended in the meantime; each user has their own. */
+/** Unsaved texts outlive the view, and a session that ends in the meantime; each user has their own. */
 const editors = new Map<string, PostEditor>();
 
 const keyOf = (userId: string, id: string): string => `${userId} ${id}`;

@@ -7,7 +7,7 @@ interface ConflictProps {
   onRemoved: () => void;
 }
 
-/** Somebody else was first: what they have saved, and what can be done. What was typed stays until that is decided. */
+/** Another change came first: shows it, with the choices. The typed text stays until one is made. */
 export function PostConflict({ editor, onCreated, onRemoved }: ConflictProps) {
   const conflict = editor.conflict.value;
   if (conflict === undefined) return null;

@@ -19,7 +19,7 @@ interface Stored {
 
 type Wanted = PostStatus | 'deleted';
 
-/** Why a change was not made: somebody else has saved this meanwhile, or deleted the post (null). */
+/** Why a change was not made: the post that was saved meanwhile, or null for a deleted one. */
 export interface Conflict {
   readonly theirs: Stored | null;
   readonly wanted: Wanted;
@@ -32,7 +32,7 @@ async function callForPost(path: string, options?: CallOptions): Promise<Stored>
   return { post: body, etag: headers.get('ETag') ?? '' };
 }
 
-/** One post in its form. What was typed is kept here until it is saved or discarded, whatever happens to the view. */
+/** One post in its form. The typed text is kept here until it is saved or discarded, even without the view. */
 export class PostEditor {
   readonly fields = signal(noFields);
   /** Undefined while it is new, or not loaded yet. */
@@ -40,7 +40,7 @@ export class PostEditor {
   readonly isBusy = signal(false);
   readonly error = signal<unknown>(undefined);
   readonly conflict = signal<Conflict | undefined>(undefined);
-  /** What was done last, for people. */
+  /** The last action, in words. */
   readonly done = signal('');
   readonly isDirty = computed(() => {
     const stored = this.stored.value;
@@ -72,7 +72,7 @@ export class PostEditor {
     });
   }
 
-  /** Does what was wanted in spite of what somebody else has saved; where that was a deletion, what was typed becomes a new post. */
+  /** Overwrites the other change; if that was a deletion, the typed text becomes a new post. */
   async overwrite(): Promise<boolean> {
     const conflict = this.conflict.value;
     if (conflict === undefined) return false;
@@ -80,7 +80,7 @@ export class PostEditor {
     return conflict.wanted === 'deleted' ? this.remove() : this.save(conflict.wanted);
   }
 
-  /** Forgets what was typed: takes what somebody else has saved, or what there was. */
+  /** Discards the typed text, for the other change or the saved post. */
   discard(): void {
     const latest = this.conflict.value?.theirs ?? this.stored.value;
     if (latest) this.#take(latest);
@@ -129,7 +129,7 @@ export class PostEditor {
     }
   }
 
-  /** What the call gives; throws what it throws, after finding out what somebody else has done. */
+  /** Gives the result of the call; rethrows its error, after reading the other change. */
   async #orConflict<T>(id: string, wanted: Wanted, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -157,7 +157,7 @@ export class PostEditor {
       await work();
       return true;
     } catch (error) {
-      // What there is to decide is said better than by the server's words.
+      // The choices say it better than the server's words.
       if (this.conflict.value === undefined) this.error.value = error;
       return false;
     } finally {

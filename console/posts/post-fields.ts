@@ -31,7 +31,7 @@ const names = Object.keys(parsers) as (keyof PostFields)[];
 export const isSame = (one: PostFields, other: PostFields): boolean =>
   names.every((name) => one[name] === other[name]);
 
-/** What the post has become, except where the form no longer holds what was sent. */
+/** The saved post, except for fields that were edited since. */
 export const withStored = (fields: PostFields, sent: PostFields, stored: Post): PostFields => {
   const typed = names.filter((name) => fields[name] !== sent[name]);
   return { ...fieldsOf(stored), ...Object.fromEntries(typed.map((name) => [name, fields[name]])) };

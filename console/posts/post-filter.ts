@@ -13,7 +13,7 @@ export interface Listed {
   readonly next: string | null;
 }
 
-/** What can be chosen, in this order. */
+/** The choices, in this order. */
 export const statuses: readonly (readonly [status: PostListFilter['status'], text: string])[] = [
   ['', 'All'],
   ['published', 'Published'],

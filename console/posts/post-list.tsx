@@ -59,7 +59,7 @@ export function PostList({ filter, unsaved }: ListProps) {
   );
 }
 
-/** What is typed counts when the typing pauses, and at once when a status is chosen. */
+/** Typed text counts when the typing pauses, and at once when a status is chosen. */
 function Filters({ filter }: { filter: PostListFilter }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const search = useRef<HTMLInputElement>(null);
@@ -119,7 +119,7 @@ function PostItem({ post }: { post: Post }) {
   );
 }
 
-/** What a post is called in the console: its title, else how its text begins. */
+/** The name of a post in the console: its title, else the beginning of its text. */
 export const headingOf = ({ title, content }: Pick<Post, 'title' | 'content'>): string =>
   title?.trim() || content.trim().slice(0, 80) || 'Untitled';
 

@@ -20,7 +20,7 @@ export function Timeline({ request, longestMs }: { request: RecentRequest; longe
   );
 }
 
-/** What the colours of the bars mean. */
+/** The meaning of the bars' colours. */
 export function TimelineLegend() {
   return (
     <ul class="row legend" aria-hidden="true">
@@ -43,7 +43,7 @@ const legend = [
   ['writing', 'reply being written'],
 ] as const;
 
-/** What a chat waited for, and how long, in milliseconds. */
+/** The phases of a chat, in milliseconds. */
 export interface Phase {
   readonly name: 'received' | 'queued' | 'started' | 'writing';
   readonly ms: number;

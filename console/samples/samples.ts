@@ -10,7 +10,7 @@ export function addSample(before: readonly Sample[], sample: Sample): Sample[] {
   return [...others, sample].sort((a, b) => (a.at < b.at ? -1 : 1)).slice(-maxSamples);
 }
 
-/** What a line was over ten minutes: its last value, its highest, its mean. Undefined without any. */
+/** A line over ten minutes: its last value, its highest, its mean. Undefined without any. */
 export function summaryOf(
   values: readonly (number | null)[],
 ): { last: number | null; max: number; mean: number } | undefined {

@@ -4,7 +4,7 @@ import { beginSession, endSession, followOtherTabs, maybeSignedIn, session } fro
 
 const address = '/admin/session';
 
-/** Finds out who is signed in, asking the server only where somebody may be; then follows what other tabs do. To be called once. */
+/** Finds the session, asking the server only if there may be one; then follows the other tabs. To be called once. */
 export async function restoreSession(): Promise<void> {
   followOtherTabs(() => void loadSession());
   if (maybeSignedIn()) await loadSession();
@@ -17,7 +17,7 @@ export async function loadSession(): Promise<void> {
     session.value = (await call<ConsoleSession>(address)).body;
   } catch (error) {
     if (session.value && !(error instanceof ApiError && error.code === 'unauthorized')) return;
-    // Whoever is remembered stays so, for a server that answers again.
+    // The remembered user stays, for a server that answers again.
     session.value = null;
   }
 }

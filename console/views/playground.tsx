@@ -15,7 +15,7 @@ const first: PlaygroundRequest = {
   messages: [{ role: 'user', content: 'Say hello in three languages.' }],
 };
 
-/** A chat with any provider, by the same queue and limits as everybody's. */
+/** A chat with any provider, by the same queue and limits as every request. */
 export function PlaygroundView(_props: ViewProps) {
   const [request, setRequest] = useState(first);
   const chat = useMemo(() => new PlaygroundChat(), []);
@@ -68,7 +68,7 @@ interface TargetProps {
   onChange(facts: Partial<PlaygroundRequest>): void;
 }
 
-/** Whom to ask, and for how long. */
+/** The provider and the deadline. */
 function Target({ request, onChange }: TargetProps) {
   const id = useId();
   const providers = fleet.value?.providers ?? [];
@@ -144,7 +144,7 @@ function Field({ label, hint, value, list, onInput }: FieldProps) {
   );
 }
 
-/** The same request for programs. Credentials stay with whoever has them. */
+/** The same request for programs. It does not contain credentials. */
 function Snippets({ request }: { request: PlaygroundRequest }) {
   const path = useAnswer<{ links: { chat: string } }>('/')?.links.chat ?? '/chat';
   const snippets = [

@@ -10,7 +10,7 @@ import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { PagedTable } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
 
-/** What each scope allows, in the order of the form. */
+/** The permission of each scope, in the order of the form. */
 const scopes: Readonly<Record<Scope, string>> = {
   chat: 'chat, as an OpenAI-compatible API key',
   'blogs:write': 'write posts, and see drafts',

@@ -9,7 +9,7 @@ const nobody = 65534;
 
 /**
  * Chooses the account for the cluster at this path, which may not exist yet. PostgreSQL refuses to run as root, so
- * root runs it as the cluster's owner, or as `postgres` or `nobody`. Throws when the cluster belongs to another user.
+ * root runs it as the cluster's owner, or as `postgres` or the account `nobody`. Throws if another user owns it.
  */
 export function accountFor(cluster: string): Account {
   const us = process.getuid?.();

@@ -58,7 +58,7 @@ function resolvePackage(from: string): string {
   }
 }
 
-/** Makes the links that an npm package cannot contain, since install scripts may not run. False when the folder is read-only. */
+/** Makes the links that an npm package cannot contain. False when the folder is read-only. */
 function linkLibraries(native: string): boolean {
   const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
     source: string;

@@ -11,7 +11,7 @@ const duplicateDatabase = '42P04';
 const uniqueViolation = '23505';
 const refusedCredentials = ['28P01', '28000'];
 
-/** What a connection finds: the database, a server without it, one that refuses our credentials, or none that answers. */
+/** The result of connecting: the database, a server without it, refused credentials, or no answer. */
 export type ServerState = 'ready' | 'no database' | 'refused' | 'unreachable';
 
 /** Connects to the database of the URL with the URL's credentials. */

@@ -59,7 +59,7 @@ export async function stopPostmaster(pid: number, mark: string): Promise<void> {
   throw new Error(`PostgreSQL's process ${pid} does not end`);
 }
 
-/** Resolves when the marked postmaster has ended. It may not be a child process, so it is polled; keeps no process alive. */
+/** Resolves when the marked postmaster has ended. It may not be a child process, so it is polled. */
 export async function whenEnded(pid: number, mark: string): Promise<void> {
   while (isMarked(pid, mark)) await delay(watchMs, undefined, { ref: false });
 }

@@ -11,7 +11,7 @@ interface Pieces {
   readonly length: number;
 }
 
-/** What becomes the time when it is sent, in milliseconds since the epoch. */
+/** Replaced by the time when it is sent, in milliseconds since the epoch. */
 export const noTimestamp = '0000000000000.000';
 
 /** A reply with status 200, which may still go wrong in its ending or its delivery. */
@@ -27,7 +27,7 @@ export interface ReplyBehaviour {
   readonly delayMs: number;
   /** The wait between two pieces (two bytes of a drip), in milliseconds. */
   readonly gapMs: number;
-  /** Of a stream: the deltas after which its delivery goes wrong; absent means after half of them, or all when it is cut short. */
+  /** The deltas after which a stream goes wrong; absent means after half of them, or all when it is cut short. */
   readonly afterDeltas?: number;
   /** Says nothing of the tokens it took. */
   readonly withoutUsage?: boolean;
@@ -48,7 +48,7 @@ export interface HangBehaviour {
   readonly times: number;
 }
 
-/** What the simulator does with a call. */
+/** The simulator's reaction to a call. */
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour

@@ -212,7 +212,7 @@ export const behaviourList: readonly { model: string; does: string }[] = rows.ma
 }));
 
 /**
- * The behaviour of a model name; `undefined` if there is no such model. Whatever follows an `@` is ignored: it only
+ * The behaviour of a model name; `undefined` if there is no such model. The text after an `@` is ignored: it only
  * keeps the calls of different tests apart.
  */
 export function findBehaviour(model: string): Behaviour | undefined {

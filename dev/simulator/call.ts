@@ -22,7 +22,7 @@ export interface CallFacts {
 export interface CallContent {
   readonly body: unknown;
   readonly turns: readonly Turn[] | undefined;
-  /** What a valid body asks of the model beside the conversation. */
+  /** The parameters of a valid body. */
   readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
@@ -71,7 +71,7 @@ export class Call {
     return this.content?.turns;
   }
 
-  /** What was asked of the model beside the conversation, if the body was valid and is still stored. */
+  /** The parameters of the call, if its body was valid and is still stored. */
   get parameters(): CallParameters | undefined {
     return this.content?.parameters;
   }

@@ -40,7 +40,7 @@ function compose(call: Call, turns: readonly Turn[], verbatim: boolean): string 
   return verbatim ? lastUserText(turns) : echo(call.provider, turns);
 }
 
-/** The text up to where the call wants it to stop, or may have no more of it: only echoes obey a token limit. */
+/** The text up to the call's stop text, or its limit: only echoes obey a token limit. */
 function cut(
   whole: string,
   { stop = [], maxOutputTokens }: CallParameters,

@@ -29,7 +29,7 @@ const about = {
 
 const maxWaitMs = 60_000;
 
-/** What the control path uses of the simulator. */
+/** The part of the simulator that the control path uses. */
 export interface ControlDeps {
   readonly calls: CallLog;
   reset(): void;

@@ -1,4 +1,4 @@
-/** A parsed JSON object whose fields nobody has looked at yet. */
+/** A parsed JSON object with unchecked fields. */
 export type JsonObject = Record<string, unknown>;
 
 /** Whether a parsed JSON value is an object (not `null`, not an array). */
@@ -33,7 +33,7 @@ export function repeatedRoleAt(messages: readonly { role: string }[]): number {
   return messages.findIndex((message, index) => message.role === messages[index - 1]?.role);
 }
 
-/** What a value is in words, as API error messages name types. */
+/** The type of a value in words, as API error messages name it. */
 export function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

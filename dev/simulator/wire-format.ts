@@ -11,7 +11,7 @@ export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What the address of a call specifies; absent where the format has the model or the streaming flag in the body. */
+/** The parts of a call's address; absent where the format has the model or the streaming flag in the body. */
 export interface Route {
   readonly model?: string;
   readonly stream?: boolean;
@@ -23,7 +23,7 @@ export interface Route {
  */
 export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
 
-/** What a call asks of the model beside its conversation, with our names of it. */
+/** The parameters of a call, by our names. */
 export interface CallParameters {
   readonly maxOutputTokens?: unknown;
   readonly temperature?: unknown;
@@ -81,7 +81,7 @@ export interface WireFormat {
   validate(body: JsonObject): Refusal | undefined;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
-  /** What a valid body asks of the model; undefined values are absent from it. */
+  /** The parameters of a valid body; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;

@@ -53,7 +53,7 @@ function checkTokenLimit(maxOutputTokens: unknown): Refusal | undefined {
   );
 }
 
-/** What has a range: the smallest value that is accepted, and what all are below. */
+/** A range: the smallest accepted value, and the bound that all values are below. */
 const ranges = [
   ['temperature', 0, 2.0001],
   ['topP', 0, 1.0001],
