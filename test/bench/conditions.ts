@@ -125,6 +125,8 @@ const processes: Readonly<Record<Subject, string>> = {
     'memory over that of the same processes after a load of 128 connections and 10 s of rest',
   'api-processes': `as for chat on Redis, but several APIs, ${load.connections} connections in all and a provider of ${load.latencyMs} ms`,
   chat: `one API, one worker (all four pools, OPENAI_CONCURRENCY=${concurrency}), log level info to files; beside Redis an idle PostgreSQL`,
+  'blog-peer':
+    'as for blog, on the same database as one process of Express and postgres.js with their defaults, which checks nothing; writes last in each round',
   blog:
     `one API (DATABASE_POOL_SIZE as it is by default), log level info to a file; an embedded PostgreSQL of its own ` +
     `with fsync on, ${seededPosts.toLocaleString('en-US')} posts before the load, VACUUM (ANALYZE)`,

@@ -20,8 +20,4 @@ describe('requestTo', () => {
     expect(new Set(keys).size).toBe(100);
     for (const key of keys) expect(key).toMatch(/^[\x21-\x7e]{1,255}$/);
   });
-
-  it('leaves other headers as they are, and adds the tag of what is changed', () => {
-    expect(requestTo('/', '"1"', traffic).headers).toMatchObject({ Accept: 'text/plain', 'If-Match': '"1"' });
-  });
 });

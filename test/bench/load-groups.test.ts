@@ -22,12 +22,6 @@ describe('groupsOf', () => {
     expect(groups.at(-1)?.afterMs).toBe(1980);
   });
 
-  it('has no group without a connection', () => {
-    expect(
-      groupsOf({ connections: 3, traffic, spreadSeconds: 2 }).map(({ connections }) => connections),
-    ).toEqual([1, 1, 1]);
-  });
-
   it('leads them to the origins in turns', () => {
     const groups = groupsOf({ connections: 5, traffic, origins: ['http://a', 'http://b'] });
     expect(groups.map(({ origin, connections }) => [origin, connections])).toEqual([

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { compareWithCommit } from './against/compare.js';
+import type { Compared } from './against/comparison.js';
+import { describeRound } from './against/report.js';
 import { compareWithAims } from './aims.js';
 import { type ApiProcessesRun, describeApiProcessesRun, runApiProcesses } from './api-processes/series.js';
 import { compareBlogWithAims } from './blog/aims.js';
+import { compareWithExpress } from './blog/beside-express.js';
 import { describeBlogRun, describePosts } from './blog/report.js';
 import type { BlogResults } from './blog/results.js';
 import { blogFolder, runBlogSeries } from './blog/series.js';
@@ -42,11 +45,14 @@ type Stores = readonly (StoreChoice | MissingStore)[];
 async function bench(surroundings: Surroundings): Promise<void> {
   const { options, dir, skipped } = surroundings;
   const measures = (subject: Subject) => options.subjects.includes(subject);
-  const stores = options.subjects.some((subject) => subject !== 'blog') ? await findStores(options, dir) : [];
+  const stores = options.subjects.some((subject) => !subject.startsWith('blog'))
+    ? await findStores(options, dir)
+    : [];
   const conditions = describeConditions(options, stores);
   print(`${describeConditionList(conditions)}\n`);
   const series = measures('chat') ? await benchChat(stores, surroundings) : [];
   const blog = measures('blog') ? await benchBlog(surroundings) : undefined;
+  const blogPeer = measures('blog-peer') ? await benchBesideExpress(surroundings) : undefined;
   const streams = measures('streams')
     ? await benchStreams(stores, { ...surroundings, log, print, peer: undefined })
     : [];
@@ -56,7 +62,7 @@ async function bench(surroundings: Surroundings): Promise<void> {
     ...(blog ? compareBlogWithAims(blog) : []),
     ...(measures('streams') ? compareStreamsWithAims(streams) : []),
   ];
-  const results: Results = { conditions, series, blog, streams, apiProcesses, skipped, aims };
+  const results: Results = { conditions, series, blog, blogPeer, streams, apiProcesses, skipped, aims };
   print(`\n${describeResults(results)}`);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`);
 }
@@ -103,6 +109,15 @@ async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<Blo
     onSeeded: (posts) => print(`posts of the blog: ${describePosts(posts)}\n`),
     onRun: (run) => print(describeBlogRun(run)),
   });
+}
+
+async function benchBesideExpress({ options, lifecycle, dir, skipped }: Surroundings): Promise<Compared> {
+  const onRound: Parameters<typeof compareWithExpress>[0]['onRound'] = (title, round) =>
+    print(describeRound(title, round));
+  const { rounds, seconds } = options;
+  const compared = await compareWithExpress({ rounds, seconds, dir, outer: lifecycle, log, onRound });
+  skipped.push(...compared.skipped);
+  return compared;
 }
 
 /** What the exit code says. */

@@ -90,7 +90,7 @@ describe('parseOptions', () => {
   });
 
   it.each([
-    ['--rounds 3', '--rounds: goes with --against, --peer or streams'],
+    ['--rounds 3', '--rounds: goes with --against, --peer, streams or blog-peer'],
     ['--only in-flight', '--only: in-flight goes with --peer'],
     ['--in-flight 5:10:15', '--in-flight: 5:10:15 is not connections:milliseconds'],
     ['--in-flight 1000', '--in-flight:  is not a whole number from 1 to 30000'],

@@ -6,7 +6,7 @@ export const storeNames = ['embedded', 'redis'] as const;
 export type StoreName = (typeof storeNames)[number];
 
 /** What can be measured. */
-export const subjectNames = ['chat', 'blog', 'streams', 'in-flight', 'api-processes'] as const;
+export const subjectNames = ['chat', 'blog', 'blog-peer', 'streams', 'in-flight', 'api-processes'] as const;
 
 export type Subject = (typeof subjectNames)[number];
 
@@ -48,7 +48,8 @@ export interface Options {
 }
 
 const usage = `npm run bench -- [options]
-  --only chat,blog               what is measured: chat, blog, streams, in-flight (with --peer), api-processes
+  --only chat,blog               what is measured: chat, blog, blog-peer (the blog in turns with a bare Express on the
+                                 same posts), streams, in-flight (with --peer), api-processes
   --stores embedded,redis        chat and streams: which stores of the queue
   --connections 1,32,128,1000    chat: how many clients at once
   --latencies 0,500              chat: how long the simulated provider takes, in milliseconds
@@ -71,7 +72,7 @@ const usage = `npm run bench -- [options]
                                  worse than recorded by more than 15 %, and with 2 when that could not be measured
   --record                       with --guard: records instead
   --rounds 4                     how often each row is measured on each side; by default 4 with --against, 5 with --peer or
-                                 --guard, 2 for streams
+                                 --guard, 2 for streams and blog-peer
 `;
 
 const known = {
@@ -161,7 +162,7 @@ function guardOf({ guard, record }: Values): Guard | undefined {
 
 /** What can be measured in each mode. */
 const fitting: Readonly<Record<Mode, readonly Subject[]>> = {
-  alone: ['chat', 'blog', 'streams', 'api-processes'],
+  alone: ['chat', 'blog', 'blog-peer', 'streams', 'api-processes'],
   against: ['chat', 'blog'],
   peer: ['chat', 'streams', 'in-flight'],
   guard: ['chat'],
@@ -180,8 +181,9 @@ function checkTogether(values: Values, mode: Mode, subjects: readonly Subject[])
   if (values.against?.trim() === '') throw new Error('--against: names no commit');
   if (mode !== 'alone' && values['redis-url'] !== undefined)
     throw new Error(`--redis-url: does not go with --${mode}, which starts servers of its own`);
-  if (mode === 'alone' && values.rounds !== undefined && !subjects.includes('streams'))
-    throw new Error('--rounds: goes with --against, --peer or streams');
+  const hasRounds = subjects.some((each) => each === 'streams' || each === 'blog-peer');
+  if (mode === 'alone' && values.rounds !== undefined && !hasRounds)
+    throw new Error('--rounds: goes with --against, --peer, streams or blog-peer');
 }
 
 function parseValues(args: readonly string[]) {

@@ -1,4 +1,5 @@
 import { describeApiProcesses } from './api-processes/series.js';
+import { describeBeside } from './blog/beside-express.js';
 import { describeBlog } from './blog/report.js';
 import type { Conditions } from './conditions.js';
 import type { StoreName } from './options.js';
@@ -40,10 +41,19 @@ export function titleOf(target: Run['target'], store: StoreName): string {
 }
 
 /** All of it as Markdown that can be pasted into a page. */
-export function describeResults({ series, blog, streams, apiProcesses, skipped, aims }: Results): string {
+export function describeResults({
+  series,
+  blog,
+  blogPeer,
+  streams,
+  apiProcesses,
+  skipped,
+  aims,
+}: Results): string {
   return [
     ...(series.length > 0 ? [describeChat(series)] : []),
     ...(blog ? [describeBlog(blog)] : []),
+    ...(blogPeer ? [describeBeside(blogPeer)] : []),
     ...(streams.length > 0 ? [describeStreams(streams)] : []),
     ...(apiProcesses.length > 0 ? [describeApiProcesses(apiProcesses)] : []),
     ...skipped.map((line) => `- did not run: ${line}\n`),

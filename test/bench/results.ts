@@ -1,3 +1,4 @@
+import type { Compared } from './against/comparison.js';
 import type { AimResult } from './aims.js';
 import type { ApiProcessesRun } from './api-processes/series.js';
 import type { BlogResults } from './blog/results.js';
@@ -13,6 +14,7 @@ export interface Results {
   /** Of the chat. */
   readonly series: readonly Series[];
   readonly blog: BlogResults | undefined;
+  readonly blogPeer: Compared | undefined;
   readonly streams: readonly StreamFigures[];
   readonly apiProcesses: readonly ApiProcessesRun[];
   /** What did not run, and why. */

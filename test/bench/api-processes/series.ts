@@ -69,7 +69,7 @@ async function runWith(
 }
 
 /** Throws when the store did not count. */
-export function figuresOf(
+function figuresOf(
   apis: number,
   { load: { answers, seconds, errors }, counts }: Pick<Run, 'load' | 'counts'>,
   idlePerSecond: StoreCounts | undefined,

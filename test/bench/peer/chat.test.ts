@@ -1,16 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lengthsOf, planLoads } from './chat.js';
-
-describe('planLoads', () => {
-  it('has all numbers of connections for each time of the provider', () => {
-    expect(planLoads([0, 60], [1, 32])).toEqual([
-      { latencyMs: 0, connections: 1 },
-      { latencyMs: 0, connections: 32 },
-      { latencyMs: 60, connections: 1 },
-      { latencyMs: 60, connections: 32 },
-    ]);
-  });
-});
+import { lengthsOf } from './chat.js';
 
 describe('lengthsOf', () => {
   it('measures for as long as was asked when answers are short', () => {
