@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 
 /** The names of the steps that failed. */
 const failedSteps = process.argv.slice(2);
-/** What a run of a suite came to; nothing when it left no report. */
+/** The results of a suite's run; zeros when it left no report. */
 const read = (file) =>
   existsSync(file)
     ? JSON.parse(readFileSync(file, 'utf8'))
@@ -43,7 +43,7 @@ if (reports['The deployment suite'].passed === 0) {
   didNotRun.push('The deployment suite did not run: it needs a Docker engine.');
 }
 
-// The output of a run may be cut at its beginning: what went wrong is told again where it ends.
+// The output of a run may be cut at its beginning, so failures are repeated where it ends.
 for (const [suite, { failures, passedAtSecondTry }] of Object.entries(reports)) {
   const tell = (what, { project, name, message }) =>
     process.stdout.write(`${what} in ${suite}: ${project}: ${name}: ${message}\n`);

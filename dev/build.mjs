@@ -21,7 +21,7 @@ import { withLock } from './lock.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
-/** // Built here and moved when it is whole: a program that starts meanwhile finds all of dist/ or none. */
+/** Built here and moved when it is whole: a program that starts meanwhile finds all of dist/ or none. */
 const unfinished = join(root, 'dist-unfinished');
 const replaced = join(root, 'dist-replaced');
 const stampName = '.inputs.sha256';
