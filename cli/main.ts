@@ -46,7 +46,7 @@ Programs:
   addTokenCommands(quillgate, environment);
   quillgate
     .command('audit')
-    .description('list what was done to users, tokens and settings, when and by whom, newest first')
+    .description('list the changes of users, tokens and settings with time and author, newest first')
     .option('--limit <n>', 'how many entries at most', '100')
     .option('--json', 'print JSON')
     .action(async (options) => (await import('./commands/audit.js')).printAudit(environment, options));
@@ -182,8 +182,8 @@ function addPoolSet(pools: Command, environment: Environment): void {
     .option('--fallback-after-ms <ms>', 'wait for the first delta of a stream before its fallback is asked')
     .option('--model <name>', 'model for requests that name none')
     .option('--models <list>', 'what callers may name besides, with * for any characters, or none')
-    .option('--fallback <list>', 'whom to ask when the provider fails: provider or provider/model, or none')
-    .option('--if-version <version>', 'only if nobody has changed the settings since this version')
+    .option('--fallback <list>', 'who to ask when the provider fails: provider or provider/model, or none')
+    .option('--if-version <version>', 'only if the settings still have this version')
     .action(async (provider, options) =>
       (await import('./commands/pool-settings.js')).setPool(environment, provider, options),
     );

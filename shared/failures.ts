@@ -55,7 +55,7 @@ export const failureKinds = {
   name_taken: kind(409, { title: 'Name taken', detail: 'There is a user of this name already.' }),
   own_user: kind(409, {
     title: 'Own user',
-    detail: 'Nobody can remove their own user; another operator can, or the command line.',
+    detail: 'An operator cannot remove their own user; another operator can, or the command line.',
   }),
   precondition_failed: kind(412, {
     title: 'Precondition failed',

@@ -167,7 +167,7 @@ class Reader {
 
   #refuse(): void {
     const failure = new Failure('unauthorized', {
-      detail: 'The credentials of this stream are good no more.',
+      detail: 'The credentials of this stream are no longer valid.',
     });
     recordFailure(this.#response, failure);
     this.#events.begin({});

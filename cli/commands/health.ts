@@ -14,7 +14,7 @@ export async function checkHealth(environment: Environment, { ready }: { ready?:
   const response = (await ask(config, config.PORT, path)) ?? (await ask(config, config.WORKER_PORT, path));
   if (response === undefined)
     throw new StartupError(
-      `Nobody answers at ports ${config.PORT} (PORT) and ${config.WORKER_PORT} (WORKER_PORT).`,
+      `No program answers at ports ${config.PORT} (PORT) and ${config.WORKER_PORT} (WORKER_PORT).`,
     );
   const text = await response.text();
   if (!response.ok) throw new StartupError(`${response.status} ${text}`);

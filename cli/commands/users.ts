@@ -75,7 +75,7 @@ export async function resetUser(
     variables: secretVariablesOf(config, name),
   }));
   if (id === undefined) throw noSuchUser(variables);
-  process.stderr.write(`The new secret of ${name}; it is not shown again. The old one is good no more.\n`);
+  process.stderr.write(`The new secret of ${name}; it is not shown again. The old one is no longer valid.\n`);
   if (variables) process.stderr.write(`${ofEnvironment(variables)}\n`);
   process.stdout.write(options.json ? `${JSON.stringify({ id, name, secret })}\n` : `${secret}\n`);
 }

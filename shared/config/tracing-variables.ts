@@ -64,7 +64,5 @@ export const tracingVariables = {
       'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ the caller decides who sends a traceparent.',
     ),
   OTEL_TRACES_SAMPLER_ARG: share.default(1).describe('The share for traceidratio, from 0 to 1.'),
-  OTEL_SDK_DISABLED: choice(['true', 'false'])
-    .default('false')
-    .describe('true switches traces off whatever else is set.'),
+  OTEL_SDK_DISABLED: choice(['true', 'false']).default('false').describe('true switches traces off.'),
 };

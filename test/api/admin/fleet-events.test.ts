@@ -153,7 +153,7 @@ describe('FleetEvents', () => {
     await again.return(undefined);
   });
 
-  it('ends with a problem when the credentials are good no more', async () => {
+  it('ends with a problem when the credentials are no longer valid', async () => {
     const events = await open();
     await events.next();
     isAllowed = false;
@@ -264,7 +264,7 @@ describe('fifty clients that do not read', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('are disconnected when the credentials are good no more', async () => {
+  it('are disconnected when the credentials are no longer valid', async () => {
     const sockets = await stall();
     const closed = responses.map((response) => once(response, 'close'));
     isAllowed = false;

@@ -21,7 +21,7 @@ describe('quillgate health', () => {
   it('fails where nobody listens, and names the variables', async () => {
     const { code, stderr } = await quillgate(['health'], await nobodysPorts());
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^Nobody answers at ports \d+ \(PORT\) and \d+ \(WORKER_PORT\)\.\n$/);
+    expect(stderr).toMatch(/^No program answers at ports \d+ \(PORT\) and \d+ \(WORKER_PORT\)\.\n$/);
   });
 });
 

@@ -122,7 +122,7 @@ describe('resetUser', () => {
     const { stdout, stderr } = await run(resetUser, 'Zoë', {});
     expect(stdout).toMatch(/^[0-9A-Za-z]{32}\n$/);
     expect(stdout).not.toBe(old);
-    expect(stderr).toBe('The new secret of Zoë; it is not shown again. The old one is good no more.\n');
+    expect(stderr).toBe('The new secret of Zoë; it is not shown again. The old one is no longer valid.\n');
     const [user] = await createUserStore(database).digests();
     expect(user).toMatchObject({ id, role: 'admin', secretHash: digestOf(stdout.trim()) });
     expect(await sessions.find([digest])).toBeUndefined();
