@@ -56,6 +56,8 @@ const postgres = 'test/support/start-postgres.ts';
 const withStore = [postgres, 'test/support/start-store.ts'];
 /** Most of the time tests wait, so more run at once than there are processors on a small machine. */
 const waiting = { maxWorkers: 4 };
+/** These wait even more: for seconds that have to pass. */
+const waitingLong = { maxWorkers: 6 };
 
 type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
 
@@ -123,13 +125,13 @@ const projects = {
   ],
   release: [
     project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
-    project({ name: 'release', include: release, globalSetup: [postgres], ...waiting, order: 3 }),
+    project({ name: 'release', include: release, globalSetup: [postgres], ...waitingLong, order: 3 }),
     ...served.map((store) =>
       project({
         name: `${store} release`,
         include: store === embedded ? longPath : wholePath,
         globalSetup: withStore,
-        ...waiting,
+        ...waitingLong,
         order: 3,
       }),
     ),
@@ -153,7 +155,8 @@ const projects = {
       globalSetup: ['test/deployment/support/build-image.ts'],
       testTimeout: 60_000,
       hookTimeout: 240_000,
-      maxWorkers: 2,
+      // One counts the containers of all.
+      maxWorkers: 1,
       order: 30,
     }),
   ],

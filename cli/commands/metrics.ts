@@ -48,8 +48,9 @@ function labels({ labels }: MetricDefinition): string {
 function codes(metrics: MetricDefinition[]): string[] {
   const withCodes = metrics.filter(({ labels }) => labels.code !== undefined);
   const groups = Map.groupBy(withCodes, ({ labels }) => labels.code);
-  return [...groups].map(([values = [], its]) => {
+  const rows = [...groups].map(([values = [], its]) => {
     const names = its.map(({ name }) => `\`${name}\``).join(', ');
-    return `- ${names}: ${values.join(', ')}`;
+    return `| ${names} | ${values.join(', ')} |`;
   });
+  return ['| metrics | values |', '|---|---|', ...rows];
 }
