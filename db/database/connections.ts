@@ -4,8 +4,11 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 
-/** Drizzle's query builder on postgres.js. Raw SQL returns only arrays of text as arrays, and times as strings. */
-export type Drizzle = PostgresJsDatabase<Record<string, never>>;
+/**
+ * Drizzle's query builder on postgres.js, and postgres.js itself as `$client`. Raw SQL returns only arrays of text as
+ * arrays, and times as strings.
+ */
+export type Drizzle = PostgresJsDatabase<Record<string, never>> & { $client: postgres.Sql };
 
 /** One statement, made with Drizzle. */
 export type Query<T> = (db: Drizzle) => PromiseLike<T>;

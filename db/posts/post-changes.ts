@@ -6,7 +6,7 @@ import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from '../database/
 import { isUniqueViolation } from '../database/errors.js';
 import { posts } from '../schema.js';
 import type { PostFields } from './post-creation.js';
-import { type PostRevision, type PostVersion, postColumns, toPost, versionColumns } from './post-rows.js';
+import { type PostRevision, type PostVersion, postColumns, toIsoTime, toPost } from './post-rows.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
 /** The fields to change; absent ones stay. */
@@ -86,9 +86,10 @@ export async function whyUnchanged(
 ): Promise<Unchanged> {
   await requireActive(statements, token);
   if (expected === undefined) return { kind: 'missing' };
+  const versionColumns = { id: posts.id, version: posts.version, updatedAt: postColumns.updatedAt };
   const [row] = await statements.run((db) => db.select(versionColumns).from(posts).where(eq(posts.id, id)));
   if (row === undefined) return { kind: 'missing' };
-  return { kind: 'stale', current: { ...row, updatedAt: row.updatedAt.toISOString() } };
+  return { kind: 'stale', current: { ...row, updatedAt: toIsoTime(row.updatedAt) } };
 }
 
 /**

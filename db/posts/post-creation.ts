@@ -82,7 +82,7 @@ export async function findFirst(
   );
   if (row === undefined) return undefined;
   const post = toPost(row);
-  const isOwn = row.createdAt >= user.createdAt;
+  const isOwn = new Date(post.createdAt) >= user.createdAt;
   if (!isOwn) await forgetKey(statements, post);
   else if (row.hash === null || !hash.equals(row.hash)) throw new Failure('idempotency_key_reused');
   return { post, isOwn };

@@ -1,8 +1,5 @@
-import type { PostStatus } from '../../shared/contract.js';
-import type { Drizzle } from '../database/connections.js';
-import { and, arrayContains, asc, desc, eq, type SQL, sql } from '../database/drizzle.js';
-import { posts } from '../schema.js';
-import { isPublished, postColumns, versionColumns } from './post-rows.js';
+import type { Post, PostStatus } from '../../shared/contract.js';
+import { postFields, type Statement } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */
 export interface Position {
@@ -28,55 +25,55 @@ export interface PostFilter {
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
 const maxBytesPerPage = 2 * 1024 * 1024;
 
-const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
-const oldestFirst = [asc(posts.sortedAt), asc(posts.id)];
-
-/** The order in which the posts of a page are found: from its place on, in either direction. */
-export const orderOf = ({ before }: Pick<PostFilter, 'before'>): SQL[] =>
-  before === undefined ? newestFirst : oldestFirst;
+const newestFirst = 'posts.sorted_at desc, posts.id desc';
+const oldestFirst = 'posts.sorted_at, posts.id';
 
 /** The versions of the newest published posts. */
-export const selectNewest = (db: Drizzle) =>
-  db
-    .select(versionColumns)
-    .from(posts)
-    .where(isPublished)
-    .orderBy(...newestFirst)
-    .limit(sql.placeholder('count'))
-    .prepare('newest-posts');
+export const selectNewest = (count: number): Statement => ({
+  text: `select id, version, updated_at as "updatedAt" from posts where status = 'published'
+    order by ${newestFirst} limit $1`,
+  values: [count],
+});
 
-/** One page, newest first, within its bound on bytes; each post says whether another was found after it. */
-export function selectPage(db: Drizzle, filter: PostFilter) {
-  const found = db
-    .select({ ...postColumns, sortedAt: posts.sortedAt })
-    .from(posts)
-    .where(and(...conditionsOf(filter)))
-    .orderBy(...orderOf(filter))
-    // One more shows that there are more. On the way back it would be on the page, and `selectNeighbours` shows it.
-    .limit(filter.before ? filter.limit : filter.limit + 1)
-    .as('found');
-  const way = filter.before ? sql`asc` : sql`desc`;
-  const window = sql`order by ${found.sortedAt} ${way}, ${found.id} ${way} rows between unbounded preceding and 1 preceding`;
-  const measured = db
-    .select({
-      ...found._.selectedFields,
-      // PostgreSQL stores the length with the text: nothing is decompressed for it.
-      bytesBefore: sql`coalesce(sum(octet_length(${found.content})) over (${window}), 0)`.as('bytes_before'),
-      more: sql<boolean>`lead(${found.id}) over (${window}) is not null`.as('more'),
-    })
-    .from(found)
-    .as('measured');
-  const { bytesBefore, ...columns } = measured._.selectedFields;
-  const page = db
-    .select(columns)
-    .from(measured)
-    .where(sql`${bytesBefore} < ${maxBytesPerPage}`)
-    .orderBy(desc(measured.sortedAt), desc(measured.id))
-    .limit(filter.limit);
-  // A tag or a word can be in every post or in one, so a generic plan would be bad: searches are planned for their
-  // values, all other lists once per connection.
-  return isSearch(filter) ? page : page.prepare('posts').execute();
+/**
+ * One page, newest first. The database leaves out the posts that make it too long. `more` says whether it found another
+ * post after the row's.
+ */
+export function selectPage(filter: PostFilter): Statement {
+  // One more shows that there are more. On the way back it would be on the page, and `selectNeighbours` shows it.
+  const limit = filter.before ? filter.limit : filter.limit + 1;
+  const columns = `id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version, sorted_at`;
+  const { text, values, isPlannedAnew } = selectFound(columns, { ...filter, limit });
+  return {
+    isPlannedAnew,
+    // PostgreSQL stores the length with the text: nothing is decompressed for it.
+    values: [...values, filter.limit],
+    text: `select ${postFields}, more from (
+      select *, coalesce(sum(octet_length(content)) over earlier, 0) as bytes_before,
+        lead(id) over earlier is not null as more
+      from (${text}) as posts
+      window earlier as (order by ${orderOf(filter)} rows between unbounded preceding and 1 preceding)
+    ) as posts where bytes_before < ${maxBytesPerPage} order by ${newestFirst} limit $${values.length + 1}`,
+  };
 }
+
+/** These columns of the first posts that the filter finds, from its place on. */
+export function selectFound(columns: string, filter: PostFilter): Statement {
+  const values: unknown[] = [];
+  return { text: foundIn(columns, filter, values), values, isPlannedAnew: isSearch(filter) };
+}
+
+/** Adds the values of the parameters to `values`. */
+function foundIn(columns: string, filter: PostFilter, values: unknown[]): string {
+  const parameter = (value: unknown) => `$${values.push(value)}`;
+  const conditions = conditionsOf(filter, parameter).filter((condition) => condition !== undefined);
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
+  return `select ${columns} from posts ${where} order by ${orderOf(filter)} limit ${parameter(filter.limit)}`;
+}
+
+/** The order in which the posts of a page are found: from its place on, in either direction. */
+const orderOf = ({ before }: Pick<PostFilter, 'before'>): string =>
+  before === undefined ? newestFirst : oldestFirst;
 
 /** The places of a page's first and last post. */
 export interface PageEnds {
@@ -84,9 +81,11 @@ export interface PageEnds {
   oldest: Position;
 }
 
-/** Both ends of an empty page are the place of the request, with that post on the side it came from. */
-export function endsOf(rows: readonly Position[], { after, before }: PostFilter): PageEnds | undefined {
-  const [first, last] = [rows[0], rows.at(-1)];
+type Placed = Pick<Post, 'id' | 'publishedAt'> & Partial<Pick<Post, 'createdAt'>>;
+
+/** Of a page without posts both ends are the place that it was asked for, with that one's own post on the side it came from. */
+export function endsOf(page: readonly Placed[], { after, before }: PostFilter): PageEnds | undefined {
+  const [first, last] = [page[0], page.at(-1)];
   if (first && last) return { newest: placeOf(first), oldest: placeOf(last) };
   const place = (after && { ...after, id: leastId }) ?? (before && { ...before, id: greatestId });
   return place && { newest: place, oldest: place };
@@ -95,9 +94,13 @@ export function endsOf(rows: readonly Position[], { after, before }: PostFilter)
 const leastId = '00000000-0000-0000-0000-000000000000';
 const greatestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-const placeOf = ({ sortedAt, id }: Position): Position => ({ sortedAt, id });
+/** As the column `sorted_at` is generated. */
+const placeOf = ({ publishedAt, createdAt = '', id }: Placed): Position => ({
+  sortedAt: new Date(publishedAt ?? createdAt),
+  id,
+});
 
-/** The posts of a list beyond the ends of a page. */
+/** What a list has beyond the ends of a page. */
 export interface Neighbours {
   /** How many posts are newer, counted to one more than a page has. */
   newer: number;
@@ -105,44 +108,39 @@ export interface Neighbours {
   older: boolean;
 }
 
-/** The posts of a page's list before its newest and after its oldest post. */
-export async function selectNeighbours(
-  db: Drizzle,
+/** What the list of a page has before its newest and after its oldest post. */
+export function selectNeighbours(
   { after: _, before: __, ...list }: PostFilter,
   { newest, oldest }: PageEnds,
-): Promise<Neighbours> {
-  const beyond = (place: Partial<PostFilter>, limit: number) =>
-    db
-      .select({ id: posts.id })
-      .from(posts)
-      .where(and(...conditionsOf({ ...list, ...place })))
-      .orderBy(...orderOf(place))
-      .limit(limit);
-  const newer = beyond({ before: newest }, list.limit + 1);
-  const older = beyond({ after: oldest }, 1);
+): Statement {
+  const values: unknown[] = [];
+  const newer = foundIn('id', { ...list, before: newest, limit: list.limit + 1 }, values);
+  const older = foundIn('id', { ...list, after: oldest, limit: 1 }, values);
   // Not `exists`, for which PostgreSQL drops order and limit, and may then read the table from its beginning.
-  const [found] = await db.execute<{ newer: number; older: boolean }>(
-    sql`select (select count(*)::int from (${newer}) as found) as newer, (${older}) is not null as older`,
-  );
-  return { newer: found?.newer ?? 0, older: found?.older ?? false };
+  const text = `select (select count(*)::int from (${newer}) as found) as newer, (${older}) is not null as older`;
+  return { text, values, isPlannedAnew: true };
 }
 
 /** Whether there is nothing to be found: a query of contradictions would read what it then leaves out. */
 export const findsNothing = ({ drafts, status }: PostFilter): boolean => status === 'draft' && !drafts;
 
-/** Whether no index has the order of the page, so that many posts may be read for a few. */
+/**
+ * Whether no index has the order of the page, so that many posts may be read for a few. A tag or a word can be in every
+ * post or in one, so one plan for all values would be bad.
+ */
 export const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
 
-/** The conditions of a filter, its position included. */
-export function conditionsOf(filter: PostFilter): (SQL | undefined)[] {
+function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string): (string | undefined)[] {
   const { after, before, tag, author, search, drafts, status } = filter;
+  const place = ({ sortedAt, id }: Position) => `(${parameter(sortedAt.toISOString())}, ${parameter(id)})`;
   return [
-    drafts && status !== 'published' ? undefined : isPublished,
-    status === 'draft' ? eq(posts.status, 'draft') : undefined,
-    after && sql`(${posts.sortedAt}, ${posts.id}) < (${after.sortedAt.toISOString()}, ${after.id})`,
-    before && sql`(${posts.sortedAt}, ${posts.id}) > (${before.sortedAt.toISOString()}, ${before.id})`,
-    tag === undefined ? undefined : arrayContains(posts.tags, [tag]),
-    author === undefined ? undefined : eq(posts.author, author),
-    search === undefined ? undefined : sql`${posts.search} @@ websearch_to_tsquery('english', ${search})`,
+    // Literals, not parameters: a generic plan could not use the partial index of published posts.
+    drafts && status !== 'published' ? undefined : `status = 'published'`,
+    status === 'draft' ? `status = 'draft'` : undefined,
+    after && `(sorted_at, id) < ${place(after)}`,
+    before && `(sorted_at, id) > ${place(before)}`,
+    tag === undefined ? undefined : `tags @> array[${parameter(tag)}]`,
+    author === undefined ? undefined : `author = ${parameter(author)}`,
+    search === undefined ? undefined : `search @@ websearch_to_tsquery('english', ${parameter(search)})`,
   ];
 }

@@ -1,9 +1,8 @@
 import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requireActive, type WriteToken } from '../access/tokens.js';
-import type { Database } from '../database/client.js';
-import { and, eq, sql } from '../database/drizzle.js';
-import { oldSlugs, posts } from '../schema.js';
+import type { Database, Statements } from '../database/client.js';
+import { posts } from '../schema.js';
 import {
   type Change,
   findExpected,
@@ -28,7 +27,15 @@ import {
   selectNewest,
   selectPage,
 } from './post-lists.js';
-import { buildOnce, isPublished, type PostVersion, postColumns, toPost } from './post-rows.js';
+import {
+  buildOnce,
+  execute,
+  type PostRow,
+  type PostVersion,
+  postFields,
+  toIsoTime,
+  toPost,
+} from './post-rows.js';
 import { type PostSummary, selectSummaries, toSummary } from './post-summaries.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
 
@@ -45,9 +52,11 @@ const purposeOf = (filter: PostFilter) => (isSearch(filter) ? 'search' : 'reques
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxCreationAttempts = 3;
 
-const hasId = eq(posts.id, sql.placeholder('id'));
-const hasSlug = eq(posts.slug, sql.placeholder('slug'));
-const hadSlug = eq(oldSlugs.slug, sql.placeholder('slug'));
+const selectPost = `select ${postFields} from posts`;
+const selectBySlug = [
+  `${selectPost} where slug = $1`,
+  `${selectPost} join old_slugs on post_id = posts.id where old_slugs.slug = $1`,
+];
 
 /**
  * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
@@ -58,22 +67,6 @@ const hadSlug = eq(oldSlugs.slug, sql.placeholder('slug'));
  */
 export class PostStore {
   readonly #database: Database;
-  readonly #selectAny = buildOnce((db) => db.select(postColumns).from(posts).where(hasId).prepare('post'));
-  readonly #selectPublished = buildOnce((db) =>
-    db.select(postColumns).from(posts).where(and(hasId, isPublished)).prepare('published-post'),
-  );
-  readonly #selectBySlug = buildOnce((db) =>
-    db.select(postColumns).from(posts).where(hasSlug).prepare('post-by-slug'),
-  );
-  readonly #selectByOldSlug = buildOnce((db) =>
-    db
-      .select(postColumns)
-      .from(oldSlugs)
-      .innerJoin(posts, eq(posts.id, oldSlugs.postId))
-      .where(hadSlug)
-      .prepare('post-by-old-slug'),
-  );
-  readonly #selectNewest = buildOnce(selectNewest);
   readonly #insert = buildOnce(insertPost);
 
   constructor(database: Database) {
@@ -82,9 +75,9 @@ export class PostStore {
 
   /** Undefined for a missing post, and for a draft unless `drafts` is set. */
   async get(id: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
-    const select = drafts ? this.#selectAny : this.#selectPublished;
-    const [row] = await this.#database.run((db) => select(db).execute({ id }));
-    return row && toPost(row);
+    // The status is compared here: one plan serves both, and finds the row by its id.
+    const [post] = await this.#read(`${selectPost} where id = $1`, id, this.#database);
+    return post && isVisible(post, drafts) ? post : undefined;
   }
 
   /**
@@ -93,10 +86,9 @@ export class PostStore {
    */
   async getBySlug(slug: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const statements = this.#database.withSharedDeadline();
-    const isVisible = ({ status }: { status: string }) => drafts || status === 'published';
-    for (const select of [this.#selectBySlug, this.#selectByOldSlug]) {
-      const [row] = await statements.run((db) => select(db).execute({ slug }));
-      if (row && isVisible(row)) return toPost(row);
+    for (const text of selectBySlug) {
+      const [post] = await this.#read(text, slug, statements);
+      if (post && isVisible(post, drafts)) return post;
     }
     return undefined;
   }
@@ -106,35 +98,42 @@ export class PostStore {
     const filter = { ...asked, drafts: false };
     if (findsNothing(filter)) return { posts: [], ends: undefined, beyond: { newer: 0, older: false } };
     const statements = this.#database.withSharedDeadline();
-    const found = await statements.run((db) => selectSummaries(db, filter), purposeOf(filter));
-    const rows = found.slice(0, filter.limit);
-    if (filter.before) rows.reverse();
-    const ends = endsOf(rows, filter);
+    const found = await statements.run(
+      (db) => execute<PostSummary>(db, selectSummaries(filter)),
+      purposeOf(filter),
+    );
+    const page = found.slice(0, filter.limit).map(toSummary);
+    if (filter.before) page.reverse();
+    const ends = endsOf(page, filter);
     const isNewest = !filter.after && !filter.before;
     const beyond =
       isNewest || !ends
         ? { newer: 0, older: found.length > filter.limit }
-        : await statements.run((db) => selectNeighbours(db, filter, ends), purposeOf(filter));
-    return { posts: rows.map(toSummary), ends, beyond };
+        : await neighboursOf(statements, filter, ends);
+    return { posts: page, ends, beyond };
   }
 
   /** Newest first. A page of long posts has fewer than asked for; `next` is undefined on the last page alone. */
   async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
     if (findsNothing(filter)) return { posts: [], next: undefined };
     const statements = this.#database.withSharedDeadline();
-    const rows = await statements.run((db) => selectPage(db, filter), purposeOf(filter));
-    const ends = endsOf(rows, filter);
+    const rows = await statements.run(
+      (db) => execute<PostRow & { more: boolean }>(db, selectPage(filter)),
+      purposeOf(filter),
+    );
+    const page = rows.map(toPost);
+    const ends = endsOf(page, filter);
     const isLeadingOn =
       filter.before && ends
-        ? (await statements.run((db) => selectNeighbours(db, filter, ends), purposeOf(filter))).older
+        ? (await neighboursOf(statements, filter, ends)).older
         : rows.at(-1)?.more === true;
-    return { posts: rows.map(toPost), next: isLeadingOn ? ends?.oldest : undefined };
+    return { posts: page, next: isLeadingOn ? ends?.oldest : undefined };
   }
 
   /** The newest published posts without their contents, newest first. */
   async newest(count: number): Promise<PostVersion[]> {
-    const rows = await this.#database.run((db) => this.#selectNewest(db).execute({ count }), 'feed');
-    return rows.map((row) => ({ ...row, updatedAt: row.updatedAt.toISOString() }));
+    const rows = await this.#database.run((db) => execute<PostVersion>(db, selectNewest(count)), 'feed');
+    return rows.map((row) => ({ ...row, updatedAt: toIsoTime(row.updatedAt) }));
   }
 
   /**
@@ -192,4 +191,19 @@ export class PostStore {
     );
     return row === undefined ? whyUnchanged(statements, id, condition) : { kind: 'removed' };
   }
+
+  async #read(text: string, value: string, statements: Statements): Promise<Post[]> {
+    const rows = await statements.run((db) => execute<PostRow>(db, { text, values: [value] }));
+    return rows.map(toPost);
+  }
+}
+
+const isVisible = ({ status }: Post, drafts: boolean): boolean => drafts || status === 'published';
+
+async function neighboursOf(statements: Statements, filter: PostFilter, ends: PageEnds): Promise<Neighbours> {
+  const [found] = await statements.run(
+    (db) => execute<Neighbours>(db, selectNeighbours(filter, ends)),
+    purposeOf(filter),
+  );
+  return found ?? { newer: 0, older: false };
 }

@@ -1,45 +1,24 @@
-import type { Drizzle } from '../database/connections.js';
-import { and, sql } from '../database/drizzle.js';
-import { posts } from '../schema.js';
-import { conditionsOf, isSearch, orderOf, type PostFilter } from './post-lists.js';
+import type { Post } from '../../shared/contract.js';
+import { type PostFilter, selectFound } from './post-lists.js';
+import { type Statement, toIsoTime } from './post-rows.js';
 
 /** A published post as a list for people shows it. */
-export interface PostSummary {
-  id: string;
-  title: string | null;
+export interface PostSummary extends Pick<Post, 'id' | 'title' | 'author' | 'tags' | 'slug'> {
   /** The beginning of the content: 1,001 characters, so that it shows whether there are more than 1,000. */
   beginning: string;
-  author: string;
-  tags: string[];
-  slug: string;
   publishedAt: string;
 }
 
-const summaryColumns = {
-  id: posts.id,
-  title: posts.title,
-  beginning: sql<string>`left(${posts.content}, 1001)`,
-  author: posts.author,
-  tags: posts.tags,
-  slug: posts.slug,
-  sortedAt: posts.sortedAt,
-};
+// A published post is sorted by when it was published.
+const summaryFields =
+  'id, title, left(content, 1001) as beginning, author, tags, slug, sorted_at as "publishedAt"';
 
-/** One page from its place on, and the post after it, if there is one; prepared for the reason of `selectPage`. */
-export function selectSummaries(db: Drizzle, filter: PostFilter) {
-  const page = db
-    .select(summaryColumns)
-    .from(posts)
-    .where(and(...conditionsOf(filter)))
-    .orderBy(...orderOf(filter))
-    .limit(filter.limit + 1);
-  return isSearch(filter) ? page : page.prepare('post-summaries').execute();
-}
+/** One page, from its place on, and the post after it, if there is one. */
+export const selectSummaries = (filter: PostFilter): Statement =>
+  selectFound(summaryFields, { ...filter, limit: filter.limit + 1 });
 
-type SummaryRow = Awaited<ReturnType<typeof selectSummaries>>[number];
-
-/** A published post is sorted by when it was published. */
-export const toSummary = ({ sortedAt, ...row }: SummaryRow): PostSummary => ({
+/** The summary of a row whose times are as PostgreSQL writes them. */
+export const toSummary = (row: PostSummary): PostSummary => ({
   ...row,
-  publishedAt: sortedAt.toISOString(),
+  publishedAt: toIsoTime(row.publishedAt),
 });

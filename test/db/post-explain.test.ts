@@ -40,9 +40,9 @@ let sent: Statement[] = [];
 beforeAll(async () => {
   server = await startTestDatabase({ ownServer: true });
   database = openDatabase({ url: server.url, poolSize: 1, log: createRecordingLog().log });
-  client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined });
-  const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });
-  const db = drizzle(client, { logger: { logQuery } });
+  const debug = (_connection: number, text: string, values: unknown[]) => void sent.push({ text, values });
+  client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined, debug });
+  const db = drizzle(client);
   const run: Database['run'] = async (query) => await query(db);
   store = new PostStore({ ...database, run, withSharedDeadline: () => ({ run }) });
   await seed();
@@ -75,7 +75,8 @@ async function seed(): Promise<void> {
 async function sentBy(act: () => Promise<unknown>): Promise<Statement[]> {
   sent = [];
   await act();
-  return sent;
+  // What explains them is sent as well.
+  return [...sent];
 }
 
 /** The plan of the only statement that is sent, and what running it came to. */

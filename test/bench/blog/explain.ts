@@ -13,10 +13,10 @@ const farPage = 500;
 /** Lets the post store ask the database in its own words, and asks how those are carried out. */
 export async function explainQueries(url: string, seeded: Seeded): Promise<Explanation[]> {
   const sent: Statement[] = [];
-  const logQuery = (text: string, values: unknown[]) => void sent.push({ text, values });
+  const debug = (_connection: number, text: string, values: unknown[]) => void sent.push({ text, values });
   // One connection: it is the one that holds the prepared statements.
-  const client = postgres(url, { max: 1, fetch_types: false, onnotice: () => undefined });
-  const db = drizzle(client, { logger: { logQuery } });
+  const client = postgres(url, { max: 1, fetch_types: false, onnotice: () => undefined, debug });
+  const db = drizzle(client);
   const run: Database['run'] = async (query) => await query(db);
   const database: Pick<Database, 'run' | 'withSharedDeadline'> = { run, withSharedDeadline: () => ({ run }) };
   const store = new PostStore(database as Database);
