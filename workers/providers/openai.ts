@@ -5,11 +5,12 @@ import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { speakSystemOnly } from './message-shaping.js';
+import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { givenFields } from './request-fields.js';
 import { readEvents } from './sdk-events.js';
-import { createSdkFetch, reuseRequest, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
+import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {

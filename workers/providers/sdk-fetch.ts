@@ -36,27 +36,6 @@ export function createSdkFetch(client: HttpClient): typeof fetch {
 
 const hasCall = (init: RequestInit): init is RequestInit & CallOptions => 'call' in init;
 
-interface Builder<Options, Built> {
-  buildRequest(options: Options): Promise<Built>;
-}
-
-/** The SDKs of OpenAI and Anthropic build address and headers once: they are the same for all calls of an adapter. */
-export function reuseRequest<
-  Options extends { body?: unknown; fetchOptions?: object },
-  Built extends { req: object },
->(client: Builder<Options, Built>): void {
-  const build = client.buildRequest.bind(client);
-  let building: Promise<Built> | undefined;
-  client.buildRequest = async (options) => {
-    building ??= build({ ...options, body: {}, fetchOptions: {} });
-    const built = await building;
-    return {
-      ...built,
-      req: { ...built.req, body: JSON.stringify(options.body), ...options.fetchOptions },
-    };
-  };
-}
-
 /** The part of `Response` that the SDKs use; a real one costs several times as much. */
 class SdkResponse {
   readonly status: number;

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { Log } from '../../runtime/log.js';
 import { withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
-import { withConnectionErrorsNamed } from './postgres-errors.js';
+import { withConnectionErrorsNamed } from '../patches/postgres-pool.js';
 import { QueryQueue } from './query-queue.js';
 
 /** The options that differ between pools. */

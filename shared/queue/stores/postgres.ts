@@ -16,10 +16,11 @@ import { providerIds } from '../../contract.js';
 import type { Log } from '../../runtime/log.js';
 import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
+import { maximumRateLimitDelay } from '../patches/main-loop.js';
+import { recoveringBackends } from '../patches/postgres-backend.js';
+import { silenceEvents } from '../patches/postgres-events.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
-import { maximumRateLimitDelay } from './main-loop.js';
-import { recoveringBackends } from './postgres-backend.js';
 import { readJobs, readTimes } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
@@ -80,7 +81,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
   try {
     await runMigrations(client, schema);
     await client.query(makeRecords);
-    await client.query(silenceEvents);
+    await client.query(silenceEvents(schema, table));
   } catch (error) {
     throw error instanceof SchemaVersionMismatchError ? new Misconfiguration(tooNew) : error;
   } finally {
@@ -101,16 +102,6 @@ const makeRecords = `
   select pg_advisory_xact_lock(hashtext('${table}'));
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at)`;
-
-/**
- * BullMQ publishes four events for each job, a row and a NOTIFY each, which wakes all listeners of the database.
- * They are not read, and there is no switch: its function gets a body that does nothing. The lock is that above: two
- * replacements at once fail.
- */
-const silenceEvents = `
-  select pg_advisory_xact_lock(hashtext('${table}'));
-  create or replace function ${schema}.publish_event(p_queue text, p_event text, p_data jsonb) returns bigint
-  language sql immutable as 'select null::bigint'`;
 
 const missing = 'the schema is missing or older than this release: run quillgate migrate';
 /** BullMQ's schema names the oldest major version of BullMQ that may work with it. */

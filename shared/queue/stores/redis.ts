@@ -2,15 +2,14 @@ import { Queue, Relay } from 'bullmq';
 import type { Result } from 'ioredis';
 import type { Log } from '../../runtime/log.js';
 import { parseRedisUrl, type RedisAddress } from '../../urls/redis-url.js';
+import { maximumRateLimitDelay } from '../patches/main-loop.js';
+import { defineTakeJobs, RedisWorker } from '../patches/redis-worker.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
-import { maximumRateLimitDelay } from './main-loop.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
-import { writeNoEvents } from './redis-events.js';
 import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
 import { RedisPubSub } from './redis-pub-sub.js';
-import { defineTakeJobs, RedisWorker } from './redis-worker.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -31,7 +30,6 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   const connect = (mode: OutageMode): RedisConnection => {
     const redis = connectRedis(address, mode);
     redis.on('error', (error) => log.debug({ err: error }, 'redis connection'));
-    writeNoEvents(redis);
     return redis;
   };
   const producer = connect('fail-fast');

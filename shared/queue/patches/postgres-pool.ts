@@ -1,7 +1,12 @@
+/*
+ * Patch of pg 8.23.1: `query` of a pool.
+ * Gives: correctness: BullMQ recognises a lost connection, and stores a result again. Speed: named statements, see
+ * `postgres-adds.ts`.
+ * Until: BullMQ knows the errors of `pg`, and names its statements.
+ */
 import { ConnectionClosedError, type PgPool } from 'bullmq';
-import pg from 'pg';
-import { NamedStatements } from './named-statements.js';
-import type { QueryQueue } from './query-queue.js';
+import pg, { type QueryConfig } from 'pg';
+import type { QueryQueue } from '../stores/query-queue.js';
 
 /** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
 const lostConnection = /^(08...|57P0[123])$/;
@@ -45,3 +50,34 @@ const isLostConnection = (error: unknown): error is Error =>
 /** Keeps the message, by which BullMQ knows a pool that has ended, and the code, by which we say why we wait. */
 const closed = (error: Error): Error =>
   Object.assign(new ConnectionClosedError(error.message, error), 'code' in error && { code: error.code });
+
+/** A bound for what each connection remembers; there are fewer statements than that. */
+const maxNames = 100;
+
+/**
+ * Gives statements with values a name, under which each connection of a pool has the server parse and plan them once.
+ * Their texts must contain no values: each text gets a name of its own.
+ */
+class NamedStatements {
+  readonly #names = new Map<string, string>();
+  #given = 0;
+
+  of(text: string, values: readonly unknown[] = []): QueryConfig {
+    if (values.length === 0) return { text };
+    const name = this.#names.get(text) ?? this.#nameFor(text);
+    return { text, values: [...values], ...(name !== undefined && { name }) };
+  }
+
+  /** Plans the statement anew under another name: the server refuses a plan whose columns a migration changed. */
+  rename(text: string): void {
+    this.#names.delete(text);
+  }
+
+  #nameFor(text: string): string | undefined {
+    if (this.#names.size === maxNames) return undefined;
+    this.#given += 1;
+    const name = `quillgate-${this.#given}`;
+    this.#names.set(text, name);
+    return name;
+  }
+}

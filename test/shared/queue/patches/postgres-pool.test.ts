@@ -1,7 +1,7 @@
 import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { withConnectionErrorsNamed } from '../../../../shared/queue/stores/postgres-errors.js';
+import { withConnectionErrorsNamed } from '../../../../shared/queue/patches/postgres-pool.js';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
 import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 

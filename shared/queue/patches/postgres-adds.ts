@@ -1,6 +1,12 @@
+/*
+ * Patch of bullmq 6.7.0: `run` of the PostgreSQL backend.
+ * Gives: speed. Without this and the patches of events, signals and names a chat took 1.58, 1.70 and 1.33 times the
+ * processor time (32 and 128 connections, stored chats with 32).
+ * Until: BullMQ adds several jobs in one statement without temporary tables.
+ */
 import type { createPostgresBackend } from 'bullmq';
-import { type CallArguments, CallBatches, type CallResult } from './call-batches.js';
-import { QueryQueue } from './query-queue.js';
+import { type CallArguments, CallBatches, type CallResult } from '../stores/call-batches.js';
+import { QueryQueue } from '../stores/query-queue.js';
 
 /** Private parts of BullMQ's backend; a test fails when they change. */
 export interface BackendCalls {

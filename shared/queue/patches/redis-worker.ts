@@ -1,7 +1,13 @@
+/*
+ * Patch of bullmq 6.7.0: `moveToActive`, `maximumBlockTimeout` and the backend of `Worker`.
+ * Gives: correctness and speed. A dead connection is noticed within six seconds; a pool of 200 fills in a few round
+ * trips, not in 200 (decision 33).
+ * Until: BullMQ takes several jobs in one round trip, and its longest blocking read can be set.
+ */
 import { type Job, Worker } from 'bullmq';
 import { moveToActive } from 'bullmq/dist/esm/scripts/moveToActive-11.js';
+import { maxBlockMs, type RedisConnection } from '../stores/redis-connection.js';
 import { mainLoopOf } from './main-loop.js';
-import { maxBlockMs, type RedisConnection } from './redis-connection.js';
 
 /** Jobs that are taken in one command, so that none holds up the store for more than a millisecond or two. */
 const maxTaken = 64;

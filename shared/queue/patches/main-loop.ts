@@ -1,3 +1,9 @@
+/*
+ * Patch of bullmq 6.7.0: the main loop of `Worker`.
+ * Gives: correctness. A burst of jobs starts as it is fetched, with locks that are renewed; a paused worker takes no
+ * job.
+ * Until: BullMQ starts a job when it is fetched, and looks at the pause after its blocking read.
+ */
 import type { Worker } from 'bullmq';
 
 /** Private parts of BullMQ's worker; tests fail when they change. */

@@ -1,3 +1,11 @@
+/*
+ * Patch of bullmq 6.7.0: `run`, `moveToCompleted`, `moveToFailed`, `extendLocks` and `waitUntilReady` of the
+ * PostgreSQL backend.
+ * Gives: correctness, but for `skipSignals` (speed, see `postgres-adds.ts`): recovery from an outage, locks that are
+ * renewed under load, results that are stored once, no busy loop at a full queue.
+ * Until: BullMQ checks its schema again after a failure, renews locks apart from other statements, stores a result
+ * again after a lost connection, and asks for a job by the queue's limit.
+ */
 import { assertSchemaCompatibility, ConnectionClosedError, createPostgresBackend, type PgPool } from 'bullmq';
 import { retry } from '../../runtime/retry.js';
 import { type BackendCalls, batchAdds } from './postgres-adds.js';
