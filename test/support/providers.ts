@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { ResponseLimits } from '../../workers/providers/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import { loadProvider, type ProviderSettings } from '../../workers/providers/registry.js';
+import { loadProvider, type ProviderSettings } from '../../workers/providers/provider-settings.js';
 
 /** One way to set up a provider's adapter. */
 export interface ProviderSetup {
@@ -20,53 +20,28 @@ const authClient = {
   getRequestHeaders: async () => new Headers({ authorization: 'Bearer test-token' }),
 } as unknown as AuthClient;
 
+const setup = <Id extends ProviderId>(
+  name: string,
+  id: Id,
+  settingsOf: (url: string) => ProviderSettings[Id],
+): ProviderSetup => ({
+  name,
+  id,
+  load: (url, limits = usualLimits) => loadProvider(id, settingsOf(url), limits),
+});
+
+const apiKey = 'test-key';
+
 /** Every adapter in every setup. */
 export const providerSetups: readonly ProviderSetup[] = [
-  {
-    name: 'openai',
-    id: 'openai',
-    load: (url, limits = usualLimits) =>
-      loadProvider('openai', { apiKey: 'test-key', baseUrl: `${url}/v1` }, limits),
-  },
-  {
-    name: 'anthropic',
-    id: 'anthropic',
-    load: (url, limits = usualLimits) =>
-      loadProvider('anthropic', { apiKey: 'test-key', baseUrl: url }, limits),
-  },
-  {
-    name: 'bedrock',
-    id: 'bedrock',
-    load: (url, limits = usualLimits) =>
-      loadProvider(
-        'bedrock',
-        {
-          region: 'us-east-1',
-          endpoint: url,
-          credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
-        },
-        limits,
-      ),
-  },
-  {
-    name: 'vertexai with an API key',
-    id: 'vertexai',
-    load: (url, limits = usualLimits) =>
-      loadProvider('vertexai', { apiKey: 'test-key', baseUrl: url }, limits),
-  },
-  {
-    name: 'vertexai in a project',
-    id: 'vertexai',
-    load: (url, limits = usualLimits) =>
-      loadProvider(
-        'vertexai',
-        {
-          project: 'test-project',
-          location: 'us-central1',
-          authClient,
-          baseUrl: url,
-        },
-        limits,
-      ),
-  },
+  setup('openai', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1` })),
+  setup('anthropic', 'anthropic', (baseUrl) => ({ apiKey, baseUrl })),
+  setup('bedrock', 'bedrock', (endpoint) => ({
+    ...{ region: 'us-east-1', endpoint },
+    credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
+  })),
+  setup('vertexai with an API key', 'vertexai', (baseUrl) => ({ apiKey, baseUrl })),
+  setup('vertexai in a project', 'vertexai', (baseUrl) => ({
+    ...{ project: 'test-project', location: 'us-central1', authClient, baseUrl },
+  })),
 ];

@@ -16,7 +16,7 @@ import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 export interface AnthropicSettings {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
-  baseUrl?: string;
+  baseUrl?: string | undefined;
 }
 
 /**

@@ -17,7 +17,7 @@ import { givenFields } from './request-fields.js';
 export interface BedrockSettings {
   region: string;
   /** Left out, the SDK works it out from the region. */
-  endpoint?: string;
+  endpoint?: string | undefined;
   /** Left out, the SDK walks the AWS credential chain. */
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
 }

@@ -16,7 +16,7 @@ import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 export interface OpenAiSettings {
   apiKey: string;
   /** Includes the version, as the SDK has it: `https://api.openai.com/v1`. */
-  baseUrl?: string;
+  baseUrl?: string | undefined;
 }
 
 /**

@@ -1,8 +1,33 @@
 import { type Config, namesSet } from '../../shared/config/config.js';
 import { isSimulated } from '../../shared/config/provider-credentials.js';
 import type { ProviderId } from '../../shared/contract.js';
+import type { ResponseLimits } from './http-client.js';
 import type { Provider } from './provider.js';
-import { loadProvider, type ProviderSettings } from './registry.js';
+
+// One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
+const registry = {
+  openai: async () => (await import('./openai.js')).createOpenAiProvider,
+  anthropic: async () => (await import('./anthropic.js')).createAnthropicProvider,
+  bedrock: async () => (await import('./bedrock.js')).createBedrockProvider,
+  vertexai: async () => (await import('./vertexai.js')).createVertexAiProvider,
+};
+
+/** The credentials and the address for each provider's adapter. */
+export type ProviderSettings = {
+  [Id in ProviderId]: Parameters<Awaited<ReturnType<(typeof registry)[Id]>>>[0];
+};
+
+type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], limits: ResponseLimits) => Provider;
+
+/** Loads a provider's SDK and builds its adapter. */
+export async function loadProvider<Id extends ProviderId>(
+  id: Id,
+  settings: ProviderSettings[Id],
+  limits: ResponseLimits,
+): Promise<Provider> {
+  const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
+  return (await factories[id]())(settings, limits);
+}
 
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
@@ -11,23 +36,17 @@ export function openProvider<Id extends ProviderId>(id: Id, config: Config): Pro
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
-  openai: (config) => ({
-    apiKey: present(config.OPENAI_API_KEY),
-    ...(config.OPENAI_BASE_URL && { baseUrl: config.OPENAI_BASE_URL }),
-  }),
-  anthropic: (config) => ({
-    apiKey: present(config.ANTHROPIC_API_KEY),
-    ...(config.ANTHROPIC_BASE_URL && { baseUrl: config.ANTHROPIC_BASE_URL }),
-  }),
+  openai: (config) => ({ apiKey: present(config.OPENAI_API_KEY), baseUrl: config.OPENAI_BASE_URL }),
+  anthropic: (config) => ({ apiKey: present(config.ANTHROPIC_API_KEY), baseUrl: config.ANTHROPIC_BASE_URL }),
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
-    ...(config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME && { endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME }),
+    endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
   }),
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
       ? { apiKey: config.GOOGLE_API_KEY }
       : { project: present(config.GOOGLE_CLOUD_PROJECT), location: present(config.GOOGLE_CLOUD_LOCATION) }),
-    ...(config.GOOGLE_VERTEX_BASE_URL && { baseUrl: config.GOOGLE_VERTEX_BASE_URL }),
+    baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };
 

@@ -13,7 +13,7 @@ import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
 /** How to reach Vertex AI: with an API key ("express mode"), or in a project with Google's default credentials. */
-export type VertexAiSettings = { baseUrl?: string } & (
+export type VertexAiSettings = { baseUrl?: string | undefined } & (
   | { apiKey: string }
   | { project: string; location: string; authClient?: AuthClient }
 );
