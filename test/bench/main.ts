@@ -112,10 +112,9 @@ async function benchBlog({ options, lifecycle, dir }: Surroundings): Promise<Blo
 }
 
 async function benchBesideExpress({ options, lifecycle, dir, skipped }: Surroundings): Promise<Compared> {
-  const onRound: Parameters<typeof compareWithExpress>[0]['onRound'] = (title, round) =>
-    print(describeRound(title, round));
   const { rounds, seconds } = options;
-  const compared = await compareWithExpress({ rounds, seconds, dir, outer: lifecycle, log, onRound });
+  const deps = { rounds, seconds, dir, outer: lifecycle, log };
+  const compared = await compareWithExpress(deps, (title, round) => print(describeRound(title, round)));
   skipped.push(...compared.skipped);
   return compared;
 }

@@ -18,7 +18,7 @@ describe('parseOptions', () => {
   });
 
   it('measures streams when it is asked to', () => {
-    expect(parse('')).toMatchObject({ subjects: ['chat', 'blog'] });
+    expect(parse('')).toMatchObject({ subjects: ['chat', 'blog'], apis: [1, 4, 16] });
     expect(parse('--only streams --streams 5,7')).toMatchObject({
       subjects: ['streams'],
       streams: [5, 7],
@@ -64,11 +64,6 @@ describe('parseOptions', () => {
     expect(parse('--peer portkey --only in-flight --in-flight 7:300')).toMatchObject({
       inFlight: [{ connections: 7, latencyMs: 300 }],
     });
-  });
-
-  it('shares a load among API processes', () => {
-    expect(parse('--only api-processes')).toMatchObject({ apis: [1, 4, 16] });
-    expect(parse('--only api-processes --apis 2')).toMatchObject({ apis: [2] });
   });
 
   it('guards by a short run beside the other gateway', () => {

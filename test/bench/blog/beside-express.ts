@@ -3,9 +3,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startChild } from '../../../dev/child-program.js';
 import { Lifecycle } from '../../../shared/runtime/lifecycle.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import { type Compared, compareRows, figuresOf, type RowResult } from '../against/comparison.js';
-import { type Round, type Side, sides } from '../against/statistics.js';
+import {
+  type Compared,
+  type ComparisonDeps,
+  compareRows,
+  figuresOf,
+  type RowResult,
+} from '../against/comparison.js';
+import { type Side, sides } from '../against/statistics.js';
+import type { LoadOrder } from '../load.js';
 import { measure } from '../measure.js';
 import { whyNotAnswered } from '../requests.js';
 import { type Column, number, perSecondCell, ratioCell, table } from '../table.js';
@@ -14,14 +20,7 @@ import type { Task } from './results.js';
 import { type BlogService, openBlog } from './service.js';
 import { trafficOf } from './traffic.js';
 
-interface BesideDeps {
-  rounds: number;
-  seconds: number;
-  dir: string;
-  outer: Lifecycle;
-  log: Log;
-  onRound(title: string, round: Round): void;
-}
+type BesideDeps = Pick<ComparisonDeps, 'rounds' | 'seconds' | 'dir' | 'outer' | 'log'>;
 
 const tasks: readonly Task[] = ['get', 'first page', 'create'];
 const warmUpSeconds = 1;
@@ -29,7 +28,10 @@ const heatingSeconds = 2;
 const graceMs = 5000;
 
 /** Measures the blog in turns with a bare Express, which is the baseline: both on the same posts. */
-export async function compareWithExpress({ outer, log, ...deps }: BesideDeps): Promise<Compared> {
+export async function compareWithExpress(
+  { outer, log, ...deps }: BesideDeps,
+  onRound: ComparisonDeps['onRound'],
+): Promise<Compared> {
   const lifecycle = outer.opened('blog-peer', new Lifecycle(log), (open) => open.close());
   const dir = join(deps.dir, 'blog-peer');
   mkdirSync(dir);
@@ -39,30 +41,28 @@ export async function compareWithExpress({ outer, log, ...deps }: BesideDeps): P
     ...trafficOf(task, blog, { farPage: '', feedTag: '' }),
     origin: side === 'baseline' ? `http://127.0.0.1:${bare.port}` : blog.origin,
   });
-  const run = async (side: Side, { task, connections, seconds }: Load) => {
+  const run = async (
+    side: Side,
+    task: Task,
+    { connections, seconds }: Pick<LoadOrder, 'connections' | 'seconds'>,
+  ) => {
     const order = { traffic: trafficFor(side, task), connections, seconds, warmUpSeconds };
     const pids = side === 'baseline' ? { ...blog.pids, api: bare.pid } : blog.pids;
     return Promise.race([measure(order, { pids, signal: lifecycle.stopping }), blog.failed]);
   };
   // Unmeasured: code that Node compiles late must not count against the first rounds.
   for (const task of tasks)
-    for (const side of sides) await run(side, { task, connections: 32, seconds: heatingSeconds });
+    for (const side of sides) await run(side, task, { connections: 32, seconds: heatingSeconds });
   const rows = tasks.flatMap((task) =>
     [2, 32].map((connections) => ({
       title: `${taskTitles[task]}, ${connections} connections`,
       whyNot: (side: Side) => whyNotAnswered(trafficFor(side, task), lifecycle.stopping),
-      measure: async (side: Side) => figuresOf(await run(side, { task, connections, seconds: deps.seconds })),
+      measure: async (side: Side) => figuresOf(await run(side, task, { connections, seconds: deps.seconds })),
     })),
   );
-  const compared = await compareRows(rows, deps);
+  const compared = await compareRows(rows, { ...deps, onRound });
   await lifecycle.close();
   return compared;
-}
-
-interface Load {
-  task: Task;
-  connections: number;
-  seconds: number;
 }
 
 async function openExpress(
