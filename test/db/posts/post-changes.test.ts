@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Change, PostChanges } from '../../../db/posts/post-changes.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import type { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
-import { failure, fields, openPostStores, type PostStores, parallel } from '../post-stores.js';
+import { failure, fields, openPostStores, parallel } from '../post-stores.js';
 
-let stores: PostStores;
-let store: PostStore;
-let otherStore: PostStore;
-
-beforeAll(async () => {
-  stores = await openPostStores();
-  ({ store, otherStore } = stores);
-});
-
+const stores = await openPostStores();
 afterAll(() => stores.stop());
+const { store, otherStore } = stores;
 
 const make = async (some?: Partial<PostFields>) => (await store.create(fields(some))).post;
 const seen = (post: Post) => store.get(post.id, { drafts: true });
@@ -31,16 +24,7 @@ describe('replace', () => {
     const before = await make({ title: 'Old', tags: ['old'], slug: 'old-one' });
     const after = fields({ content: 'New text', author: 'bob', title: 'New', tags: ['new'] });
     const post = await changed(store.replace(before.id, after));
-    expect(post).toEqual({
-      ...before,
-      content: 'New text',
-      author: 'bob',
-      title: 'New',
-      tags: ['new'],
-      slug: 'new',
-      version: 2,
-      updatedAt: post.updatedAt,
-    });
+    expect(post).toEqual({ ...before, ...after, slug: 'new', version: 2, updatedAt: post.updatedAt });
     expect(post.updatedAt >= before.updatedAt).toBe(true);
     expect(await seen(post)).toEqual(post);
   });
@@ -128,13 +112,6 @@ describe('patch', () => {
     expect((await seen(post))?.version).toBe(1 + 10 + 10 + 1);
   });
 
-  it('refuses a given slug of another post', async () => {
-    await make({ slug: 'patched-taken' });
-    const post = await make();
-    await expect(store.patch(post.id, { slug: 'patched-taken' })).rejects.toEqual(failure('slug_taken'));
-    expect(await seen(post)).toEqual(post);
-  });
-
   it('makes no new version without changes', async () => {
     const post = await make();
     expect(await store.patch(post.id, {})).toEqual({ kind: 'changed', post });
@@ -144,14 +121,6 @@ describe('patch', () => {
       kind: 'stale',
       current: { id, version, updatedAt },
     });
-  });
-
-  it('finds the changed text', async () => {
-    const post = await make({ content: 'beforehand' });
-    await store.patch(post.id, { content: 'thereafter' });
-    const found = await store.list({ limit: 1, drafts: false, search: 'thereafter' });
-    expect(found.posts).toHaveLength(1);
-    expect((await store.list({ limit: 1, drafts: false, search: 'beforehand' })).posts).toEqual([]);
   });
 });
 
@@ -180,33 +149,20 @@ describe('an expected version', () => {
     expect(stale).toMatchObject({ current: { id: post.id, version: 2 } });
   });
 
-  it('lets one of two racing writes happen, whichever it is', async () => {
-    for (let round = 0; round < 20; round++) {
-      const post = await make();
-      const outcomes = await Promise.all([
-        store.patch(post.id, { content: 'New' }, { expected: [post] }),
-        otherStore.replace(post.id, fields(), { expected: [post] }),
-      ]);
-      expect(kinds(outcomes)).toEqual(['changed', 'stale']);
-    }
-  });
-
   it('may be one of several, and must fit in version and time', async () => {
     const { id, version, updatedAt } = await make();
     const otherTime = new Date(Date.parse(updatedAt) + 1).toISOString();
+    const current = { version, updatedAt };
     const wrong = [
-      { version: 9, updatedAt },
-      { version, updatedAt: otherTime },
+      { ...current, version: 9 },
+      { ...current, updatedAt: otherTime },
     ];
     const stale = { kind: 'stale', current: { id, version, updatedAt } };
     expect(await store.patch(id, { content: 'New' }, { expected: wrong })).toEqual(stale);
     expect(await store.patch(id, { content: 'New' }, { expected: [] })).toEqual(stale);
     expect(await store.remove(id, { expected: wrong })).toEqual(stale);
-    expect(await store.replace(id, fields(), { expected: [...wrong, { version, updatedAt }] })).toMatchObject(
-      {
-        kind: 'changed',
-      },
-    );
+    const right = await store.replace(id, fields(), { expected: [...wrong, current] });
+    expect(right).toMatchObject({ kind: 'changed' });
   });
 
   it('is of no use where there is no post', async () => {

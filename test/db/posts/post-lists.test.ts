@@ -1,31 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../../db/database/client.js';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { sql } from '../../../db/database/drizzle.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import type { PostFilter } from '../../../db/posts/post-lists.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contract.js';
-import { startTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createRecordingLog } from '../../support/recording-log.js';
+import { openTestDatabase } from '../../support/database.js';
 
-let server: TestDatabase;
-let database: Database;
-let store: PostStore;
+const { database, stop } = await openTestDatabase({ poolSize: 4 });
+afterAll(stop);
+beforeEach(() => database.run((db) => db.execute(sql`truncate posts cascade`)));
 
-beforeAll(async () => {
-  server = await startTestDatabase();
-  database = openDatabase({ url: server.url, poolSize: 4, log: createRecordingLog().log });
-  store = new PostStore(database);
-});
-
-beforeEach(async () => {
-  await database.run((db) => db.execute(sql`truncate posts cascade`));
-});
-
-afterAll(async () => {
-  await database.close();
-  await server.stop();
-});
+const store = new PostStore(database);
 
 const make = async (some: Partial<PostFields> = {}): Promise<Post> => {
   const defaults = { content: 'Text', title: null, author: 'ada', tags: [], slug: undefined };
@@ -45,10 +30,6 @@ async function* pages(filter: Partial<PostFilter>) {
 }
 
 describe('list', () => {
-  it('is empty without posts', async () => {
-    expect(await list()).toEqual({ posts: [], next: undefined });
-  });
-
   it('shows whole posts, newest first', async () => {
     const [first, second, third] = [await make({ title: 'One', tags: ['a'] }), await make(), await make()];
     expect(await list()).toEqual({ posts: [third, second, first], next: undefined });
@@ -66,23 +47,15 @@ describe('list', () => {
   });
 
   it('shows drafts alone, or none, and to others no draft at all', async () => {
-    const [old, post, draft] = [
-      await make({ status: 'draft' }),
-      await make(),
-      await make({ status: 'draft' }),
-    ];
+    const drafted = { status: 'draft' } as const;
+    const [old, post, draft] = [await make(drafted), await make(), await make(drafted)];
     expect(await found({ drafts: true, status: 'draft' })).toEqual([draft.id, old.id]);
     expect(await found({ drafts: true, status: 'published' })).toEqual([post.id]);
     expect(await found({ status: 'published' })).toEqual([post.id]);
     expect(await list({ status: 'draft' })).toEqual({ posts: [], next: undefined });
-    const first = await list({ drafts: true, status: 'draft', limit: 1 });
-    const second = await list({
-      drafts: true,
-      status: 'draft',
-      limit: 1,
-      ...(first.next && { after: first.next }),
-    });
-    expect([idsOf(second.posts), second.next]).toEqual([[old.id], undefined]);
+    const seen: string[] = [];
+    for await (const posts of pages({ drafts: true, status: 'draft', limit: 1 })) seen.push(...idsOf(posts));
+    expect(seen).toEqual([draft.id, old.id]);
   });
 
   it('puts a draft first that has just been published', async () => {
@@ -146,8 +119,6 @@ describe('list', () => {
     const content = '漢'.repeat(262_144);
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift((await make({ content })).id);
-    const oldest = (await list({ limit: 1, search: 'nothing' })).next;
-    expect(oldest).toBeUndefined();
     const back = await list({ before: { sortedAt: new Date(0), id: ids[4] ?? '' } });
     expect([idsOf(back.posts), back.next]).toEqual([ids.slice(2), undefined]);
   });

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPostMap, type PostMap } from '../../../db/posts/post-map.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createPostMap } from '../../../db/posts/post-map.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { openTestDatabase } from '../../support/database.js';
 import { fields } from '../post-stores.js';
 
-let opened: Awaited<ReturnType<typeof openTestDatabase>>;
-let map: PostMap;
-let store: PostStore;
-beforeAll(async () => {
-  opened = await openTestDatabase();
-  map = createPostMap(opened.database, { partSize: 3 });
-  store = new PostStore(opened.database);
-});
-afterAll(() => opened.stop());
+const { database, stop } = await openTestDatabase();
+afterAll(stop);
+const map = createPostMap(database, { partSize: 3 });
+const store = new PostStore(database);
 
 const parts = async () =>
   Promise.all(Array.from({ length: await map.countParts() }, (_, index) => map.part(index + 1)));
@@ -37,7 +32,7 @@ describe('createPostMap', () => {
   });
 
   it('goes on where posts of the same moment lie on both sides of an end', async () => {
-    await opened.database.run((db) =>
+    await database.run((db) =>
       db.execute("update posts set published_at = '2026-01-01Z' where status = 'published'"),
     );
     expect((await slugs()).map((part) => part.length)).toEqual([3, 3, 1]);
