@@ -83,7 +83,7 @@ export interface PageEnds {
 
 type Placed = Pick<Post, 'id' | 'publishedAt'> & Partial<Pick<Post, 'createdAt'>>;
 
-/** Of a page without posts both ends are the place that it was asked for, with that one's own post on the side it came from. */
+/** Both ends of an empty page are the place of the request, with that post on the side it came from. */
 export function endsOf(page: readonly Placed[], { after, before }: PostFilter): PageEnds | undefined {
   const [first, last] = [page[0], page.at(-1)];
   if (first && last) return { newest: placeOf(first), oldest: placeOf(last) };
