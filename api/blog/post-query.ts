@@ -73,11 +73,11 @@ export function toPostFilter(query: PostQuery, { drafts }: { drafts: boolean }):
   return {
     limit,
     drafts,
+    tag,
+    author,
+    status,
+    search: q === undefined || isBlank(q) ? undefined : q,
     ...(cursor !== undefined && fromCursor(cursor)),
-    ...(tag !== undefined && { tag }),
-    ...(author !== undefined && { author }),
-    ...(status !== undefined && { status }),
-    ...(q !== undefined && !isBlank(q) && { search: q }),
   };
 }
 

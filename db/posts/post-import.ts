@@ -7,7 +7,7 @@ import { isUniqueViolation } from '../database/errors.js';
 import { postSources, posts } from '../schema.js';
 import { createPostExport, type PostExport, type PostSource } from './post-export.js';
 
-/** A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is in the post, if there is one. */
+/** A post to be stored; times are RFC 3339 in UTC. Undefined fields keep the values of a post that exists. */
 export interface ImportedPost {
   /** Undefined: a new post. */
   id: string | undefined;

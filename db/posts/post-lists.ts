@@ -11,15 +11,15 @@ export interface Position {
 export interface PostFilter {
   limit: number;
   /** Only what the list has after that place, which is older. */
-  after?: Position;
+  after?: Position | undefined;
   /** Only what the list has right before that place, which is newer. */
-  before?: Position;
-  tag?: string;
-  author?: string;
+  before?: Position | undefined;
+  tag?: string | undefined;
+  author?: string | undefined;
   /** Words, `"a phrase"`, `-word` and `or`, as people type them into a search engine. */
-  search?: string;
+  search?: string | undefined;
   drafts: boolean;
-  status?: PostStatus;
+  status?: PostStatus | undefined;
 }
 
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
@@ -42,7 +42,8 @@ export const selectNewest = (count: number): Statement => ({
 export function selectPage(filter: PostFilter): Statement {
   // One more shows that there are more. On the way back it would be on the page, and `selectNeighbours` shows it.
   const limit = filter.before ? filter.limit : filter.limit + 1;
-  const columns = `id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version, sorted_at`;
+  const columns =
+    'id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version, sorted_at';
   const { text, values, isPlannedAnew } = selectFound(columns, { ...filter, limit });
   return {
     isPlannedAnew,
@@ -100,7 +101,7 @@ const placeOf = ({ publishedAt, createdAt = '', id }: Placed): Position => ({
   id,
 });
 
-/** What a list has beyond the ends of a page. */
+/** The posts of a list beyond the ends of a page. */
 export interface Neighbours {
   /** How many posts are newer, counted to one more than a page has. */
   newer: number;
@@ -108,7 +109,7 @@ export interface Neighbours {
   older: boolean;
 }
 
-/** What the list of a page has before its newest and after its oldest post. */
+/** Counts the posts before the newest post of a page, and looks for one after its oldest. */
 export function selectNeighbours(
   { after: _, before: __, ...list }: PostFilter,
   { newest, oldest }: PageEnds,

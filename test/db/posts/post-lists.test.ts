@@ -22,7 +22,7 @@ const found = async (filter: Partial<PostFilter>) => idsOf((await list(filter)).
 
 async function* pages(filter: Partial<PostFilter>) {
   for (let after: PostFilter['after']; ; ) {
-    const page = await list({ ...filter, ...(after && { after }) });
+    const page = await list({ ...filter, after });
     yield page.posts;
     if (page.next === undefined) return;
     after = page.next;
