@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Database, openDatabase } from '../db/database/client.js';
 import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
-import { createLog } from '../shared/runtime/log.js';
+import { createLog, type Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
 import { StoreUrlError } from '../shared/urls/store-url-error.js';
@@ -24,9 +24,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const config = parseConfig(environment, 'command');
   const url = findDatabase(config);
-  // Standard output belongs to what the command prints.
-  const log = createLog({ program: 'quillgate', level: 'silent' });
-  const database = openDatabase({ url, poolSize: statementsAtOnce, log, answerMs });
+  const database = openDatabase({ url, poolSize: statementsAtOnce, log: silentLog(), answerMs });
   try {
     await assertUsable(database);
     return await command(database, config);
@@ -39,6 +37,9 @@ export async function withDatabase<T>(
     await database.close();
   }
 }
+
+/** The log of a command: standard output belongs to what it prints. */
+export const silentLog = (): Log => createLog({ program: 'quillgate', level: 'silent' });
 
 /** Whether the error says that the database cannot be reached. */
 export const isUnavailable = (error: unknown): boolean =>

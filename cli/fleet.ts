@@ -15,9 +15,9 @@ import {
 import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
-import { createLog, type Log } from '../shared/runtime/log.js';
+import type { Log } from '../shared/runtime/log.js';
 import { withTimeout } from '../shared/runtime/with-timeout.js';
-import { findDatabase } from './database.js';
+import { findDatabase, silentLog } from './database.js';
 
 /** A command that hears the fleet itself: an API process may be what is broken. */
 export interface OpenFleet {
@@ -36,8 +36,7 @@ const reachMs = 4000;
 
 /** Opens the queue's store and listens, as soon as that is possible. Throws `StartupError` when none is configured. */
 export function openFleet(config: Config): OpenFleet {
-  // Standard output belongs to what the command prints.
-  const log = createLog({ program: 'quillgate', level: 'silent' });
+  const log = silentLog();
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
   const store = openQueueStore({ ...config, ...url }, log);
   const closing = new AbortController();

@@ -7,9 +7,9 @@ import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openRelay } from '../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../shared/queue/settings-records.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
-import { createLog, type Log } from '../shared/runtime/log.js';
+import type { Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
-import { findDatabase, withDatabase } from './database.js';
+import { findDatabase, silentLog, withDatabase } from './database.js';
 
 /** The dependencies of commands about settings. */
 export interface SettingsStores {
@@ -27,8 +27,7 @@ export function withSettings<T>(
   command: (stores: SettingsStores) => Promise<T>,
 ): Promise<T> {
   return withDatabase(environment, async (database, config) => {
-    // Standard output belongs to what the command prints.
-    const log = createLog({ program: 'quillgate', level: 'silent' });
+    const log = silentLog();
     const store = openQueueStore({ ...config, DATABASE_URL: findDatabase(config) }, log);
     try {
       if (!(await store.whenReady(AbortSignal.timeout(readyMs))))

@@ -1,6 +1,7 @@
 import type { AuditEntry } from '../shared/accounts.js';
 import type { AuditAction } from '../shared/contract.js';
 import type { Database } from './database/client.js';
+import type { Drizzle } from './database/connections.js';
 import { and, desc, eq, type SQL, sql } from './database/drizzle.js';
 import { audit } from './schema.js';
 
@@ -64,6 +65,9 @@ interface AuditedChange {
 }
 
 /** A part of the statement that makes the change, so that neither happens without the other. */
-export const auditOf = ({ actor, action, targets, after = sql`null` }: AuditedChange): SQL =>
-  sql`insert into ${audit} (actor, action, target_id, target_name, after)
-    select ${actor}::text, ${action}::text, target.id, target.name, ${after}::jsonb from (${targets}) as target (id, name)`;
+export const auditOf = (db: Drizzle, { actor, action, targets, after = sql`null` }: AuditedChange) =>
+  db.$with(`audited ${action}`, {}).as(
+    sql`insert into ${audit} (actor, action, target_id, target_name, after)
+      select ${actor}::text, ${action}::text, target.id, target.name, ${after}::jsonb
+      from (${targets}) as target (id, name)`,
+  );

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError } from '../shared/config/config.js';
@@ -46,12 +47,8 @@ async function takenPorts(ports: Map<string, number>): Promise<string[]> {
 const isTaken = async (port: number): Promise<boolean> =>
   (await Promise.all(loopbacks.map((host) => answers(port, host)))).includes(true);
 
-const answers = (port: number, host: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, host);
-    const settle = (taken: boolean) => {
-      socket.destroy();
-      resolve(taken);
-    };
-    socket.once('connect', () => settle(true)).once('error', () => settle(false));
-  });
+async function answers(port: number, host: string): Promise<boolean> {
+  const socket = connect(port, host);
+  const connected = once(socket, 'connect').then(() => true);
+  return connected.catch(() => false).finally(() => socket.destroy());
+}

@@ -2,7 +2,7 @@ import { listAudit } from '../../db/audit.js';
 import type { Environment } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
-import { renderTable } from '../output/table.js';
+import { printList } from '../output/table.js';
 
 interface AuditOptions {
   limit: string;
@@ -15,21 +15,18 @@ export async function printAudit(environment: Environment, { limit, json }: Audi
   const entries = await withDatabase(environment, (database) =>
     listAudit(database, { limit: Number(limit) }),
   );
-  if (json) process.stdout.write(`${JSON.stringify(entries, null, 2)}\n`);
-  else if (entries.length === 0) process.stderr.write('Nothing was done to users, tokens or settings yet.\n');
-  else
-    process.stdout.write(
-      renderTable(
-        ['at', 'by', 'action', 'id', 'name', 'before', 'after'],
-        entries.map(({ at, actor, action, targetId, targetName, before, after }) => [
-          at,
-          actor,
-          action,
-          targetId,
-          targetName,
-          before === undefined ? null : JSON.stringify(before),
-          after === undefined ? null : JSON.stringify(after),
-        ]),
-      ),
-    );
+  const shown = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
+  printList(entries, {
+    json,
+    none: 'Nothing was done to users, tokens or settings yet.',
+    columns: {
+      at: ({ at }) => at,
+      by: ({ actor }) => actor,
+      action: ({ action }) => action,
+      id: ({ targetId }) => targetId,
+      name: ({ targetName }) => targetName,
+      before: ({ before }) => shown(before),
+      after: ({ after }) => shown(after),
+    },
+  });
 }

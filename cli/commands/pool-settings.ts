@@ -23,20 +23,9 @@ import { renderTable } from '../output/table.js';
 import { type SettingsStores, withSettings } from '../settings-channel.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
-export interface SetOptions {
-  concurrency?: string;
-  globalConcurrency?: string;
-  rate?: string;
-  breaker?: string;
-  timeoutMs?: string;
-  firstTokenTimeoutMs?: string;
-  idleTimeoutMs?: string;
-  fallbackAfterMs?: string;
-  model?: string;
-  models?: string;
-  fallback?: string;
-  ifVersion?: string;
-}
+export type SetOptions = { [name in Option | 'ifVersion']?: string };
+
+type Option = Exclude<keyof PoolOverrides, 'intake'>;
 
 type Change = (before: PoolOverrides) => PoolOverrides;
 
@@ -217,8 +206,6 @@ function renderPools(pools: readonly PoolView[]): string {
   );
   return renderTable(['provider', 'setting', 'value', 'source', 'version', 'changed', 'by'], rows);
 }
-
-type Option = keyof Omit<SetOptions, 'ifVersion'>;
 
 /** Undefined takes back what was set. Throws `StartupError`. */
 function readOption(name: Option, text: string): unknown {

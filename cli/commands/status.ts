@@ -3,9 +3,8 @@ import { type Config, type Environment, namesSet, parseConfig } from '../../shar
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
-import { createLog } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { findDatabase, nothingRuns } from '../database.js';
+import { findDatabase, nothingRuns, silentLog } from '../database.js';
 import { hearFleet } from '../fleet.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
@@ -56,8 +55,7 @@ export async function printStatus(environment: Environment, options: StatusOptio
 async function checkDatabase(config: Config): Promise<DatabaseStatus> {
   const url = findUrl(config);
   if (url === undefined) return { status: 'not configured' };
-  const log = createLog({ program: 'quillgate', level: 'silent' });
-  const database = openDatabase({ url, poolSize: 1, log });
+  const database = openDatabase({ url, poolSize: 1, log: silentLog() });
   try {
     const results = Object.values(await database.check());
     const failing = results.find(({ status }) => status === 'failing');

@@ -6,7 +6,7 @@ import { type Scope, scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, adminName, checkName, ownerByDefault } from '../identities.js';
-import { renderTable } from '../output/table.js';
+import { printList } from '../output/table.js';
 import { parseTime } from '../output/time.js';
 
 interface CreateOptions {
@@ -46,23 +46,19 @@ const needsOperator =
 /** `quillgate tokens list`, including revoked and expired ones. */
 export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {
   const tokens = await withDatabase(environment, (database) => createTokenStore(database).list());
-  if (json) process.stdout.write(`${JSON.stringify(tokens, null, 2)}\n`);
-  else if (tokens.length === 0) process.stderr.write('There are no access tokens.\n');
-  else
-    process.stdout.write(
-      renderTable(
-        ['id', 'owner', 'scopes', 'created', 'expires', 'last used', 'revoked'],
-        tokens.map(({ scopes, ...row }) => [
-          row.id,
-          row.owner,
-          scopes.join(','),
-          row.createdAt,
-          row.expiresAt ?? 'never',
-          row.lastUsedAt,
-          row.revokedAt,
-        ]),
-      ),
-    );
+  printList(tokens, {
+    json,
+    none: 'There are no access tokens.',
+    columns: {
+      id: ({ id }) => id,
+      owner: ({ owner }) => owner,
+      scopes: ({ scopes }) => scopes.join(','),
+      created: ({ createdAt }) => createdAt,
+      expires: ({ expiresAt }) => expiresAt ?? 'never',
+      'last used': ({ lastUsedAt }) => lastUsedAt,
+      revoked: ({ revokedAt }) => revokedAt,
+    },
+  });
 }
 
 /** `quillgate tokens revoke`: at once and for good. Throws `StartupError` when there is no such token. */

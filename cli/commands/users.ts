@@ -5,7 +5,7 @@ import { type UserRole, userRoles } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, secretVariablesOf } from '../identities.js';
-import { renderTable } from '../output/table.js';
+import { printList } from '../output/table.js';
 
 interface PrintOptions {
   json?: boolean;
@@ -31,21 +31,17 @@ export async function addUser(environment: Environment, name: string, options: A
 /** `quillgate users list`. */
 export async function listUsers(environment: Environment, { json }: PrintOptions): Promise<void> {
   const users = await withDatabase(environment, (database) => createUserStore(database).list());
-  if (json) process.stdout.write(`${JSON.stringify(users, null, 2)}\n`);
-  else if (users.length === 0) process.stderr.write('There are no users.\n');
-  else
-    process.stdout.write(
-      renderTable(
-        ['id', 'name', 'role', 'has secret', 'created'],
-        users.map(({ id, name, role, hasSecret, createdAt }) => [
-          id,
-          name,
-          role,
-          hasSecret ? 'yes' : 'no',
-          createdAt,
-        ]),
-      ),
-    );
+  printList(users, {
+    json,
+    none: 'There are no users.',
+    columns: {
+      id: ({ id }) => id,
+      name: ({ name }) => name,
+      role: ({ role }) => role,
+      'has secret': ({ hasSecret }) => (hasSecret ? 'yes' : 'no'),
+      created: ({ createdAt }) => createdAt,
+    },
+  });
 }
 
 /** `quillgate users remove`: also removes the user's tokens. Throws `StartupError` when there is no such user. */

@@ -8,7 +8,7 @@ import { isUnavailable } from '../database.js';
 import { splitFile } from '../import/front-matter.js';
 import { listMarkdown, printable } from '../import/post-files.js';
 import { headOf } from './export-head.js';
-import { createExportPaths } from './export-paths.js';
+import { ExportPaths } from './export-paths.js';
 
 /** The options of an export. */
 export interface Export {
@@ -41,7 +41,7 @@ export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
   const { transfer, path: root, force, full, defaultAuthor, onPost } = to;
   const folder = await openFolder(root, { force });
   const before = await written(root, listMarkdown(root));
-  const paths = createExportPaths();
+  const paths = new ExportPaths();
   const claimed = new Map([...(await transfer.sourcePaths())].filter(([, path]) => paths.claim(path)));
   for await (const page of transfer.pages()) {
     for (const { post, source } of page) {

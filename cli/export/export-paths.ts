@@ -1,32 +1,30 @@
 import { posix, win32 } from 'node:path';
 
 /** Assigns the paths of an export, relative and with `/`, each only once. */
-export interface ExportPaths {
+export class ExportPaths {
+  readonly #files = new Set<string>();
+  readonly #folders = new Set<string>();
+
   /** Claims the path; false unless it is inside the folder and conflicts with no other. */
-  claim(path: string): boolean;
-  /** Claims a unique path for a post. */
-  claimFor(post: { slug: string; id: string }): string;
-  /** Whether the path is claimed, or one that is the same to some file systems. */
-  isClaimed(path: string): boolean;
-}
-
-export function createExportPaths(): ExportPaths {
-  const files = new Set<string>();
-  const folders = new Set<string>();
-
-  const claim = (path: string): boolean => {
+  claim(path: string): boolean {
     const folded = fold(path);
     const above = foldersAbove(folded);
-    const isFree = !files.has(folded) && !folders.has(folded) && !above.some((folder) => files.has(folder));
-    if (!isFree || !staysInside(path)) return false;
-    files.add(folded);
-    for (const folder of above) folders.add(folder);
+    const isTaken = [folded, ...above].some((name) => this.#files.has(name)) || this.#folders.has(folded);
+    if (isTaken || !staysInside(path)) return false;
+    this.#files.add(folded);
+    for (const folder of above) this.#folders.add(folder);
     return true;
-  };
-  const claimFor = ({ slug, id }: { slug: string; id: string }): string => {
-    for (let name = slug; ; name = `${name}-${id}`) if (claim(`${name}.md`)) return `${name}.md`;
-  };
-  return { claim, claimFor, isClaimed: (path) => files.has(fold(path)) };
+  }
+
+  /** Claims a unique path for a post. */
+  claimFor({ slug, id }: { slug: string; id: string }): string {
+    for (let name = slug; ; name = `${name}-${id}`) if (this.claim(`${name}.md`)) return `${name}.md`;
+  }
+
+  /** Whether the path is claimed, or one that is the same to some file systems. */
+  isClaimed(path: string): boolean {
+    return this.#files.has(fold(path));
+  }
 }
 
 /** Equal for names that are the same to some file systems; upper case first, because to them `ß` and `SS` are equal. */

@@ -1,3 +1,20 @@
+interface List<Row> {
+  json: boolean | undefined;
+  /** What is said on standard error when there are no rows. */
+  none: string;
+  columns: Record<string, (row: Row) => string | null>;
+}
+
+/** Prints rows as a table, or as JSON. */
+export function printList<Row>(rows: readonly Row[], { json, none, columns }: List<Row>): void {
+  if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+  else if (rows.length === 0) process.stderr.write(`${none}\n`);
+  else {
+    const cells = rows.map((row) => Object.values(columns).map((read) => read(row)));
+    process.stdout.write(renderTable(Object.keys(columns), cells));
+  }
+}
+
 /** Lines of aligned columns under their names; `-` stands for a missing value. */
 export function renderTable(names: readonly string[], rows: readonly (readonly (string | null)[])[]): string {
   const lines = [

@@ -110,7 +110,7 @@ async function create(database: Runs, actor: string, token: NewToken): Promise<T
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
     const targets = sql`select id, owner, scopes, expires_at from ${created}`;
     const after = sql`jsonb_build_object('scopes', target.scopes, 'expiresAt', target.expires_at)`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.create', targets, after }));
+    const audited = auditOf(db, { actor, action: 'tokens.create', targets, after });
     const { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = created;
     const info = { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt };
     return db
@@ -134,7 +134,7 @@ async function revoke(database: Runs, actor: string, id: string): Promise<boolea
         .returning({ id: tokens.id, owner: tokens.owner }),
     );
     const targets = sql`select id, owner from ${revoked}`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'tokens.revoke', targets }));
+    const audited = auditOf(db, { actor, action: 'tokens.revoke', targets });
     return db
       .with(revoked, audited)
       .select({ id: tokens.id, notify: notifyUsersChannel })

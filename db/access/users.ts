@@ -3,6 +3,7 @@ import type { UserInfo } from '../../shared/accounts.js';
 import type { UserRole } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
 import {
   and,
   asc,
@@ -12,7 +13,6 @@ import {
   gt,
   inArray,
   isNull,
-  type SQL,
   type SQLWrapper,
   sql,
 } from '../database/drizzle.js';
@@ -145,7 +145,7 @@ async function add(database: Runs, actor: string, user: NewUser): Promise<string
     );
     const targets = sql`select id, ${user.name}::text, role from ${added}`;
     const after = sql`jsonb_build_object('role', target.role)`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.add', targets, after }));
+    const audited = auditOf(db, { actor, action: 'users.add', targets, after });
     return db.with(added, audited).select({ id: added.id, notify: notifyUsersChannel }).from(added);
   });
   return row?.id;
@@ -165,15 +165,10 @@ async function remove(database: Runs, actor: string, name: string) {
         )
         .returning({ id: tokens.id }),
     );
-    const ended = db.$with('ended', {}).as(endSessionsOf(name, removed));
-    const audited = db
-      .$with('audited', {})
-      .as(auditOf({ actor, action: 'users.remove', targets: sql`select id, ${name}::text from ${removed}` }));
-    const revocations = db
-      .$with('revocations', {})
-      .as(
-        auditOf({ actor, action: 'tokens.revoke', targets: sql`select id, ${name}::text from ${revoked}` }),
-      );
+    const ended = endSessionsOf(db, name, removed);
+    const named = (changed: SQLWrapper) => sql`select id, ${name}::text from ${changed}`;
+    const audited = auditOf(db, { actor, action: 'users.remove', targets: named(removed) });
+    const revocations = auditOf(db, { actor, action: 'tokens.revoke', targets: named(revoked) });
     return db
       .with(removed, revoked, ended, audited, revocations)
       .select({
@@ -194,14 +189,18 @@ async function resetSecret(
     const reset = db
       .$with('reset')
       .as(db.update(users).set({ secretHash }).where(eq(users.name, name)).returning({ id: users.id }));
-    const ended = db.$with('ended', {}).as(endSessionsOf(name, reset));
+    const ended = endSessionsOf(db, name, reset);
     const targets = sql`select id, ${name}::text from ${reset}`;
-    const audited = db.$with('audited', {}).as(auditOf({ actor, action: 'users.reset', targets }));
+    const audited = auditOf(db, { actor, action: 'users.reset', targets });
     return db.with(reset, ended, audited).select({ id: reset.id, notify: notifyUsersChannel }).from(reset);
   });
   return row?.id;
 }
 
 /** By the name: a user of the environment has an id of its own. */
-const endSessionsOf = (name: string, changed: SQLWrapper): SQL =>
-  sql`delete from ${sessions} where ${eq(sessions.userName, name)} and exists (select from ${changed})`;
+const endSessionsOf = (db: Drizzle, name: string, changed: SQLWrapper) =>
+  db
+    .$with('ended', {})
+    .as(
+      sql`delete from ${sessions} where ${eq(sessions.userName, name)} and exists (select from ${changed})`,
+    );

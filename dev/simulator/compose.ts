@@ -3,7 +3,7 @@ import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { echo, firstCharacters, firstHalf, lastUserText, splitText } from './echo.js';
 import type { JsonObject } from './json.js';
-import type { CallParameters, Ending, Reply } from './wire-format.js';
+import type { CallParameters, Reply } from './wire-format.js';
 
 const charactersPerToken = 4;
 
@@ -11,7 +11,7 @@ const charactersPerToken = 4;
 export function composeReply({ call, turns, parameters }: AskedCall, behaviour: ReplyBehaviour): Reply {
   const { says } = behaviour;
   const given = typeof says === 'number' ? numberedPieces(says) : equalPieces(says);
-  const whole = given?.join('') ?? compose(call, turns, says === 'verbatim');
+  const whole = given?.join('') ?? (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
   const { text, ...end } =
     behaviour.ending === 'stop' ? cut(whole, parameters, says) : broken(whole, behaviour);
   return {
@@ -36,10 +36,6 @@ interface AskedCall {
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
 
-function compose(call: Call, turns: readonly Turn[], verbatim: boolean): string {
-  return verbatim ? lastUserText(turns) : echo(call.provider, turns);
-}
-
 /** The text up to the call's stop text, or its limit: only echoes obey a token limit. */
 function cut(
   whole: string,
@@ -56,10 +52,10 @@ function cut(
   return { text, ending: 'stop', stoppedBy: first?.sequence };
 }
 
-const broken = (whole: string, { ending }: ReplyBehaviour): End => ({
-  text: sentText(whole, ending),
-  ending,
-});
+function broken(whole: string, { ending }: ReplyBehaviour): End {
+  const isCut = ending === 'length' || ending === 'blocked-reply';
+  return { text: isCut ? firstHalf(whole) : '', ending };
+}
 
 /** The pieces up to this many characters. */
 function firstPieces(pieces: readonly string[], characters: number): string[] {
@@ -69,10 +65,6 @@ function firstPieces(pieces: readonly string[], characters: number): string[] {
     left -= kept.length;
     return kept === '' ? [] : [kept];
   });
-}
-
-function sentText(text: string, ending: Ending): string {
-  return ending === 'length' || ending === 'blocked-reply' ? firstHalf(text) : '';
 }
 
 function numberedPieces(amount: number): string[] {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answer, refuse } from './answer.js';
@@ -51,7 +52,7 @@ export async function startSimulator({ port, host = '127.0.0.1' }: Address): Pro
       'HTTP/1.1 400 Bad Request\r\nX-Simulator: quillgate\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
     );
   });
-  await listen(server, port, host);
+  await once(server.listen(port, host), 'listening');
   const { port: listening } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
@@ -135,16 +136,9 @@ function joined(chunks: Buffer[]): Buffer {
   return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-}
-
-function stop(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+async function stop(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
 }
