@@ -33,6 +33,7 @@ export const selectNewest = (count: number): Statement => ({
   text: `select id, version, updated_at as "updatedAt" from posts where status = 'published'
     order by ${newestFirst} limit $1`,
   values: [count],
+  purpose: 'feed',
 });
 
 /**
@@ -44,9 +45,9 @@ export function selectPage(filter: PostFilter): Statement {
   const limit = filter.before ? filter.limit : filter.limit + 1;
   const columns =
     'id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version, sorted_at';
-  const { text, values, isPlannedAnew } = selectFound(columns, { ...filter, limit });
+  const { text, values, purpose } = selectFound(columns, { ...filter, limit });
   return {
-    isPlannedAnew,
+    purpose,
     // PostgreSQL stores the length with the text: nothing is decompressed for it.
     values: [...values, filter.limit],
     text: `select ${postFields}, more from (
@@ -61,7 +62,7 @@ export function selectPage(filter: PostFilter): Statement {
 /** These columns of the first posts that the filter finds, from its place on. */
 export function selectFound(columns: string, filter: PostFilter): Statement {
   const values: unknown[] = [];
-  return { text: foundIn(columns, filter, values), values, isPlannedAnew: isSearch(filter) };
+  return { text: foundIn(columns, filter, values), values, purpose: purposeOf(filter) };
 }
 
 /** Adds the values of the parameters to `values`. */
@@ -119,17 +120,17 @@ export function selectNeighbours(
   const older = foundIn('id', { ...list, after: oldest, limit: 1 }, values);
   // Not `exists`, for which PostgreSQL drops order and limit, and may then read the table from its beginning.
   const text = `select (select count(*)::int from (${newer}) as found) as newer, (${older}) is not null as older`;
-  return { text, values, isPlannedAnew: true };
+  return { text, values, purpose: purposeOf(list) };
 }
 
 /** Whether there is nothing to be found: a query of contradictions would read what it then leaves out. */
 export const findsNothing = ({ drafts, status }: PostFilter): boolean => status === 'draft' && !drafts;
 
 /**
- * Whether no index has the order of the page, so that many posts may be read for a few. A tag or a word can be in every
- * post or in one, so one plan for all values would be bad.
+ * A search where no index has the order of the page, so that many posts may be read for a few. A tag or a word can be
+ * in every post or in one, so one plan for all values would be bad.
  */
-export const isSearch = ({ tag, search }: PostFilter): boolean => tag !== undefined || search !== undefined;
+const purposeOf = ({ tag, search }: PostFilter) => ((tag ?? search) === undefined ? undefined : 'search');
 
 function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string): (string | undefined)[] {
   const { after, before, tag, author, search, drafts, status } = filter;

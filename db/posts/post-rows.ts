@@ -1,4 +1,5 @@
 import type { Post } from '../../shared/contract.js';
+import type { Purpose, Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { type Column, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
@@ -68,16 +69,15 @@ export function toIsoTime(text: string): string {
 export interface Statement {
   text: string;
   values: readonly unknown[];
-  /** Planned each time for its values, in place of once for each connection. */
-  isPlannedAnew?: boolean | undefined;
+  purpose?: Purpose | undefined;
 }
 
-/** Runs it on postgres.js; arrays come as arrays, times as texts. */
-export const execute = async <Row>(
-  { $client }: Drizzle,
-  { text, values, isPlannedAnew = false }: Statement,
-): Promise<Row[]> =>
-  (await $client.unsafe(text, [...values] as string[], { prepare: !isPlannedAnew })) as unknown as Row[];
+/** Runs it on postgres.js; arrays come as arrays, times as texts. A search is planned for its values, others once. */
+export const read = <Row>(statements: Statements, { text, values, purpose }: Statement): Promise<Row[]> =>
+  statements.run(async ({ $client }) => {
+    const prepare = purpose !== 'search';
+    return (await $client.unsafe(text, [...values] as string[], { prepare })) as unknown as Row[];
+  }, purpose);
 
 /** Builds a query once for each connection: building takes Drizzle longer than running. */
 export function buildOnce<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {

@@ -18,7 +18,6 @@ import { findFirst, insertPost, type PostFields, type PostRequest, toValues } fr
 import {
   endsOf,
   findsNothing,
-  isSearch,
   type Neighbours,
   type PageEnds,
   type Position,
@@ -29,10 +28,10 @@ import {
 } from './post-lists.js';
 import {
   buildOnce,
-  execute,
   type PostRow,
   type PostVersion,
   postFields,
+  read,
   toIsoTime,
   toPost,
 } from './post-rows.js';
@@ -46,8 +45,6 @@ export interface SummaryPage {
   ends: PageEnds | undefined;
   beyond: Neighbours;
 }
-
-const purposeOf = (filter: PostFilter) => (isSearch(filter) ? 'search' : 'request');
 
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxCreationAttempts = 3;
@@ -76,8 +73,8 @@ export class PostStore {
   /** Undefined for a missing post, and for a draft unless `drafts` is set. */
   async get(id: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     // The status is compared here: one plan serves both, and finds the row by its id.
-    const [post] = await this.#read(`${selectPost} where id = $1`, id, this.#database);
-    return post && isVisible(post, drafts) ? post : undefined;
+    const [row] = await read<PostRow>(this.#database, { text: `${selectPost} where id = $1`, values: [id] });
+    return row && isVisible(row, drafts) ? toPost(row) : undefined;
   }
 
   /**
@@ -87,8 +84,8 @@ export class PostStore {
   async getBySlug(slug: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const statements = this.#database.withSharedDeadline();
     for (const text of selectBySlug) {
-      const [post] = await this.#read(text, slug, statements);
-      if (post && isVisible(post, drafts)) return post;
+      const [row] = await read<PostRow>(statements, { text, values: [slug] });
+      if (row && isVisible(row, drafts)) return toPost(row);
     }
     return undefined;
   }
@@ -98,10 +95,7 @@ export class PostStore {
     const filter = { ...asked, drafts: false };
     if (findsNothing(filter)) return { posts: [], ends: undefined, beyond: { newer: 0, older: false } };
     const statements = this.#database.withSharedDeadline();
-    const found = await statements.run(
-      (db) => execute<PostSummary>(db, selectSummaries(filter)),
-      purposeOf(filter),
-    );
+    const found = await read<PostSummary>(statements, selectSummaries(filter));
     const page = found.slice(0, filter.limit).map(toSummary);
     if (filter.before) page.reverse();
     const ends = endsOf(page, filter);
@@ -117,10 +111,7 @@ export class PostStore {
   async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
     if (findsNothing(filter)) return { posts: [], next: undefined };
     const statements = this.#database.withSharedDeadline();
-    const rows = await statements.run(
-      (db) => execute<PostRow & { more: boolean }>(db, selectPage(filter)),
-      purposeOf(filter),
-    );
+    const rows = await read<PostRow & { more: boolean }>(statements, selectPage(filter));
     const page = rows.map(toPost);
     const ends = endsOf(page, filter);
     const isLeadingOn =
@@ -132,7 +123,7 @@ export class PostStore {
 
   /** The newest published posts without their contents, newest first. */
   async newest(count: number): Promise<PostVersion[]> {
-    const rows = await this.#database.run((db) => execute<PostVersion>(db, selectNewest(count)), 'feed');
+    const rows = await read<PostVersion>(this.#database, selectNewest(count));
     return rows.map((row) => ({ ...row, updatedAt: toIsoTime(row.updatedAt) }));
   }
 
@@ -191,19 +182,11 @@ export class PostStore {
     );
     return row === undefined ? whyUnchanged(statements, id, condition) : { kind: 'removed' };
   }
-
-  async #read(text: string, value: string, statements: Statements): Promise<Post[]> {
-    const rows = await statements.run((db) => execute<PostRow>(db, { text, values: [value] }));
-    return rows.map(toPost);
-  }
 }
 
 const isVisible = ({ status }: Post, drafts: boolean): boolean => drafts || status === 'published';
 
 async function neighboursOf(statements: Statements, filter: PostFilter, ends: PageEnds): Promise<Neighbours> {
-  const [found] = await statements.run(
-    (db) => execute<Neighbours>(db, selectNeighbours(filter, ends)),
-    purposeOf(filter),
-  );
+  const [found] = await read<Neighbours>(statements, selectNeighbours(filter, ends));
   return found ?? { newer: 0, older: false };
 }
