@@ -89,3 +89,11 @@ describe('the limits of the search, as docs/blog.md says them,', () => {
     expect(await finds(search, { content })).toBe(found);
   });
 });
+
+it('finds a post by its new text alone after a patch', async () => {
+  const { post } = await store.create(fields({ content: 'formerly zebras' }));
+  await store.patch(post.id, { content: 'now okapis' }, {});
+  const idsFor = async (search: string) =>
+    (await store.list({ limit: 1, drafts: false, search })).posts.map(({ id }) => id);
+  expect([await idsFor('zebras'), await idsFor('okapis')]).toEqual([[], [post.id]]);
+});
