@@ -13,9 +13,9 @@ export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | Problem
 export interface RequestAttempt {
   provider: ProviderId;
   /** As it was asked for, or as the provider names it once that has answered; absent means the configured one. */
-  model?: string;
+  model?: string | undefined;
   code: 'ok' | 'cancelled' | ProblemCode;
-  providerError?: ProviderError;
+  providerError?: ProviderError | undefined;
 }
 
 /** The status and type of the provider's error in a failed attempt; never its text. */
@@ -35,27 +35,27 @@ export interface RecentRequest {
   /** As the request names it. */
   provider: ProviderId;
   /** The model that answered, in the provider's words, else the requested one, at most 200 characters of it. */
-  model?: string;
+  model?: string | undefined;
   /** Whether the caller read the reply as it was written. */
   streamed: boolean;
   /** When its request came. */
   receivedAt: string;
   /** When its job was given to the queue; absent where it was refused before. */
-  queuedMs?: number;
+  queuedMs?: number | undefined;
   /** When a worker began with it; absent where none did. */
-  startedMs?: number;
+  startedMs?: number | undefined;
   /** When the first piece of the reply came from the provider; only of what was streamed. */
-  firstTokenMs?: number;
+  firstTokenMs?: number | undefined;
   endedMs: number;
   /** How long its jobs waited, and how long they were at the providers, in all. */
-  queueMs?: number;
-  providerMs?: number;
+  queueMs?: number | undefined;
+  providerMs?: number | undefined;
   code: RequestCode;
   /** In their order; none where it was refused before. */
   attempts: RequestAttempt[];
   /** As the providers counted them, over all attempts; absent where they did not. */
-  inputTokens?: number;
-  outputTokens?: number;
+  inputTokens?: number | undefined;
+  outputTokens?: number | undefined;
 }
 
 /** The recent past of several API processes. */

@@ -110,7 +110,7 @@ export async function refuseWithoutCredentials(
     return;
   }
   throw new StartupError(
-    'Nobody could use this server: set CHAT_USERNAME and CHAT_PASSWORD, ADMIN_USERNAME and ADMIN_PASSWORD, BLOG_TOKEN or CHAT_TOKEN, or run\n' +
+    'This server has no credentials for anyone: set CHAT_USERNAME and CHAT_PASSWORD, ADMIN_USERNAME and ADMIN_PASSWORD, BLOG_TOKEN or CHAT_TOKEN, or run\n' +
       '  npx quillgate users add NAME\n  npx quillgate tokens create --scope chat,blogs:write',
   );
 }

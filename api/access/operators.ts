@@ -79,7 +79,7 @@ function oneUserOf(owners: readonly (Caller | undefined)[]): Caller | undefined 
 
 const sessionsAlone = {
   challenge: adminChallenge,
-  detail: 'Nobody is signed in to the console with this request, or no longer.',
+  detail: 'There is no active console session. Sign in again.',
 };
 
 const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);

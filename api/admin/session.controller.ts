@@ -49,7 +49,7 @@ const cookieFor = ({ secure }: ServedRequest): CookieOptions => ({
 
 @Route('admin/session')
 @Security('session')
-@Response<Problem, { 'WWW-Authenticate': string }>('401', 'Nobody is signed in, or name or secret are wrong')
+@Response<Problem, { 'WWW-Authenticate': string }>('401', 'No active session, or a wrong name or secret')
 @Response<Problem, { 'WWW-Authenticate': string }>(
   '403',
   'A page of another origin asks, or the user has not the role admin',

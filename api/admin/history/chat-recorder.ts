@@ -77,7 +77,7 @@ export class ChatRecorder implements ChatListener {
       id: chat?.id ?? requestId,
       user: userName,
       provider,
-      ...(model !== undefined && { model: model.slice(0, maxModelLength) }),
+      model: model?.slice(0, maxModelLength),
       streamed: stream !== undefined,
       receivedAt: new Date(Date.now() - performance.now() + receivedAt).toISOString(),
       ...timesOf(outcome, queuedMs, endedMs),
@@ -104,10 +104,8 @@ function attemptsOf(
     code: (attemptCodes[code] ?? code) as RequestAttempt['code'],
   };
   return (outcome?.attempts ?? [...earlier, only]).map(({ provider, model, code, providerError }) => ({
-    provider,
-    ...(model !== undefined && { model: model.slice(0, maxModelLength) }),
-    code,
-    ...(providerError && { providerError }),
+    ...{ provider, code, providerError },
+    model: model?.slice(0, maxModelLength),
   }));
 }
 
@@ -132,9 +130,10 @@ function timesOf(outcome: Outcome | undefined, queuedMs: number | undefined, end
   return {
     queuedMs: queued,
     startedMs,
-    ...(firstTokenMs !== undefined && {
-      firstTokenMs: between(queuedMs + queueMs + earlierMs + firstTokenMs, startedMs),
-    }),
+    firstTokenMs:
+      firstTokenMs === undefined
+        ? undefined
+        : between(queuedMs + queueMs + earlierMs + firstTokenMs, startedMs),
     queueMs: Math.max(0, Math.round(queueMs)),
     providerMs: Math.max(0, Math.round(providerMs)),
   };

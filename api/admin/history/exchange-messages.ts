@@ -57,15 +57,11 @@ export function toEndedRequest(
   now: number,
 ): [RecentRequest, Pick<EndedRequest, 'endedAt' | 'isOwn'>] {
   const endedAt = now - endedAgoMs;
-  const { id, user, provider, streamed, model, attempts, ...rest } = sent;
-  const request = {
-    ...{ id, user, provider, streamed },
-    ...(model !== undefined && { model }),
-    receivedAt: new Date(endedAt - sent.endedMs).toISOString(),
-    ...withoutUndefined(rest),
-    attempts: attempts.map(withoutUndefined),
-  };
-  return [request, { endedAt, isOwn: false }];
+  const receivedAt = new Date(endedAt - sent.endedMs).toISOString();
+  return [
+    { ...sent, receivedAt },
+    { endedAt, isOwn: false },
+  ];
 }
 
 export const toSentSample = ({ slot, ...sample }: TimedSample, now: number): SentSample => ({
@@ -78,9 +74,3 @@ export const toTimedSample = ({ agoMs, ...sample }: SentSample, now: number): Ti
   ...sample,
   slot: Math.round((now - agoMs) / sampleEveryMs) * sampleEveryMs,
 });
-
-/** Drops the fields that a schema has set to undefined. */
-const withoutUndefined = <T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } =>
-  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as {
-    [Key in keyof T]: Exclude<T[Key], undefined>;
-  };

@@ -9,7 +9,7 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { HistoryExchange } from './exchange.js';
 import { HistoryFeed } from './history-feed.js';
 import { RecentRequests, type RequestFilter } from './recent-requests.js';
-import { type Load, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
+import { goodEnds, type Load, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
 
 /** Who knows how busy the providers are; never rejects. */
 interface LoadSource {
@@ -48,7 +48,7 @@ export class History {
   recordEnd(request: RecentRequest, user: string): void {
     this.#requests.add(request, { endedAt: Date.now(), isOwn: true });
     this.#samples.recordEnd(request);
-    if (!unfailed.has(request.code)) this.#log.info(describeFailure(request, user), 'chat failed');
+    if (!goodEnds.has(request.code)) this.#log.info(describeFailure(request, user), 'chat failed');
   }
 
   async readRequests(filter: RequestFilter): Promise<RecentRequestsAnswer> {
@@ -90,7 +90,6 @@ export class History {
 /** Enough to find what a feed has not sent yet. */
 const latest = <T>(samples: readonly T[]): readonly T[] => samples.slice(-4 * providerIds.length);
 
-const unfailed: ReadonlySet<RequestCode> = new Set(['ok', 'truncated', 'cancelled']);
 /** Only in these refusals was the model checked before; in others its name may be any text of the caller's. */
 const afterCheck: ReadonlySet<RequestCode> = new Set(['overloaded', 'provider_rate_limited']);
 
@@ -101,7 +100,7 @@ function describeFailure(
   const checked = attempts.map(({ model: asked, ...attempt }) => ({
     ...attempt,
     // A worker may refuse a name that no API process could check.
-    ...(attempt.code !== 'invalid_request' && asked !== undefined && { model: asked }),
+    model: attempt.code === 'invalid_request' ? undefined : asked,
   }));
   const isChecked = afterCheck.has(code) || checked.some((attempt) => attempt.model === model);
   return { requestId: id, user, userName, provider, ...(isChecked && { model }), attempts: checked, code };

@@ -34,7 +34,7 @@ class Tally {
 
 const noLoad: Load = { waiting: null, active: null, inFlight: null, concurrency: null };
 /** The ends of chats that are no failures. */
-const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocked', 'cancelled']);
+export const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocked', 'cancelled']);
 
 /** Measurements of this process, one every five seconds for each provider, of the last ten minutes. */
 export class SampleLog {
