@@ -50,8 +50,8 @@ function proseOf(file: string): Line[] {
 /** String literals of the tables that people read: failures, help and the configuration. */
 const textsOf = (file: string): Line[] => read(file).filter(({ text }) => /['`"][^'`"]* [^'`"]* /.test(text));
 
-const code = globSync('{api,workers,shared,db,cli,dev,console}/**/*.{ts,tsx,mjs}', {
-  exclude: ['**/generated/**'],
+const code = globSync('{api,workers,shared,db,cli,dev,console,test}/**/*.{ts,tsx,mjs}', {
+  exclude: ['**/generated/**', 'test/{bench,soak}/**'],
 });
 const pages = globSync(['docs/*.md', 'README.md', 'CONTRIBUTING.md']);
 const comments = code.flatMap(commentsOf);

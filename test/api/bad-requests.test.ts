@@ -164,7 +164,7 @@ describe('another method', () => {
   });
 });
 
-/** What the server says to bytes that no HTTP client would send. */
+/** The server's answer to bytes that no HTTP client would send. */
 async function saidTo(bytes: string): Promise<string> {
   const socket = connect(Number(new URL(deployment.url).port), '127.0.0.1');
   socket.write(bytes);

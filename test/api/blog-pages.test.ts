@@ -107,7 +107,7 @@ describe('the index', () => {
     expect(linksIn(newer.text)).toEqual(links(added.slice(1)));
     expect(previousIn(newer.text)).toBe('?tag=tide&limit=3');
     expect(linksIn((await page(previousIn(newer.text))).text)).toEqual(links(added.slice(0, 3)));
-    // What leads back is also a cursor of the list in JSON.
+    // A cursor that leads back is also one of the list in JSON.
     const { posts, headers } = await blog.call({ path: previousIn(second.text) ?? '' });
     expect(posts).toEqual(old.slice(0, 3));
     expect(headers.get('link')).toMatch(/^<[^>]*>; rel="next"$/);

@@ -10,7 +10,7 @@ import type { paths } from '../generated/api.js';
 import { authorization, blogToken, type Deployment, startDeployment } from '../support/deployment.js';
 
 let deployment: Deployment;
-/** Clients as anybody would generate them: every call below is checked by the compiler against the document. */
+/** Generated clients: the compiler checks every call below against the document. */
 let chat: Client<paths>;
 let writer: Client<paths>;
 let reader: Client<paths>;

@@ -7,7 +7,7 @@ import { patience } from '../support/patience.js';
 import { freshStore } from '../support/stores.js';
 
 let deployment: Deployment;
-/** Posts are for those alone who have a token; nobody in front of it is believed. */
+/** Posts are for tokens alone; the credentials of a proxy do not count. */
 let closed: Deployment;
 beforeAll(async () => {
   [deployment, closed] = await Promise.all([
@@ -39,7 +39,7 @@ const bearer = (token: string): string => `Bearer ${token}`;
 const bearing = (token: string) => ({ headers: { Authorization: bearer(token) } });
 const chatAs = async (Authorization: string) =>
   (await deployment.chat({ headers: { Authorization } })).status;
-/** Asks rarely: thirty failures a minute make whoever comes from the same address wait. */
+/** Asks rarely: thirty failures a minute slow all clients of an address. */
 const untilKnown = (Authorization: string) =>
   vi.waitFor(async () => expect(await chatAs(Authorization)).toBe(200), { ...patience, interval: 300 });
 const writeAs = async (token: string) =>

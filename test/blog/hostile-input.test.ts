@@ -17,11 +17,11 @@ import {
 import { patience } from '../support/patience.js';
 
 /**
- * For how long nobody else may be kept waiting, in milliseconds of processor time: about twice what the slowest case
+ * The longest wait of other clients, in milliseconds of processor time: about twice what the slowest case
  * takes on two slow cores.
  */
 const maxStallMs = 200;
-/** What may be in use afterwards that was not before, in bytes. */
+/** The growth of memory that is allowed afterwards, in bytes. */
 const maxKeptBytes = 20_000_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
@@ -42,7 +42,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What the API process says of itself since it was last asked. */
+/** The API process's own numbers since the last call. */
 async function probe(): Promise<{ stallMs: number; bytes: number }> {
   const asked = request({ socketPath }).end();
   const [answer] = await once(asked, 'response');

@@ -14,7 +14,7 @@ const here = { DATABASE_URL: server.url };
 const quillgate = (args: string[], environment: Record<string, string> = here) => run(args, environment);
 
 interface Machine {
-  /** What `node --version` prints; undefined: there is no Node. */
+  /** The output of `node --version`; undefined: there is no Node. */
   node: string | undefined;
   /** As `uname -sm` names it. */
   system: string;

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-/** What a command has printed. */
+/** The output of a command. */
 export interface Output {
   stdout: string;
   stderr: string;

@@ -19,7 +19,7 @@ export async function importFrom(environment: Environment, path: string): Promis
   return output.stderr;
 }
 
-/** What a command says when it gives up. */
+/** The message of a command that gives up. */
 export async function complaintOf(command: Promise<unknown>): Promise<string> {
   const error = await command.then(
     () => undefined,

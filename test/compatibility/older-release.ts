@@ -11,7 +11,7 @@ export type OlderRelease =
 
 const run = promisify(execFile);
 
-/** Of the release before this one; whoever makes a release moves it. */
+/** The commit of the release before this one; a release moves it. */
 export const olderCommit = readFileSync('test/compatibility/older-release', 'utf8').trim();
 
 /**

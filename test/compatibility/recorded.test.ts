@@ -10,8 +10,8 @@ import {
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredChat, decodeStoredResult } from '../../shared/protocol/stored-chat.js';
 
-// What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read, to
-// the last field.
+// What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read,
+// to the last field.
 
 type Json = Record<string, unknown>;
 

@@ -8,7 +8,7 @@ describe('parsePlace', () => {
     ['#/pools', 'pools', []],
     ['#/pools/openai', 'pools', ['openai']],
     ['#/users/a%2Fb%20c', 'users', ['a/b c']],
-    // What cannot be decoded stays as it is.
+    // Parts that cannot be decoded stay as they are.
     ['#/users/%zz', 'users', ['%zz']],
   ])('reads %s', (hash, view, args) => {
     expect(parsePlace(hash)).toMatchObject({ view, args });

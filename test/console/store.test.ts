@@ -67,7 +67,7 @@ describe('followFleet', () => {
     expect(sources[0]?.isClosed).toBe(true);
     pass(600);
     expect(sources).toHaveLength(2);
-    // What the old one says counts no more.
+    // Events of the old one no longer count.
     sources[0]?.tell('alive', { at: 'now' });
     expect(connection.value).toBe('reconnecting');
     begin();

@@ -5,7 +5,7 @@ export interface MigrationFile {
 }
 
 /**
- * What is wrong with these migrations, oldest first, in words for whoever wrote them: each has to be safe while the
+ * The errors of these migrations, oldest first, for their author: each has to be safe while the
  * release before it serves from the same tables (`docs/decisions/0012-versions.md`). A list of what is allowed, because
  * what is dangerous has no end; a statement that is safe and not on it gets a line here, with the reason.
  */
@@ -68,7 +68,7 @@ function objectionTo(statement: string, isNew: (table: string) => boolean): stri
   if (statement.replace(/'(?:[^']|'')*'/g, "''").includes(';'))
     return 'one statement between two breakpoints';
   if (isLockTimeout(statement) || isTriggerBehindWrites(statement)) return undefined;
-  // Nobody reads or writes these yet.
+  // These are not read or written yet.
   if (/^create (table|function|type) (?!if not exists)/.test(statement)) return undefined;
   const [, about] =
     new RegExp(`^(?:alter table|create(?: unique)? index .*? on) ${table} `).exec(statement) ?? [];
@@ -82,14 +82,14 @@ function objectionTo(statement: string, isNew: (table: string) => boolean): stri
 
 /**
  * A change of the catalogue alone, in one lock. It runs behind the writes of every release, none of which it changes:
- * what it keeps is in a table of its own. That it cannot fail is for its author to see to.
+ * what it keeps is in a table of its own. Its author has to make sure that it cannot fail.
  */
 const isTriggerBehindWrites = (statement: string): boolean =>
   /^create trigger "?\w+"? after insert or update of [\w", ]+ on "?posts"? for each row execute function \w+\(\)$/.test(
     statement,
   );
 
-/** Both are changes of the catalogue alone (PostgreSQL 11 and later), and the release before can insert without them. */
+/** Both change the catalogue alone (PostgreSQL 11 and later), and the release before can insert without them. */
 const isPlainNewColumn = (statement: string): boolean =>
   new RegExp(
     `^alter table ${table} add column "?\\w+"? (?!\\w*serial)(double precision|\\w+)( ?\\(\\d+\\))?( with time zone)?(\\[\\])?( default ${constant}( not null)?)?$`,
@@ -101,10 +101,10 @@ const constant = "(?:-?\\d+|true|false|'(?:[^']|'')*'(?:::[a-z]+(?:\\[\\])?)?)";
  * Users, tokens and the audit are made by people: there are so few that all of their rows are rewritten, looked through
  * and indexed within milliseconds. They may get what keeps other tables from being used for too long, as long as the
  * release before can go on with them:
- * - ids, and an index or a reference that only concerns new columns; whoever is referred to can still be deleted,
+ * - ids, and an index or a reference that only concerns new columns; a row that they refer to can still be deleted,
  * - values in one new column, and rows that are not there yet,
  * - a trigger that completes what the release before inserts,
- * - an index on the audit, which is written when somebody changes something.
+ * - an index on the audit, which is written at each change.
  */
 function isSafeForFewRows(statement: string, newColumns: ReadonlySet<string>): boolean {
   return fewRows.some((pattern) => {

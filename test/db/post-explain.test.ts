@@ -75,7 +75,7 @@ async function seed(): Promise<void> {
 async function sentBy(act: () => Promise<unknown>): Promise<Statement[]> {
   sent = [];
   await act();
-  // What explains them is sent as well.
+  // The statement that explains them is sent as well.
   return [...sent];
 }
 

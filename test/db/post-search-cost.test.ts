@@ -52,7 +52,7 @@ const parts = fc
   .map((some) => some.join(''));
 
 describe('the search vector of the longest post', () => {
-  /** A second, or on a slow machine ten times what ordinary words take; what grows with the square takes hundreds of times as long. */
+  /** A second, or on a slow machine ten times the time of ordinary words; a quadratic cost is far above that. */
   let most: number;
   beforeAll(async () => {
     most = Math.max(1000, 10 * (await costOf(filled('some words '))));

@@ -66,7 +66,7 @@ async function whileTaking<T>({ url, slug, act }: Taking<T>): Promise<T> {
   return acting;
 }
 
-/** What a post is created with or replaced by: the least, unless more is said. */
+/** The fields of a post: the least, unless more are given. */
 export const fields = (some: Partial<PostFields> = {}): PostFields => ({
   content: 'Text',
   title: null,

@@ -55,7 +55,7 @@ const fields: PostFields = {
   status: 'published',
 };
 
-/** What a request that writes does with the database; how it ends, after how many milliseconds, and how late the machine was. */
+/** The statements of a request that writes; its end, its milliseconds, and the machine's lateness. */
 async function write(key?: string): Promise<{ end: string; ms: number; lagMs: number }> {
   const { result, lagMs } = await withLag(() => writeOnce(key));
   return { ...result, lagMs };

@@ -10,7 +10,7 @@ import { metricsMissingIn, unknownIn } from './queries.js';
 
 const yaml = (file: string) => parse(readFileSync(file, 'utf8'), { merge: true });
 
-/** The names that processes of ours really serve, those that the Prometheus client adds included. */
+/** The names that the processes really serve, with those that the Prometheus client adds. */
 const exposed = new Set(
   (await Promise.all([apiMetrics, workerMetrics].map((table) => openInstruments(table).scrape()))).flatMap(
     ({ text }) => [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name),
@@ -19,7 +19,7 @@ const exposed = new Set(
 
 const words = new Set(['by', 'rate', 'increase', 'sum', 'max', 'min', 'count', 'histogram_quantile']);
 
-/** What a query asks for that nobody serves, whoever has named it. */
+/** The names in a query that are not served. */
 const unexposedIn = (query: string): string[] =>
   [...query.replaceAll(/"[^"]*"|\bby \([^)]*\)|\[[^\]]*\]|\w+(?==)/g, '').matchAll(/[a-z_]\w*/g)]
     .map(([name]) => name)

@@ -43,13 +43,13 @@ export function hasKubectl(): boolean {
   }
 }
 
-/** What `kubectl kustomize` makes of a folder. Throws with its words when it refuses. */
+/** The output of `kubectl kustomize` for a folder. Throws with its words when it refuses. */
 export function render(folder: string): Manifest[] {
   const rendered = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', stdio: 'pipe' });
   return parseAllDocuments(rendered).map((document) => document.toJS() as Manifest);
 }
 
-/** What `kubectl kustomize` has to say about a folder beside what it makes of it. */
+/** The messages of `kubectl kustomize` about a folder, beside its output. */
 export const warningsOf = (folder: string): string =>
   spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' }).stderr;
 
@@ -57,7 +57,7 @@ export const warningsOf = (folder: string): string =>
 export const ofKind = <K extends keyof Kinds>(manifests: readonly Manifest[], kind: K) =>
   manifests.filter((manifest) => manifest.kind === kind) as (Kinds[K] & Manifest)[];
 
-/** What pods are made of, by the name of the Deployment or Job. */
+/** The templates of pods, by the name of the Deployment or Job. */
 export const podTemplates = (manifests: readonly Manifest[]): Map<string, IPodTemplateSpec> =>
   new Map(
     [...ofKind(manifests, 'Deployment'), ...ofKind(manifests, 'Job')].map(({ metadata, spec }) => [

@@ -17,7 +17,7 @@ export function documentedSecrets(): Map<string, string[]> {
 export const secretsOf = (template: IPodTemplateSpec): string[] =>
   sourcesOf(template).flatMap(({ secretRef }) => secretRef?.name ?? []);
 
-/** The environment of a pod's container, with stores that nobody serves. Throws when it names a ConfigMap that is not there. */
+/** The environment of a pod's container, without running stores. Throws when its ConfigMap is missing. */
 export function environmentOf(
   template: IPodTemplateSpec,
   manifests: readonly Manifest[],

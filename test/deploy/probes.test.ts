@@ -62,7 +62,7 @@ describe('the probes of deploy/kubernetes', () => {
       rmSync(folder, { recursive: true });
     });
 
-    /** What a kind of probe is answered. */
+    /** The answer to a kind of probe. */
     const ask = async (kind: 'startupProbe' | 'readinessProbe' | 'livenessProbe') =>
       (await fetch(`http://127.0.0.1:${program.port}${container[kind]?.httpGet?.path}`)).status;
 

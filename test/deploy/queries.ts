@@ -24,11 +24,11 @@ export const metricsMissingIn = (text: string): string[] => {
     .map(({ name }) => name);
 };
 
-/** Names of ours in any text that are no metric. */
+/** Names that begin like a metric's, and are none. */
 export const unknownMetrics = (text: string): string[] =>
   [...text.matchAll(/quillgate_\w+/g)].flatMap(([name]) => (seriesLabels.has(name) ? [] : [name]));
 
-/** What a query asks of our metrics that they do not have: metrics, labels, and values of labels. */
+/** Metrics, labels and values of labels in a query that do not exist. */
 export function unknownIn(query: string): string[] {
   const selectors = [...query.matchAll(/(quillgate_\w+)(?:\{([^}]*)\})?/g)];
   const labels = new Set(selectors.flatMap(([, name]) => Object.keys(labelsOf(name))));

@@ -23,7 +23,7 @@ const models = [
 ] as const;
 
 /**
- * What is wrong with a document by its schema: wrong types and missing fields in the validator's words, and fields that
+ * The errors of a document by its schema: wrong types and missing fields in the validator's words, and fields that
  * the schema does not have, which the published schemas would let pass.
  */
 export function findProblems(manifest: Manifest): string[] {
@@ -41,7 +41,7 @@ export function findProblems(manifest: Manifest): string[] {
   return unknown.map((path) => `${titleOf(manifest)}: no field ${path}`);
 }
 
-/** The same value, which writes down the paths that are read of it: a validator reads the fields it knows and no others. */
+/** The same value, which records the paths that are read of it: a validator reads the fields it knows. */
 function watched<T extends object>(value: T, { path, read }: { path: string; read: Set<string> }): T {
   return new Proxy(value, {
     get: (target, key, receiver) => {

@@ -5,7 +5,7 @@ import { docker, tryDocker } from './support/docker.js';
 
 const image = inject('image');
 const baseImage = 'node:24-bookworm-slim';
-/** What docs/decisions/0010-containers.md promises. */
+/** The promises of docs/decisions/0010-containers.md. */
 const maxMegabytesAdded = 83;
 const nowhere = 'redis://redis.invalid:6379';
 

@@ -21,7 +21,7 @@ let apis: [ProgramContainer, ProgramContainer];
 let workers: [ProgramContainer, ProgramContainer];
 /** When the worker was killed, in milliseconds since the epoch. */
 let killedAt = Number.NaN;
-/** What a worker exited with that was told to stop, for good. */
+/** The exit code of a worker that was stopped for good. */
 const exits = new Map<ProgramContainer, number>();
 
 const busy = (program: ProgramContainer, metric: string) =>

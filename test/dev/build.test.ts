@@ -33,7 +33,7 @@ describe('the build', () => {
     expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
     for (const { stderr } of started) expect(stderr).toBe(building);
     expect(readdirSync(checkout).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
-    // Nor does it wait for anybody when nothing is left to do.
+    // It does not wait for another build either when there is nothing to do.
     await withLock(join(checkout, 'node_modules/.build.lock'), async () => {
       const build = [join(checkout, 'dev/build.mjs')];
       const { stderr } = await promisify(execFile)(process.execPath, build, { timeout: 20_000 });
@@ -85,7 +85,7 @@ function installWithCountingCompiler(): string {
   return compiled;
 }
 
-/** In the place of the first tool of the build one that never ends; it writes its process id into the file given back. */
+/** Replaces the first tool of the build by one that never ends, which writes its process id into the returned file. */
 function installGeneratorWithoutEnd(): string {
   const tool = join(checkout, 'node_modules/.bin/tsoa');
   const started = join(checkout, 'started.txt');

@@ -21,7 +21,7 @@ export interface StartProcess {
   readonly ended: Promise<Ending>;
   /** Sends a signal to the process alone, or to its whole group as a terminal does. */
   signal(signal: NodeJS.Signals, scope?: 'process' | 'group'): void;
-  /** Nobody reads any more what it prints, as when its terminal is closed. */
+  /** Its output has no reader any longer, as when its terminal is closed. */
   hangUp(): void;
   /** It and everything it has started, PostgreSQL too. */
   family(): SeenProcess[];

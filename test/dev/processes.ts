@@ -17,7 +17,7 @@ export function familyOf(pid: number): SeenProcess[] {
   return familyFrom(pid);
 }
 
-/** Those of the processes that still run; a dead one that nobody has waited for does not. */
+/** The processes that still run; a zombie does not. */
 export function stillRunning(seen: readonly SeenProcess[]): SeenProcess[] {
   const running = new Set(everyProcess().map(({ pid, startedAt }) => `${pid} ${startedAt}`));
   return seen.filter(({ pid, startedAt }) => running.has(`${pid} ${startedAt}`));

@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /**
- * A fresh folder. Whatever was started there and is left at the end of the test is stopped, and fails the test.
+ * A fresh folder. A process that was started there and is left at the end is stopped, and fails the test.
  */
 export async function openPlace({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<Place> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate start-'));

@@ -21,7 +21,7 @@ import { gone, openPlace } from './start-place.js';
 
 const redis = (await findStores()).find(({ name }) => name === 'redis');
 
-/** What a start from nothing says before its banner, in a folder that has its data beside it. */
+/** The output of a first start before its banner, in a folder that has its data beside it. */
 const stages = [
   'Preparing PostgreSQL, with its data in .data/\n',
   'Bringing the database up to date\n',

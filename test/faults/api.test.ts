@@ -29,7 +29,7 @@ fault(
       return late;
     });
     expect(Math.max(...lateMs)).toBeLessThan(1200 + lagMs);
-    // Who is told has the answer within a few milliseconds.
+    // A request that gets the message has its answer within a few milliseconds.
     expect(Math.max(...lateMs)).toBeGreaterThan(300);
     return `200, ${lateMs.join(', ')} ms after the provider's answers`;
   },

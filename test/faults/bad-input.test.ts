@@ -37,7 +37,7 @@ fault(
   },
 );
 
-/** What goes over the wire as the bytes of UTF-8. */
+/** A text that is sent as the bytes of UTF-8. */
 const latin1 = (text: string): string => Buffer.from(text).toString('latin1');
 
 const manyKeys = Array.from({ length: 100_000 }, (_, place) => `"${place.toString(36)}":0`).join();

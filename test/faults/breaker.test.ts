@@ -5,12 +5,12 @@ import { fault } from './support/fault.js';
 import { newUser } from './support/users.js';
 
 const concurrency = 5;
-/** So many samples of a kind in a row open a breaker, whatever was before. */
+/** So many samples of a kind in a row open a breaker, after any history. */
 const samplesInRow = 10;
 /** More than any breaker should need. */
 const maxCalls = 60;
 
-/** As many callers as there are places ask again and again until one of them is refused; gives how many calls it took. */
+/** As many callers as there are slots ask until one of them is refused; gives the number of calls. */
 async function askUntilRefused({ deployment, chat }: Books, call: Parameters<Books['chat']>[0]) {
   const { calls } = deployment.simulator;
   const since = calls.lastId;

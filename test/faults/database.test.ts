@@ -31,7 +31,7 @@ async function makeChatToken(books: Books): Promise<string> {
   const stored = { owner: 'Ida', scopes: ['chat' as const], expiresAt: undefined };
   await createTokenStore(database).create({ ...stored, secretHash: digestOf(token) });
   await database.close();
-  // Rarely: thirty failed logins a minute make whoever comes from the same address wait.
+  // Rarely: thirty failed logins a minute slow all clients of an address.
   await vi.waitFor(() => expectTokenKnown(books, token), { timeout: 15_000, interval: 300 });
   return token;
 }

@@ -12,7 +12,7 @@ const wellAfterMs = 10_000;
 const everyMs = 100;
 /** Asked one after the other, before and after. */
 const samples = 20;
-/** The look at the records, by which a lost telling is made up for, is a second apart; a lost wake-up costs as much or more. */
+/** The records are read once a second, in case a message was lost; a lost wake-up costs as much or more. */
 const noticeableMs = 500;
 
 /** A call whose outcome could not be stored within its lock is made once more. */

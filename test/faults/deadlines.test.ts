@@ -7,7 +7,7 @@ import type { Books } from './support/books.js';
 import { fault } from './support/fault.js';
 import { openStoreWire } from './support/store-wire.js';
 
-/** Calls at every provider at once; the pools have room for more, so that nobody is refused. */
+/** Calls at every provider at once; the pools have room for more, so that none is refused. */
 const each = 6;
 const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
 /** An answer comes this long after its deadline at most, in 99 of 100 cases. */
@@ -39,7 +39,7 @@ fault(
   async (books) => {
     const perPool = providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, String(each)]);
     await books.start({ variables: Object.fromEntries(perPool) });
-    // Calls that are soon answered: whoever comes behind slow ones is let in.
+    // Calls that are soon answered: others come in behind slow ones.
     await chatAll(books, callsTo(1, {}));
     const { calls } = books.deployment.simulator;
     const before = calls.lastId;

@@ -114,13 +114,13 @@ async function endAccess(books: Books, start: Start) {
   return { tookMs: Math.round(tookMs), attached: callsOf('attached'), stored: callsOf('stored') };
 }
 
-/** The place of the stream may be taken by a queued chat before the cancel of that one arrives, which then ends its call. */
+/** A queued chat may take the slot of the stream before its own cancel arrives, which then ends its call. */
 function expectStoredToGoOn({ attached, stored }: { attached: number; stored: number }): void {
   expect(attached).toBeLessThanOrEqual(1);
   expect(stored).toBe(queued);
 }
 
-/** What the last event of a stream says: a problem, or the object in which OpenAI's clients find an error. */
+/** The last event of a stream: a problem, or the object in which OpenAI's clients find an error. */
 async function lastOf(stream: Response): Promise<unknown> {
   let last: { error?: unknown } = {};
   for await (const { data } of readEvents(stream)) last = data;

@@ -4,7 +4,7 @@ import type { Books } from './support/books.js';
 import { eventually } from './support/expectations.js';
 import { fault } from './support/fault.js';
 
-/** What OpenAI cannot do, Anthropic is asked for. */
+/** A chat that fails at OpenAI goes to Anthropic. */
 const ask = (books: Books, model: string, next = model) =>
   books.ask({ model, headers: { 'X-LLM-Fallback': `anthropic/${next}` } });
 

@@ -11,7 +11,7 @@ import { openStoreWire } from './support/store-wire.js';
 /** In which what is wrong has to show. */
 const shownMs = 3000;
 
-/** What an operator reads of a deployment: one look, and the events that have changed it since. */
+/** A deployment as an operator sees it: one look, and the events since. */
 async function openView({ stores, url }: Deployment) {
   const command = ['tokens', 'create', '--scope', 'admin'];
   const database = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };

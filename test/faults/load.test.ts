@@ -22,7 +22,7 @@ fault(
   },
   async (books) => {
     await books.start({ variables: { OPENAI_CONCURRENCY: String(concurrency) } });
-    // Until the pool has told of its pace, nobody can know that it is too much.
+    // Until the pool has sent its pace, the load cannot be known to be too high.
     await Promise.all(Array.from({ length: concurrency }, () => books.chat({ model })));
     const reachedPerSecond = await measureCapacity(books);
     const watch = watchBacklog(books);
@@ -73,7 +73,7 @@ fault(
   },
 );
 
-/** How many answers a second there are when no more is asked for than can be done: what a busy machine makes of the capacity. */
+/** Answers a second while the load is below the capacity of a busy machine. */
 async function measureCapacity(books: Books): Promise<number> {
   const rounds = 10;
   const startedAt = performance.now();

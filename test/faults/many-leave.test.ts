@@ -32,7 +32,7 @@ fault(
     const grown = growth(footprints);
     // The store's connections come and go.
     expect(grown.sockets).toBeLessThan(20);
-    // A heap grows for some thousands of requests, whatever becomes of them.
+    // A heap grows for some thousands of requests in any case.
     expect(grown.megabytes).toBeLessThan(120);
     await expectNothingCounted(books);
     expect(warningsSince()).toEqual([]);

@@ -120,7 +120,7 @@ const large = new TextEncoder().encode(JSON.stringify({ messages: [{ content: 'x
 const torn = gzipSync(large).subarray(0, -20);
 
 const attacks: Attack[] = [
-  // Cut calls of the other's slow model, while nobody knows how long it takes.
+  // Cut calls of the other's slow model, while its time is unknown.
   repeated(
     1200,
     chats(12, () => ({ model: slowModel, headers: impatient })),

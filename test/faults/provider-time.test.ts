@@ -119,7 +119,7 @@ fault(
         0.99,
       );
     expect(p99(others)).toBeLessThan(p99(before) + 50 + lagMs);
-    // It fails as often as opens a breaker, and no more.
+    // It fails exactly as often as opens a breaker.
     const passing = 'sim-fail-5-500-P10@P10';
     await untilRefused(books, passing);
     const healedMs = await untilOk(books, passing);

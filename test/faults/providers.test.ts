@@ -115,7 +115,7 @@ fault(
     );
     expect(codesByModel(met)).toEqual(Object.fromEntries(models.map((model) => [model, ['provider_error']])));
     for (const { reply } of met) expect(reply.body.retryable).toBe(false);
-    // What a call holds at most is copied once or twice; without the limit it is a gigabyte in a few seconds.
+    // A call copies its bytes once or twice; without the limit it is a gigabyte in a few seconds.
     expect(most - before).toBeLessThan(met.length * 3 + 100);
     await expectBreakersClosed(books);
     return `${met.length} × 500 provider_error, one call each; the worker's memory went from ${before} to ${most} MB at most`;

@@ -30,7 +30,7 @@ fault(
       }
       for (const program of [api, other.child]) {
         await stop(program);
-        // Before the next one stops: somebody has to be there.
+        // Before the next one stops: a worker has to be there.
         await balancer.add((await startApi()).url);
       }
     });

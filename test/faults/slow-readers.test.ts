@@ -61,7 +61,7 @@ fault(
   },
 );
 
-/** How many streams, and how many times its usual memory the API may take; ten slow clients make less of a difference. */
+/** The number of streams, and the bound on the API's memory; ten slow clients need less. */
 const many =
   inject('store').kind === 'redis' ? { fast: 450, slow: 50, growth: 6 } : { fast: 90, slow: 10, growth: 4 };
 /** The provider of the slow readers' stream is busy with it alone. */
@@ -141,7 +141,7 @@ async function openUnread(
   return response;
 }
 
-/** What is there of it until its end, or until it is cut; with a signal, one piece of it a second until that aborts. */
+/** Reads it to its end, or until it is cut; with a signal, one piece of it a second until that aborts. */
 async function readRest(
   response: IncomingMessage,
   signal?: AbortSignal,

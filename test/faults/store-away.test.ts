@@ -132,7 +132,7 @@ async function underLoad(books: Books, outage: Outage): Promise<string> {
   const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
   await delay(2000);
   const replies = await Promise.all(load.stop());
-  // Until the first heartbeat after the outage nobody knows of a pool.
+  // Until the first heartbeat after the outage no pool is known.
   expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
   // The last ones came when all was well again.
   expectCodes(replies.slice(-20), ['ok']);

@@ -29,7 +29,7 @@ fault(
     const wire = await openWireTo(stores[name] ?? '');
     books.release(wire.close);
     const { url } = await startApi({ [name]: wire.url });
-    // What this asks the store comes back on a connection that the add will find free.
+    // Its answer comes on a connection that the add will find free.
     const unknown = await fetch(`${url}/chat/${randomUUID()}`, { headers: { Authorization: authorization } });
     expect(unknown.status).toBe(404);
     wire.holdAnswers();
@@ -150,8 +150,8 @@ fault(
     }
     const replies = await Promise.all(load.stop());
     expect(killed).toBeGreaterThan(times);
-    // A heartbeat can be lost as well; and a job that a worker took, but was not told of, waits for the end of its
-    // lock, perhaps twice, and whoever comes behind such jobs may be told at once that it would take too long.
+    // A heartbeat can be lost as well; and a job that was taken by a worker that does not know it waits for the end of
+    // its lock, perhaps twice, and requests behind such jobs may be refused at once.
     expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable', 'timeout', 'overloaded']);
     const well = await timeUntil(async () => (await books.chat()).status === 200);
     const ok = replies.filter(({ status }) => status === 200).length;

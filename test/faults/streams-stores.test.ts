@@ -91,7 +91,7 @@ fault(
   },
 );
 
-/** How many streams have been told to their ends; a job whose lock was lost meanwhile writes another text. */
+/** The streams that were sent to their ends; a job whose lock was lost meanwhile writes another text. */
 async function endsOf(asked: readonly AskedStream[]): Promise<string> {
   const ends = await Promise.all(asked.map(({ end }) => end));
   // A job that is run again so late that it makes no call ends as `timeout`, where the report that it was begun anew is

@@ -9,7 +9,7 @@ import { expectCodes } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { startOwnRedis } from './support/own-redis.js';
 
-/** PostgreSQL takes some hundreds a second, and nobody is asked to wait for minutes. */
+/** PostgreSQL takes some hundreds a second, and the case must not wait for minutes. */
 const wave = inject('store').kind === 'redis' ? 5000 : 500;
 const providerMs = 6000;
 

@@ -50,7 +50,7 @@ export const oddAddress = (path: string): fc.Arbitrary<Twist> =>
     )
     .map((odd) => ({ odd: 'address', path: odd }));
 
-/** Ids of nothing, in one segment of a path; all of them have to be 404 (or 400 where nobody can decode them). */
+/** Unknown ids, in one segment of a path; all of them have to be 404, or 400 if they cannot be decoded. */
 export const oddId = (path: string): fc.Arbitrary<Twist> =>
   odd.map((id) => ({ odd: 'id', path: `${path}/${id}` }));
 

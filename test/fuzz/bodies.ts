@@ -56,7 +56,7 @@ const unknownFields: fc.Arbitrary<[string, unknown][]> = fc.array(
   { minLength: 1, maxLength: 30 },
 );
 
-/** The object with fields that nobody knows, which is fine; some that the prototype knows. */
+/** The object with unknown fields, which is fine, some of them of the prototype. */
 export const withUnknownFields = <T extends object>(objects: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.tuple(objects, unknownFields).map(([object, fields]) => ({ ...Object.fromEntries(fields), ...object }));
 
@@ -153,7 +153,7 @@ export const jsonBody = (values: fc.Arbitrary<unknown>): fc.Arbitrary<PlannedBod
         ({ text: json, bytes: 'utf8', ...(compressed && { compressed }) }) as PlannedBody,
     );
 
-/** A body that nobody can read as JSON, or that is too large. */
+/** A body that is no JSON, or too large. */
 export const brokenBody = (values: fc.Arbitrary<unknown>): fc.Arbitrary<PlannedBody> =>
   fc.oneof(
     { weight: 8, arbitrary: garbage(values).map((any): PlannedBody => ({ text: any, bytes: 'utf8' })) },

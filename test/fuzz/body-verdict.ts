@@ -2,14 +2,14 @@ import { isBlank } from '../../shared/conversation.js';
 import type { DescribedOperation } from './document.js';
 import type { SentPlan } from './plan.js';
 
-/** What the document demands for a part of a request; `either` where no schema can say it. */
+/** The document's demand on a part of a request; `either` where no schema can say it. */
 export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
 
 const maxBytes = 1_048_576;
 const deepest = 32;
 const maxMessages = 1000;
 
-/** What has to become of a JSON body. */
+/** The verdict on a JSON body. */
 export function verdictOnBody(operation: DescribedOperation, sent: SentPlan): Verdict {
   const bytes = Buffer.from(sent.body?.text ?? '', sent.body?.bytes);
   if (bytes.length > maxBytes) return 'too large';
@@ -30,7 +30,7 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** What a schema cannot say: characters, blankness, depth, a conversation with nothing in it, strictness. */
+/** Rules beyond the schema: characters, blankness, depth, an empty conversation, strictness. */
 function isBeyondSchema(value: unknown, sent: SentPlan): boolean {
   const { texts, depth } = inspect(value);
   const isStrict = (sent.own ?? []).some(([name, text]) => name === 'Prefer' && /strict/i.test(text));

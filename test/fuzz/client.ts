@@ -91,7 +91,7 @@ function framing(port: number, { headers, body }: WireRequest): Header[] {
   ];
 }
 
-/** Without any client: one connection for one request, whose body nobody would read. */
+/** Without any client: one connection for one request, whose body is not read. */
 async function sendBytes(port: number, wire: WireRequest): Promise<Answer> {
   const lines = [['Host', 'x'] as const, ...wire.headers, ['Connection', 'close'] as const];
   const head = [`${wire.method} ${wire.path} HTTP/1.1`, ...lines.map((line) => line.join(': '))].join('\r\n');

@@ -8,7 +8,7 @@ const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toStrin
 /** The login limiter lets what comes from here wait, a second or more each, or refuses it. */
 export const floodedAddress = '192.0.2.1';
 
-/** Most failures come from addresses of their own, so that the login limiter lets them through at once; the rest from one. */
+/** Most failures come from addresses of their own, so that the login limiter does not hold them back. */
 const forwardedFor = fc.oneof(
   { weight: 6, arbitrary: fc.ipV4() },
   { weight: 2, arbitrary: fc.ipV6() },
@@ -53,7 +53,7 @@ const oddAuthorization: fc.Arbitrary<string> = fc.oneof(
   headerText.map((any) => any.trim()),
 );
 
-/** No credentials, or such as nobody has. */
+/** Missing or unknown credentials. */
 export const wrongCredentials: fc.Arbitrary<Twist> = fc.oneof(
   fc.constant<Twist>({ odd: 'credentials', credentials: [] }),
   withAddress(one('Authorization', oddAuthorization)),
@@ -65,7 +65,7 @@ export const wrongCredentials: fc.Arbitrary<Twist> = fc.oneof(
   ),
 );
 
-/** Credentials that somebody has, but that are no good for writing a post. */
+/** Valid credentials that may not write a post. */
 export const weakCredentials: fc.Arbitrary<Twist> = withAddress(
   one(
     'Authorization',
@@ -73,7 +73,7 @@ export const weakCredentials: fc.Arbitrary<Twist> = withAddress(
   ),
 );
 
-/** Credentials that somebody has, but that are no good for OpenAI's API. */
+/** Valid credentials that OpenAI's API does not take. */
 export const chatless: fc.Arbitrary<Twist> = withAddress(
   one(
     'Authorization',
@@ -87,7 +87,7 @@ export const chatless: fc.Arbitrary<Twist> = withAddress(
   ),
 );
 
-/** Credentials that somebody has, but that are no good for operators. */
+/** Valid credentials of a user who is no operator. */
 export const notOperators: fc.Arbitrary<Twist> = withAddress(
   one('Authorization', fc.constantFrom('Bearer «writer»', 'Bearer «chatter»', 'Bearer «reader»')),
 );

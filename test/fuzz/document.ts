@@ -21,7 +21,7 @@ interface ResponseObject {
   content?: Record<string, unknown>;
 }
 
-/** What the document says about one operation. */
+/** One operation of the document. */
 export interface DescribedOperation {
   readonly method: string;
   readonly path: string;
@@ -32,7 +32,7 @@ export interface DescribedOperation {
   acceptsBody(mediaType: string, value: unknown): boolean;
   /** Whether its schema takes the value of a query parameter; undefined for a parameter it does not know. */
   acceptsParameter(name: string, value: unknown): boolean | undefined;
-  /** What is wrong with the body of an answer; undefined when nothing is. */
+  /** The error of an answer's body; undefined without one. */
   faultOf(status: number, mediaType: string, value: unknown): string | undefined;
 }
 

@@ -28,7 +28,7 @@ import { openWorld, type World } from './world.js';
 /** How many requests each operation gets (CI: 300), and what they are made from. */
 const requests = Number(process.env.FUZZ_RUNS ?? 100);
 const seed = Number(process.env.FUZZ_SEED ?? 20_261_121);
-/** As in CI, which does not look for the simplest request that fails: that took minutes, and whoever mends it runs it again. */
+/** As in CI, which does not look for the simplest request that fails: that took minutes. */
 const isLong = requests >= 300;
 /** So many requests at once: more than may wait, one a second, for their turn to guess from the flooded address. */
 const lanes = 32;
@@ -58,7 +58,7 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   ...accounts,
 };
 
-/** What a run has to have met; otherwise it has tested less than it seems. */
+/** The statuses that a run has to meet; otherwise it has tested less than it seems. */
 const expectedStatuses: Record<OperationId, number[]> = {
   createPost: [201, 400, 401, 403, 405, 409, 413, 415, 422, 429],
   listPosts: [200, 400, 401, 405, 429],
@@ -218,7 +218,7 @@ async function learn(id: OperationId, sent: SentPlan, { status, headers, body }:
   await world.note({ post: JSON.parse(body) as Post, etag }, { created: status === 201 });
 }
 
-/** Lines of the log with something that a caller sent, or with a failure nobody has thought of. */
+/** Lines of the log with a text of the caller's, or with an unexpected failure. */
 const saidTooMuch = (): string[] =>
   world.deployment
     .logs()

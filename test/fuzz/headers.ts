@@ -42,12 +42,12 @@ export const oddMediaType: fc.Arbitrary<Twist> = fc
   )
   .map((contentType) => ({ odd: 'media type', contentType }));
 
-/** What no body is encoded in here, or what the body is not encoded in. */
+/** Encodings that are not supported, or not the body's. */
 export const oddEncoding: fc.Arbitrary<Twist> = fc
   .constantFrom('gzip', 'br', 'deflate', 'compress', 'zstd', 'gzip, gzip', '', 'x', 'identity, br')
   .map((encoding) => ({ odd: 'encoding', others: [['Content-Encoding', encoding]] }));
 
-/** Headers that mean nothing to the operations, in forms that mean nothing to anybody. */
+/** Headers without a meaning to the operations, in forms without a meaning. */
 export const others: fc.Arbitrary<Header[]> = fc.oneof(
   { weight: 4, arbitrary: fc.constant<Header[]>([]) },
   {

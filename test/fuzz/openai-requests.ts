@@ -29,7 +29,7 @@ const content = fc.oneof(
 );
 const message = fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content });
 
-/** What changes a reply, or nothing; some of it not every provider can do. */
+/** Parameters that change a reply, or nothing; some providers do not support some of them. */
 const settings = fc.record(
   {
     temperature: fc.oneof(fc.constantFrom(0, 1, null), fc.double({ min: 0, max: 2, noNaN: true })),

@@ -34,12 +34,12 @@ export const operationIds = [
   'preview',
 ] as const;
 
-/** Those of a cookie, which the requests here have not; `test/api/admin/session.controller.test.ts` has what is wrong with them. */
+/** Operations with a cookie, which these requests lack; `session.controller.test.ts` has their refusals. */
 export const sessionOperationIds = ['signIn', 'getSession', 'signOut'] as const;
 
 export type OperationId = (typeof operationIds)[number];
 
-/** What of a request, apart from its body and its query, an operation cannot take, or may not. */
+/** The part of a request, apart from its body and its query, that an operation cannot take, or may not. */
 export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type' | 'encoding';
 
 /**
@@ -62,7 +62,7 @@ export interface Plan {
   readonly odd?: Oddity;
 }
 
-/** What was sent: the plan with what the names in it stand for. */
+/** The request as it was sent: the plan with its names resolved. */
 export interface SentPlan extends Plan {
   /** The path with the query. */
   readonly target: string;

@@ -2,7 +2,7 @@ import { isBlank } from '../../shared/conversation.js';
 import type { Verdict } from './body-verdict.js';
 import type { DescribedOperation } from './document.js';
 
-/** What has to become of a request for its query; undecodable parts have the value undefined. */
+/** The verdict on a request's query; undecodable parts have the value undefined. */
 export function verdictOnQuery(operation: DescribedOperation, target: string): Verdict {
   const at = target.indexOf('?');
   const pairs =

@@ -13,7 +13,7 @@ export function judge(operation: DescribedOperation, sent: SentPlan, answer: Ans
     `the status is ${status}`,
   );
   if (status >= 400) judgeProblem(sent, answer);
-  // Whatever else has this address is not described; bytes that are no HTTP have no operation.
+  // Other operations of this address are not described; bytes that are no HTTP have no operation.
   if (sent.odd === 'address' || isNoRequest(sent, status)) return;
   judgeHeaders(operation, answer);
   judgeBody(operation, sent, answer);
@@ -22,7 +22,7 @@ export function judge(operation: DescribedOperation, sent: SentPlan, answer: Ans
   if (status < 300 && keeps.has(sent.method) && operation.path.startsWith('/blogs')) judgeKept(sent, answer);
 }
 
-/** What has to hold, or else what is told. */
+/** Throws unless the condition holds. */
 function must(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new Error(otherwise);
 }
@@ -89,7 +89,7 @@ const isFailedReply = ({ path, method }: DescribedOperation, { own = [] }: SentP
 const hasUnknownCoding = ({ others = [] }: SentPlan, status: number): boolean =>
   status === 501 && others.some(([name]) => name === 'Transfer-Encoding');
 
-/** Methods that HTTP does not know, bytes that no address has, and headers beyond Node's limit: no operation sees them. */
+/** Unknown methods, bytes that no address has, and headers beyond Node's limit: no operation sees them. */
 function isNoRequest(sent: SentPlan, status: number): boolean {
   if (hasUnknownCoding(sent, status)) return true;
   const { method, target, credentials, own = [] } = sent;

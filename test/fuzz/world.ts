@@ -16,7 +16,7 @@ export interface World {
   resolve(text: string): string;
   /** Sets what a name stands for from now on. */
   name(name: string, value: string): void;
-  /** Has so many logins fail from `floodedAddress` that the next one is told to wait. */
+  /** Lets so many logins fail from `floodedAddress` that the next one has to wait. */
   flood(): Promise<void>;
   /** Makes a post for `«fresh»` when there are few left. */
   stockUp(): Promise<void>;

@@ -38,7 +38,7 @@ function documented(command: string): string {
   return line.trim();
 }
 
-/** What a command prints, as JSON. */
+/** The output of a command, as JSON. */
 async function printed(command: Promise<void>): Promise<Record<string, string>> {
   const output = collectOutput();
   await command;
@@ -96,7 +96,7 @@ async function readRows(url: string): Promise<Record<string, string[]>> {
   return rows;
 }
 
-/** What the API answers on a database, byte for byte, to the credentials that were made before the backup. */
+/** The API's answers, byte for byte, to the credentials that were made before the backup. */
 async function readApi(
   databaseUrl: string,
   { token, credentials }: { token: string; credentials: string },
@@ -123,7 +123,7 @@ async function readApi(
     const answers = await Promise.all(paths.map((path) => fetch(url + path, { headers })));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     const asked = { method: 'POST', headers: { Authorization: `Basic ${credentials}`, 'X-LLM': 'openai' } };
-    // Who is known and sends no body is told so.
+    // A known caller without a body gets that answer.
     expect((await fetch(`${url}/chat`, asked)).status).toBe(415);
     return await Promise.all(answers.map((answer) => answer.text()));
   } finally {
@@ -149,7 +149,7 @@ describe('a backup', () => {
     expect(Object.values(before).map((rows) => rows.length)).toEqual(counts);
     expect(await readRows(another.url)).toEqual(before);
 
-    // What the queue needs is not in it.
+    // It does not hold the queue.
     await migrate({ DATABASE_URL: another.url });
     const answers = await Promise.all([original, another].map(({ url }) => readApi(url, credentials)));
     expect(answers[1]).toEqual(answers[0]);

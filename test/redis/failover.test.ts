@@ -12,12 +12,12 @@ import type { StoreServer } from '../support/stores.js';
 
 /** Of a load. */
 const everyMs = 50;
-/** The silence of a second by which a master counts as down, the vote, and until everybody has heard of it. */
+/** The second of silence after which a master counts as down, the vote, and the spread of its result. */
 const takenOverMs = 8000;
 
 /** Redis on several servers that one case alone uses. */
 interface OwnTopology extends RedisTopology {
-  /** To start a deployment on; the database is everybody's. */
+  /** To start a deployment on; others use the same database. */
   readonly store: StoreServer;
   /** The server that has the queue of OpenAI for now. */
   master(): Promise<RedisProcess>;
@@ -98,7 +98,7 @@ fault(
       variables: { CHAT_TIMEOUT_MS: '12000', CHAT_MAX_WAIT_S: '12' },
     });
     expect((await books.chat()).status).toBe(200);
-    // Takes no job, but heartbeats: nobody is refused.
+    // Takes no job, but sends heartbeats: no request is refused.
     const [worker] = books.deployment.workers;
     process.kill(worker?.pid ?? 0, 'SIGSTOP');
     const master = await redis.master();

@@ -133,7 +133,7 @@ describe.each(stores)('records in $name', (choice) => {
   it('removes what has ended and nothing else, also when several do so at once', async () => {
     await elsewhere.create(`${key}.stays`, { value: 'stays', ttlMs });
     const create = (n: number) => records.create(`${key}.${n}`, { value: 'one', ttlMs: 1 });
-    // A portion at a time: whoever waits for long for a connection is refused.
+    // A portion at a time: a long wait for a connection is refused.
     for (let first = 0; first < 1100; first += 50)
       await Promise.all(Array.from({ length: 50 }, (_, n) => create(first + n)));
     await records.create(key, { value: 'last', ttlMs: 1 });

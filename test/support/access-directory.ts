@@ -4,7 +4,7 @@ import { createRecordingLog } from './recording-log.js';
 
 type Deps = ConstructorParameters<typeof AccessDirectory>[0];
 
-/** A directory over stores without users, tokens and sessions, where no others are given. It loads nothing by itself. */
+/** A directory over stores without users, tokens and sessions, unless others are given. It loads nothing. */
 export const directoryOf = (deps: Partial<Deps>): AccessDirectory =>
   new AccessDirectory({
     environment: {},

@@ -3,7 +3,7 @@ import { authorization } from './deployment.js';
 
 /** A minimal load balancer in front of API processes that loses no request. */
 export interface Balancer {
-  /** Polls the readiness of the process at this address, and sends it requests while it is ready; resolves when it first is. */
+  /** Polls the readiness of the process, and sends it requests while it is ready; resolves when it first is. */
   add(url: string): Promise<void>;
   /**
    * Sends a request to a ready process, on its own connection. If the process refuses the connection, the next one is

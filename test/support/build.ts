@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 
 const isBuilt = 'TESTED_BUILD';
 
-/** vitest's global setup of every project: builds once for a run what the tests load and start, and a client's types. */
+/** vitest's global setup of every project: builds the programs and a client's types, once for a run. */
 export function setup(): void {
   if (process.env[isBuilt] !== undefined) return;
   process.env[isBuilt] = 'yes';

@@ -36,7 +36,7 @@ import { serve } from './serve.js';
 export interface ChatApp {
   readonly url: string;
   readonly commands: ChatCommand[];
-  /** What operators see of the recent past. */
+  /** The recent past for operators. */
   readonly history: History;
   /** Everything logged so far. */
   logs(): string;
@@ -83,18 +83,18 @@ export async function startChatApp({
   variables?: Environment;
   models?: readonly ListedModel[];
   providerStates?: SiteDeps['providerStates'];
-  /** What is known of the fleet; nothing, as long as the queue has not been reached. */
+  /** The source of the fleet; absent until the queue was reached. */
   fleet?: FleetSource;
-  /** What knows the settings of the pools; nothing, as long as the queue has not been reached. */
+  /** The source of the pools' settings; absent until the queue was reached. */
   settings?: SettingsSource;
   /** The queues whose jobs operators list; none, as long as the queue has not been reached. */
   queues?: PoolQueues;
-  /** What operators change. */
+  /** The operators' changes. */
   adminDatabase?: Pick<Database, 'run'>;
   reloadAccounts?: () => Promise<void>;
   /** Where the posts are; away unless it is given. */
   postsDatabase?: Database;
-  /** The sessions of the console; everybody may sign in with `secret`, and is an operator unless the name is `user`. */
+  /** The sessions of the console; every name may sign in with `secret`, as an operator unless it is `user`. */
   sessions?: AccessDirectory;
 } = {}): Promise<ChatApp> {
   const commands: ChatCommand[] = [];

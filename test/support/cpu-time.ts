@@ -1,5 +1,5 @@
 /**
- * The processor time in milliseconds that the work took in this process, whatever else the machine was doing. Nothing
+ * The processor time in milliseconds that the work took in this process, independent of the machine's load. Nothing
  * else may run in this process meanwhile.
  */
 export async function cpuMsOf(work: () => unknown): Promise<number> {

@@ -5,7 +5,7 @@ const ofAll = ['maxOutputTokens', 'stop'] as const;
 const ofBedrock = [...ofAll, 'temperature', 'topP'] as const;
 const ofVertexAi = [...ofBedrock, 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
 
-/** What each provider's models can be asked for; some only within limits. */
+/** The parameters of each provider's models; some only within limits. */
 export const supportedParameters: Readonly<Record<ProviderId, ReadonlySet<ParameterName>>> = {
   openai: new Set([...ofVertexAi, 'reasoningEffort']),
   anthropic: new Set(ofAll),

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { GenericContainer, getContainerRuntimeClient, ImageName } from 'testcontainers';
 
-/** PostgreSQL's own programs (`pg_dump`, `pg_restore`) of the version that the servers of the tests have, or a newer one. */
+/** PostgreSQL's own programs (`pg_dump`, `pg_restore`) of the version of the tests' servers, or a newer one. */
 export interface PostgresClients {
   /** Runs a shell command in the folder they were opened for; rejects with its output when it fails. */
   run(line: string, variables: Record<string, string>): Promise<void>;

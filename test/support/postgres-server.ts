@@ -60,7 +60,7 @@ export async function createDatabase(server: string, schema: Schema = 'empty'): 
 }
 
 /**
- * Selects the locks that are waited for in this database. One on a transaction names no database: whoever waits for it
+ * Selects the locks that are waited for in this database. One on a transaction names no database: a session that waits
  * holds others that do.
  */
 export const waitingLocks = `select from pg_locks waiting where not granted and pid in

@@ -40,7 +40,7 @@ export interface RedisProcessOptions {
   isSentinel?: boolean;
 }
 
-/** Starts a server on a free port of the loopback address; on another one when somebody has taken that meanwhile. */
+/** Starts a server on a free port of the loopback address; on another one if that was taken meanwhile. */
 export const startRedisProcess = (options: RedisProcessOptions = {}): Promise<RedisProcess> =>
   retry(() => startOnFreePort(options), { pauseMs: 1, maxTries: 3 });
 

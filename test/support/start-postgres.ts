@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { createTemplates, runServer, runServerVariable, startPostgresServer } from './postgres-server.js';
 
-/** vitest's global setup of every project whose tests need PostgreSQL: one server for the whole run. Returns the teardown. */
+/** vitest's global setup of every project that needs PostgreSQL: one server for a run. Returns the teardown. */
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
   // Another project has started it, and stops it after all others.
   if (runServer() !== undefined) return undefined;

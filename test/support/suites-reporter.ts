@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 import { type StoreChoice, storeOf } from './stores.js';
 
-/** What one of npm's scripts runs. */
+/** The projects of one of npm's scripts. */
 export interface Suite {
   /** Name of its report for the summary of CI, `test-results/NAME.json`. */
   readonly name: string;
@@ -33,7 +33,7 @@ interface Report {
   passedAtSecondTry: Failed[];
 }
 
-/** Prints at the end of a run on which stores its suites ran, and on which not and why, and writes a report of each suite. */
+/** Prints at the end of a run on which stores its suites ran, or why not, and writes a report of each suite. */
 export class SuitesReporter implements Reporter {
   constructor(private readonly suites: readonly Suite[]) {}
 

@@ -25,7 +25,7 @@ function residentBytes(): number {
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
 }
 
-/** A user whom the API knows. */
+/** A user that the API knows. */
 async function newUser(name: string): Promise<string> {
   const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
   const credentials = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;

@@ -36,7 +36,7 @@ afterAll(async () => {
   await store?.close();
   await deployment?.stop();
 });
-/** What holds the only place at the provider goes. */
+/** The chat that holds the only slot goes. */
 const holding = new Set<AbortController>();
 afterEach(() => {
   for (const going of holding) going.abort();

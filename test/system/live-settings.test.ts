@@ -52,7 +52,7 @@ const each = (facts: Partial<PoolHeartbeat>) => Array(workers).fill(expect.objec
 const cut = () =>
   deployment.simulator.calls.list().filter(({ clientClosedFirst }) => clientClosedFirst).length;
 
-/** How long it takes, from the end of the change, until so many calls are in flight, beyond what a slow machine adds. */
+/** The time from the end of the change until so many calls are in flight, less what a slow machine adds. */
 async function timeUntilInFlight(count: number): Promise<number> {
   const { result, lagMs } = await withLag(async () => {
     const startedAt = performance.now();

@@ -148,7 +148,7 @@ describe('the metrics of an API process and a worker', () => {
   });
 
   it('show that a breaker has opened', async () => {
-    // One that comes once the breaker is open waits in the queue, and nobody else takes it.
+    // One that comes once the breaker is open waits in the queue, and no other worker takes it.
     const failing = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=2' } };
     await Promise.all(Array.from({ length: 6 }, () => deployment.chat(failing)));
     await shows(ofWorker, {
@@ -231,7 +231,7 @@ async function addJobs(options: JobsOptions[]): Promise<void> {
   await store.close();
 }
 
-/** Series of ours that the table does not have. */
+/** Series of the product that the table does not have. */
 function strange(scraped: Scraped, table: MetricTable): string[] {
   const definitions = Object.values(table);
   return [...scraped.keys()].filter((series) => {

@@ -121,7 +121,7 @@ const langchain = (call: Call) =>
     configuration: { baseURL, ...fetchOf(call) },
   });
 
-/** What a message or a part of one says. */
+/** The text of a message or of a part. */
 function read({ text, usage_metadata, response_metadata }: LangChainMessage): Reply {
   const usage = usage_metadata as { input_tokens?: number; output_tokens?: number } | undefined;
   const { finish_reason: finishReason } = response_metadata as { finish_reason?: string };

@@ -14,7 +14,7 @@ import { authorization, password, username } from '../support/deployment.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { freshStore } from '../support/stores.js';
 
-/** What every runner takes for a line, and a name that is also a DNS label, which some want it to be. */
+/** A line for every runner, with a name that is also a DNS label, which some want it to be. */
 const lineOfAnyRunner = /^([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*)$/;
 const lines = readFileSync('Procfile', 'utf8')
   .trimEnd()
@@ -24,7 +24,7 @@ const lines = readFileSync('Procfile', 'utf8')
 
 const nf = resolve('node_modules/.bin/nf');
 
-// As a checkout, but without the .env that somebody may have in theirs.
+// As a checkout, but without the .env that it may have.
 const folder = mkdtempSync(join(tmpdir(), 'quillgate-procfile-'));
 for (const part of ['bin', 'Procfile']) symlinkSync(resolve(part), join(folder, part));
 const simulator = await startSimulator({ port: 0 });
@@ -80,7 +80,7 @@ describe('the Procfile', () => {
     expect(await Promise.all(running.map(({ exitCode }) => exitCode))).toEqual(services.map(() => 0));
   });
 
-  // What a runner does is the same on every store.
+  // A runner does the same on every store.
   const onPostgres = inject('store').kind === 'postgres';
   it.runIf(onPostgres)(
     "runs in npm's foreman, which stops what it has started",

@@ -282,7 +282,7 @@ describe('an installation whose collector', () => {
   ] as const)('%s answers as ever, and stops in time', async (_, answer) => {
     const collector = await startTraceCollector(answer === 'down' ? {} : { answer });
     if (answer === 'down') await collector.close();
-    // What closing may take beyond the grace is five seconds: then a program exits with 1.
+    // Closing may take five seconds beyond the grace: then a program exits with 1.
     const variables = {
       ...tracedTo(collector),
       SHUTDOWN_GRACE_MS: '0',

@@ -56,7 +56,7 @@ async function untilRefused(api: Pick<StartedApi, 'chat'>, provider: string): Pr
   });
 }
 
-/** What the newer API shows to operators. */
+/** The fleet as the newer API shows it to operators. */
 async function readFleet(): Promise<Fleet> {
   const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
   adminToken ??= (await quillgate(['tokens', 'create', '--scope', 'admin'], database)).stdout.trim();

@@ -30,7 +30,7 @@ async function newCaller(name: string): Promise<{ ask: Ask; Authorization: strin
   const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
   const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
   const ask: Ask = (call = {}) => deployment.chat({ ...call, headers: { ...call.headers, Authorization } });
-  // Rarely: thirty failures a minute make whoever comes from the same address wait.
+  // Rarely: thirty failures a minute slow all clients of an address.
   const isKnown = async () => expect((await ask()).status).toBe(200);
   await vi.waitFor(isKnown, { ...patience, interval: 300 });
   return { ask, Authorization };

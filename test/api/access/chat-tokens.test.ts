@@ -33,7 +33,7 @@ const create = async (...args: string[]): Promise<{ id: string; token: string }>
   return JSON.parse(stdout);
 };
 
-/** Asks rarely: thirty failures a minute make whoever comes from the same address wait. */
+/** Asks rarely: thirty failures a minute slow all clients of an address. */
 const until = (status: number, token: string, url: string) =>
   vi.waitFor(async () => expect(await statusOf(token, url)).toBe(status), { ...patience, interval: 300 });
 

@@ -62,7 +62,7 @@ describe('KnownUsers', () => {
     expect(users.check('root', admin.secret)).toMatchObject({ user: admin.user, isOperator: true });
     expect([isOperator('ada', 'a'), isOperator('bob', 'b')]).toEqual([true, false]);
     expect(isOperator('root', 'of the database')).toBe(false);
-    // A password for chat is told to programs: it opens no console, whatever role the database gives the name.
+    // A password for chat is given to programs, so it opens no console, even for a user with the role `admin`.
     expect([isOperator('first', first.secret), isOperator('first', 'c')]).toEqual([false, true]);
     for (const [name, secret] of [
       ['ada', admin.secret],

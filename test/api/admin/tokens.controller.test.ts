@@ -12,7 +12,7 @@ import { asOperator } from '../../support/operator-client.js';
 const { database, stop } = await openTestDatabase();
 const tokens = createTokenStore(database);
 let app: ChatApp;
-/** How many tokens were good, each time that this process has been told to know them. */
+/** The number of valid tokens at each reload of the accounts. */
 let reloaded: number[];
 beforeAll(async () => {
   const reloadAccounts = async () => void reloaded.push((await tokens.listActive()).length);

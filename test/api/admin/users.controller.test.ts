@@ -13,7 +13,7 @@ import { asOperator } from '../../support/operator-client.js';
 const { database, stop } = await openTestDatabase();
 const users = createUserStore(database);
 let app: ChatApp;
-/** The names of the users, each time that this process has been told to know them. */
+/** The names of the users at each reload of the accounts. */
 let reloaded: string[][];
 beforeAll(async () => {
   const reloadAccounts = async () => void reloaded.push((await users.list()).map(({ name }) => name));

@@ -29,10 +29,10 @@ afterAll(() => opened?.stop());
 
 let server: Served;
 let rendered: string[];
-/** Whatever comes before the renderer is asked. */
+/** Runs before the renderer is asked. */
 let beforeRender: () => Rendering | undefined;
 let publicReads: boolean;
-/** What is done before the store is asked for a list. */
+/** Runs before the store is asked for a list. */
 let beforeList: () => Promise<void>;
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());

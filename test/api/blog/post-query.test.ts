@@ -16,7 +16,7 @@ const cursor = toCursor({ sortedAt, id });
 const back = toNewerCursor({ sortedAt, id });
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
-/** What is wrong with a query, or nothing. */
+/** The errors of a query, or undefined. */
 function check(query: string): ProblemError[] {
   let passed = false;
   try {

@@ -23,14 +23,14 @@ let shares: UserShares;
 let chatService: ChatService;
 let client: AbortController;
 let chat: StoredChat;
-/** What the workers were asked: for the text from a place, or to send no more. */
+/** The requests to the workers: for the text from a place, or to stop sending. */
 let asked: (number | string)[];
 /** The names by which the workers know the readers. */
 let readers: Set<string | undefined>;
 let written: string[];
 let refused: Refusal['code'][];
 let arrived: number;
-/** What the look for the chat of a key ends with. */
+/** The result of the look for the chat of a key. */
 let find: () => Promise<object>;
 /** Undefined while the store has not been reached. */
 let connected: typeof jobs | undefined;

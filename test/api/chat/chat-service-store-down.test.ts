@@ -27,7 +27,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   let storedChats: StoredChats;
   let chatService: ChatService;
   let client: AbortController;
-  /** What happens as a job is about to be added. */
+  /** Runs as a job is about to be added. */
   let beforeAdd: (() => void) | undefined;
   const detached = vi.fn();
   const ended = vi.fn();

@@ -12,7 +12,7 @@ import { userNamed } from '../../support/identities.js';
 const ok: Outcome = { kind: 'ok', text: 'Hello', callId: 'call', model: 'm', queueMs: 1, providerMs: 1 };
 const timeout = { code: 'timeout' };
 
-/** What was asked of the job client, in order. */
+/** The calls of the job client, in order. */
 let asked: string[];
 let adding: PromiseWithResolvers<void>;
 let chats: LiveChats;

@@ -15,14 +15,14 @@ import { userNamed } from '../../support/identities.js';
 
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 
-/** What was asked of the job client, in order; the add is confirmed when the test says so. */
+/** The calls of the job client, in order; the test confirms the add. */
 let asked: string[];
 let added: NewJob[];
 let adding: PromiseWithResolvers<void>;
 let chats: LiveChats;
 let chatService: ChatService;
 let client: AbortController;
-/** What operators see. */
+/** The records for operators. */
 let recorded: string[];
 /** How the stored chat had ended. */
 let endedBefore: Outcome | undefined;
@@ -294,7 +294,7 @@ describe('createChat, of a stored chat', () => {
     await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
     expect(detached).toBe(0);
     nothingIsLeft();
-    // Without a key nobody can come back for the chat.
+    // Without a key no request can come back for the chat.
     expect(asked).toEqual(['add one']);
     adding = Promise.withResolvers();
     const keyless = ask({ storeOptions: { ...isAsync, key: undefined } });

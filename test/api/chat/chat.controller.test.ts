@@ -8,7 +8,7 @@ import { userNamed } from '../../support/identities.js';
 import { patience } from '../../support/patience.js';
 
 let app: ChatApp;
-/** What the chat service does with the next command. */
+/** The chat service's reaction to the next command. */
 let reply: ((signal: AbortSignal, command: ChatCommand) => Promise<ChatReply>) | undefined;
 beforeAll(async () => {
   app = await startChatApp({ reply: (command) => reply?.(command.signal, command) });
@@ -291,7 +291,7 @@ describe('the time that a body takes', () => {
     socket.write(
       `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     );
-    // What is tested is time.
+    // This test is about time.
     await delay(200);
     socket.write(body);
     const said = Buffer.concat(await socket.toArray()).toString();

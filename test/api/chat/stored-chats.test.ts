@@ -88,7 +88,7 @@ const command = (key: string | undefined, differs: Partial<StoredChatCommand> = 
   storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined },
   ...differs,
 });
-/** The command's chat, as the service opens it: whoever finds none is admitted, and opens one. */
+/** The command's chat, as the service opens it: if there is none, it is admitted and opened. */
 const open = async (asked: StoredChatCommand, own: Partial<Attempt> = {}) => {
   const deadline = now + 10_000;
   const { joined, previousId } = await chats.find(asked, deadline);

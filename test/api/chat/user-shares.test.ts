@@ -34,7 +34,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
   for (const { id } of chats.all()) end(id);
-  // Whatever a test did, nothing stays counted once all chats have ended.
+  // After every test, nothing is counted once all chats have ended.
   const outstanding = [shares.of('openai'), shares.of('bedrock')];
   expect(outstanding.map(({ waitedFor, async }) => countAll(waitedFor) + countAll(async))).toEqual([0, 0]);
 });

@@ -62,7 +62,7 @@ describe('allowOrigins', () => {
 
 describe('the blog (finding N1)', () => {
   const other = 'https://other.example';
-  /** What a page of an origin may do: with a preflight, or with the request itself. */
+  /** The permissions of a page of an origin: with a preflight, or with the request itself. */
   const openBlog = async (variables: Environment) => {
     const app = await startChatApp({ variables });
     onTestFinished(() => app.close());

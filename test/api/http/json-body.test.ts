@@ -248,7 +248,7 @@ it('reads a body that comes byte by byte, and another one on the same connection
   const socket = connect(server.port, '127.0.0.1');
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
   const chunks = Array.from('{"a":"0123456789"}', (byte) => `1\r\n${byte}\r\n`).join('');
-  // What follows the end of the encoded text is read, and ignored.
+  // Bytes after the end of the encoded text are read, and ignored.
   const zipped = Buffer.concat([gzipSync('{"b":1}'), Buffer.alloc(40_000)]);
   socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
   await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) });

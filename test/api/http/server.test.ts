@@ -10,7 +10,7 @@ import { patience } from '../../support/patience.js';
 const app = express();
 app.post('/', express.text({ type: () => true }), (_request, response) => void response.send('read'));
 app.get('/never', () => undefined);
-/** Requests for `/held`, which are answered when somebody says so. */
+/** Requests for `/held`, which the test answers. */
 const held: Response[] = [];
 app.get('/held', (_request, response) => void held.push(response));
 app.get('/short', (_request, response) => void response.send('short'));
@@ -65,7 +65,7 @@ describe('ApiServer', () => {
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
-      // What is tested is time: the client takes longer for these than it may do nothing for.
+      // This test is about time: the client takes longer for these than it may do nothing for.
       if (bytes < 4_000_000) await delay(stalledMs / 20);
     }
     expect(bytes).toBe(long.length);
@@ -124,7 +124,7 @@ describe('ApiServer', () => {
     const socket = connect(port, '127.0.0.1');
     socket.write(get('/short') + get('/held') + get('/short'));
     await vi.waitFor(() => expect(held).toHaveLength(1), patience);
-    // What is tested is time: twice what a reader may do nothing for.
+    // This test is about time: twice as long as a reader may do nothing.
     await delay(2 * stalledMs);
     expect(socket.destroyed).toBe(false);
     expect(held[0]?.closed).toBe(false);

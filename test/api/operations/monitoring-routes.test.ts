@@ -125,7 +125,7 @@ describe('metricsPage', () => {
     const texts = await Promise.all(Array.from({ length: 20 }, scrapeNow));
     expect(new Set(texts)).toEqual(new Set(['scrape 2']));
     expect(await read()).toBe('scrape 3');
-    // What is tested is time: two seconds, less what timers may be early.
+    // This test is about time: two seconds, less the timers' variance.
     expect(performance.now() - startedAt).toBeGreaterThan(1900);
   });
 

@@ -21,7 +21,7 @@ beforeEach(() => {
   instruments = openInstruments(apiMetrics);
 });
 
-/** What a scrape has about the queue, one provider's. */
+/** One provider's gauges in a scrape. */
 async function ofQueue() {
   const all = readMetrics((await instruments.scrape()).text);
   const own = [...all].filter(

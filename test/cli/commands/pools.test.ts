@@ -7,7 +7,7 @@ import { patience } from '../../support/patience.js';
 /** Nothing listens on port 1. */
 const nowhere = { REDIS_URL: 'redis://127.0.0.1:1' };
 
-/** What is written until `isEnough`, to something of this kind. */
+/** The output until `isEnough`, to a stream of this kind. */
 async function watchUntil(kind: object, isEnough: (written: string) => boolean): Promise<string> {
   const output = Object.assign(new PassThrough(), kind) as unknown as WriteStream;
   const ending = new AbortController();

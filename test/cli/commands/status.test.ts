@@ -10,7 +10,7 @@ import { collectOutput } from '../output.js';
 /** Nothing listens on port 1. */
 const nowhere = { DATABASE_URL: 'postgres://secret:secret@127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1' };
 
-/** What the command says where no store can be reached, and its exit code. */
+/** The command's output without a reachable store, and its exit code. */
 async function statusOf(variables: Environment = {}, options: Parameters<typeof printStatus>[1] = {}) {
   const before = process.exitCode;
   onTestFinished(() => {

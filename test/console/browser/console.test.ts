@@ -8,7 +8,7 @@ import { findFaults, looks, openBrowser, takePicture, type Visit, visit } from '
 import { findChromium } from './support/chromium.js';
 import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
 
-/** What an operator must see at the latest so long after it has happened. */
+/** The latest time at which an operator must see an event. */
 const maxDelayMs = 3000;
 
 describe.skipIf(findChromium() === undefined)('the console in a browser', () => {
@@ -172,7 +172,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
       return [...lines].flatMap((line) => line.getAttribute('points')?.split(' ') ?? []).length >= 8;
     };
-    // What the page sees by itself would take twice as long.
+    // The page's own measurements would take twice as long.
     await page.waitForFunction(areDrawn, undefined, { timeout: 20_000 });
     await takePicture(page, 'board-measured');
   });
@@ -189,7 +189,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       await timeUntil(() => page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor()),
     ).toBeLessThan(maxDelayMs);
     await takePicture(page, 'store-lost');
-    // What cannot be saved says so, and can be tried again.
+    // A change that cannot be saved says so, and can be tried again.
     await page.getByRole('button', { name: 'Drain' }).click();
     await page.getByRole('button', { name: 'Try again' }).waitFor();
     await started.wire.mend();

@@ -5,7 +5,7 @@ import { findFaults, openBrowser, takePicture, type Visit, visit } from './suppo
 import { findChromium } from './support/chromium.js';
 import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
 
-/** What only this prompt has; the simulator repeats it in its reply. */
+/** A mark of this prompt; the simulator repeats it in its reply. */
 const secretWord = 'zanzibar';
 
 describe.skipIf(findChromium() === undefined)('what operators do in the console', () => {

@@ -3,7 +3,7 @@ import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../../../consol
 import { PostEditor } from '../../../console/posts/post-editor.ts';
 import type { Post } from '../../../shared/contract.ts';
 
-/** What the server has, and what it was asked for. */
+/** The server's posts, and its requests. */
 let stored: Post | undefined;
 let asked: { method: string; path: string; key: string | null; body: unknown }[];
 /** How many answers get lost on their way back. */

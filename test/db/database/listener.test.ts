@@ -72,7 +72,7 @@ describe('listen', () => {
     expect(await next()).toBe('listen');
     wire.freeze();
     await vi.waitUntil(() => lines.some((line) => line.code === 'NO_ANSWER'), patience);
-    // What is missed meanwhile is what onListen is for.
+    // onListen stands for the missed notifications.
     await notify();
     wire.thaw();
 

@@ -182,7 +182,7 @@ describe('the migrations', () => {
     cpSync(join(root, 'db', 'migrations'), copy, { recursive: true });
     const before = readdirSync(copy, { recursive: true }).sort();
 
-    // drizzle-kit puts `./` in front of the folder, whatever it is.
+    // drizzle-kit puts `./` in front of every folder.
     const out = relative(root, copy);
     const generate = ['generate', '--dialect', 'postgresql', '--schema', 'db/schema.ts', '--out', out];
     const { stdout } = await promisify(execFile)('npx', ['drizzle-kit', ...generate], { cwd: root });

@@ -17,14 +17,14 @@ export interface CallersEntry extends Entry {
   lost: number;
 }
 
-/** Callers who ask at a fixed pace, whatever becomes of earlier requests. */
+/** Callers who ask at a fixed pace, independent of earlier requests. */
 export interface Callers {
   readonly entries: readonly CallersEntry[];
   /** From now on all requests have a key; resolves when none without one is on its way. */
   sendKeysOnly(): Promise<void>;
   /** Sends a request once more, with its key. */
   repeat(entry: CallersEntry): Promise<ChatReply>;
-  /** Sends no more; resolves when all have ended. */
+  /** Stops sending; resolves when all have ended. */
   stop(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ async function note(entry: CallersEntry, reply: Promise<ChatReply>): Promise<voi
   }
 }
 
-/** What only this request has in its prompt, so that its reply can be told from all others. */
+/** A mark of this request's prompt, which tells its reply from all others. */
 export const markOf = ({ model }: Entry): string => `${promptCanary} of ${model}.`;
 
 /** Sends the request and gives its final reply. */

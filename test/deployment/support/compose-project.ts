@@ -16,7 +16,7 @@ export interface ComposeProject {
   compose(...args: string[]): Promise<string>;
   /** Every container of a service, also stopped ones. */
   containers(service: string): Promise<string[]>;
-  /** Removes whatever is left. */
+  /** Removes the rest. */
   remove(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function openComposeProject(image: string): Promise<ComposeProject>
   return project;
 }
 
-/** What `.dockerignore` lets in. */
+/** The files that `.dockerignore` lets in. */
 const partsOfContext = (): string[] =>
   readFileSync('.dockerignore', 'utf8')
     .split('\n')

@@ -10,12 +10,12 @@ interface Audited {
   deployment: ContainerDeployment;
   entries: readonly CallersEntry[];
   jobs: JobBoard;
-  /** What the programs exited with that were told to stop, and are not running again. */
+  /** The exit codes of the programs that were stopped, and are not running again. */
   exits: ReadonlyMap<ProgramContainer, number>;
   rules: BooksRules;
 }
 
-/** What is left over gets this long to go away. */
+/** The time in which all leftovers have to go away. */
 const settleMs = 15_000;
 
 /** Stops the programs that still run, and draws the balance. All requests must have ended. */

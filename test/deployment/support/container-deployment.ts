@@ -28,7 +28,7 @@ export interface ContainerDeployment {
 const ports = { api: 3000, worker: 3001, simulator: 3002, postgres: 5432, redis: 6379 };
 const database = { name: 'quillgate', user: 'quillgate', password: 'quillgate-test' };
 
-/** What the programs find on their network. */
+/** The services on the programs' network. */
 const environment = {
   DATABASE_URL: `postgres://${database.user}:${database.password}@postgres:${ports.postgres}/${database.name}`,
   REDIS_URL: `redis://redis:${ports.redis}`,

@@ -15,7 +15,7 @@ interface Surroundings {
 
 const maxMs = 300_000;
 
-/** Runs `docker` and waits until it has ended; gives how, whatever it was. */
+/** Runs `docker` and waits for its end; gives its result, also a failure. */
 export const tryDocker = (args: string[], surroundings: Surroundings = {}): Promise<Ran> =>
   run('docker', args, surroundings);
 

@@ -14,7 +14,7 @@ let dataDir: string;
 let started: { stop(): Promise<void> }[];
 
 beforeEach(() => {
-  // As root, nobody but root can enter this folder: the usual case of these tests is the awkward one.
+  // As root, other accounts cannot enter this folder: the usual case of these tests is the awkward one.
   dataDir = join(mkdtempSync(join(tmpdir(), 'quillgate ä-')), 'data');
   started = [];
 });

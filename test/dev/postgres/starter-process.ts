@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** What a starter process says once it has started the server, or failed to. */
+/** The message of a starter process that has started the server, or failed to. */
 export interface StarterReport {
   url?: string;
   adopted?: boolean;

@@ -1,4 +1,4 @@
-// Starts the embedded PostgreSQL in the folder given, reports it as one line of JSON, and stays until it is told `stop`
+// Starts the embedded PostgreSQL in the given folder, reports it as one line of JSON, and stays until it reads `stop`
 // on its standard input, or killed. Plain JavaScript that runs the TypeScript sources as they are.
 import { once } from 'node:events';
 import { registerHooks } from 'node:module';

@@ -4,7 +4,7 @@ import type { ChatReply } from '../../support/deployment.js';
 import { codeOf } from './balance.js';
 import type { Books } from './books.js';
 
-/** What one provider's model has led to. */
+/** The calls of one provider's model. */
 export interface Met {
   readonly provider: ProviderId;
   readonly model: string;

@@ -14,7 +14,7 @@ interface Audited {
   /** Programs that the case itself killed. */
   killed: ReadonlySet<ChildProgram>;
   rules: BooksRules;
-  /** What is left over gets this long to go away. */
+  /** The time in which all leftovers have to go away. */
   settleMs: number;
 }
 
@@ -76,6 +76,6 @@ async function openSockets({ url }: Simulator): Promise<number> {
   return open - 1;
 }
 
-/** What is not a line of a program's log is a stack or a warning of Node's: neither is ever expected. */
+/** Other lines than a program's log are stacks or warnings of Node: neither is ever expected. */
 export const unexpectedLines = (logs: string): string[] =>
   logs.split('\n').filter((line) => line !== '' && (!line.startsWith('{') || line.includes('"level":60')));

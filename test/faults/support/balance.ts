@@ -2,7 +2,7 @@ import type { ChatReply } from '../../support/deployment.js';
 
 /** One request, from its sending to its end. */
 export interface Entry {
-  /** The name of its model, by which the provider's calls are told apart. */
+  /** The name of its model, which marks its calls. */
   readonly model: string;
   answer?: ChatReply;
   /** Its caller hung up before the answer. */
@@ -13,7 +13,7 @@ export interface Entry {
   flaws?: readonly string[];
 }
 
-/** What a case allows that would be wrong otherwise. */
+/** Exceptions of a case. */
 export interface BooksRules {
   /** Calls of the provider for one request: more than one where a worker dies or a call is retried. */
   readonly callsPerRequest?: number;
@@ -21,7 +21,7 @@ export interface BooksRules {
   readonly unanswered?: number;
 }
 
-/** What became of a case's requests, and what was left behind. */
+/** The ends of a case's requests, and the leftovers. */
 export interface Balance {
   sent: number;
   /** How many answers of each code; `ok` is a 200. */
@@ -35,19 +35,19 @@ export interface Balance {
   repeated: number;
   /** Requests with more calls than the case allows. */
   overcalled: number;
-  /** What is wrong with streams. */
+  /** Errors of streams. */
   flaws: string[];
-  /** What should be gone when all is done. */
+  /** Leftovers, which should be gone when all is done. */
   leftovers: Leftovers;
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];
-  /** Programs that ended otherwise than they were told to. */
+  /** Programs that ended unexpectedly. */
   wrongExits: number;
   /** Logs and problems that show a prompt or a secret. */
   leaks: number;
 }
 
-/** What can be left over. */
+/** The kinds of leftovers. */
 export interface Leftovers {
   /** Jobs that wait or run, over all queues. */
   jobs: number;
@@ -57,7 +57,7 @@ export interface Leftovers {
   sockets: number;
 }
 
-/** What has to be true of every case. */
+/** The rules for every case. */
 export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
   unanswered,
   overcalled: 0,

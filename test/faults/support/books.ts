@@ -24,7 +24,7 @@ export interface Books {
   start(options?: DeploymentOptions): Promise<Deployment>;
   /** Sends a request whose model has a mark of its own behind an `@`, unless it has one already. */
   ask(call?: ChatCall): Asked;
-  /** The same for whoever only wants the answer. */
+  /** The same, for the answer alone. */
   chat(call?: ChatCall): Promise<ChatReply>;
   /** Asks for a stream, in the same way. */
   stream(call?: Partial<StreamCall>): AskedStream;

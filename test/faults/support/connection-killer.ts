@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { openRedis } from '../../support/redis-masters.js';
 
-/** Ends the connections of everybody else to the queue's store. */
+/** Ends all other connections to the queue's store. */
 export interface ConnectionKiller {
   /** Gives how many there were. */
   killAll(): Promise<number>;

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import type { ChatReply } from '../../support/deployment.js';
 import { codeOf } from './balance.js';
 
-/** Waits until the check throws no more, for fifteen seconds at most. */
+/** Waits until the check passes, for fifteen seconds at most. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> =>
   vi.waitFor(check, { timeout: 15_000, interval: 20 });
 
@@ -19,7 +19,7 @@ export async function timeUntil(succeeds: () => Promise<boolean>): Promise<numbe
   return Math.round(performance.now() - startedAt);
 }
 
-/** Starts something at this interval until it is told to stop; gives everything that was started. */
+/** Starts something at this interval until it is stopped; gives all that was started. */
 export function keepDoing<T>(everyMs: number, start: () => T): { stop(): T[] } {
   const started: T[] = [];
   const timer = setInterval(() => started.push(start()), everyMs);

@@ -8,7 +8,7 @@ import { type Books, openBooks } from './books.js';
 export interface Fault extends BooksRules {
   /** In the catalogue, such as `W1`. */
   readonly id: string;
-  /** What is done to the deployment. */
+  /** The fault that is injected. */
   readonly injected: string;
   /** Where the queue has to live for this; see `storesOf` for what runs where unless this says so. */
   readonly stores?: readonly StoreServer['kind'][];
@@ -22,7 +22,7 @@ export interface Fault extends BooksRules {
   readonly timed?: boolean;
 }
 
-/** What is told of a case when it has run. */
+/** The report of a case. */
 export interface FaultRecord {
   id: string;
   injected: string;
@@ -30,7 +30,7 @@ export interface FaultRecord {
   cameOut: string | undefined;
   /** Undefined for a case without a deployment. */
   balance: Balance | undefined;
-  /** What was not as expected at the first try, if this tells of the second. */
+  /** The error of the first try, if this is the second. */
   firstTry?: string;
 }
 
@@ -40,7 +40,7 @@ declare module 'vitest' {
   }
 }
 
-/** The store has a part in these: workers, callers, keys, the store itself, crowds, ends of streams, fallbacks, bounds. */
+/** The store has a part in workers, callers, keys, itself, crowds, ends of streams, fallbacks and bounds. */
 const ofBothStores = /^(?:[WAIRNFX]\d+|Q[26]|T[567])$/;
 
 /** The stores on which a case runs: both if the store has a part in it, and else Redis alone. */
@@ -52,7 +52,7 @@ const usualTimeoutMs = 60_000;
 const closingMs = 60_000;
 
 /**
- * A test that injects a fault. Its requests go through the books, which must balance at the end, whatever the case
+ * A test that injects a fault. Its requests go through the books, which must balance at the end, besides what the case
  * itself expects; it gives what came out, in words for the report.
  */
 export function fault(line: Fault, run: (books: Books) => Promise<string>): void {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { readProcessTable } from '../../bench/process-table.js';
 
-/** What programs take up together. */
+/** The memory of programs together. */
 export interface Footprint {
   /** Open sockets; none to be seen where there is no /proc. */
   sockets: number;

@@ -5,7 +5,7 @@ import type { Books } from './books.js';
 
 /** A Redis server that one case alone uses, with an append-only file, so that it can be done anything to. */
 export interface OwnRedis extends RedisProcess {
-  /** To start a deployment on; the database is everybody's. */
+  /** To start a deployment on; others use the same database. */
   readonly store: StoreServer;
   configure(parameter: string, value: string): Promise<void>;
 }

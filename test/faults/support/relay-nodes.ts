@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** Takes the relay's registrations away in the store, and who listens there, so that what is told reaches nobody. */
+/** Removes the relay's registrations and its listeners in the store, so that messages are lost. */
 export interface Forgetting {
   again(): Promise<void>;
   close(): Promise<void>;
@@ -16,7 +16,7 @@ export async function forgetRelayNodes({
   const redis = new Redis(REDIS_URL);
   return {
     again: async () => {
-      // Nobody is told without the one; without the other every node registers anew at its next heartbeat.
+      // Without these no node is found; without the others every node registers anew at its next heartbeat.
       await redis.unlink('bull::relay:{quillgate}:subs', 'bull::relay:{quillgate}:nodes');
       await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     },

@@ -13,7 +13,7 @@ export interface Asked {
   leave(): number;
 }
 
-/** The requests of one case, each with a mark of its own by which the provider's calls are told apart. */
+/** The requests of one case, each with a mark that its calls of the provider have as well. */
 export interface Requests {
   readonly entries: readonly Entry[];
   ask(call: ChatCall): Asked;

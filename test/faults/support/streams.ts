@@ -13,7 +13,7 @@ import { answeredUncalled, type Requests } from './requests.js';
 /** A stream on its way, and its reader, who can hang up. */
 export interface AskedStream {
   readonly model: string;
-  /** What has come so far. */
+  /** The events so far. */
   readonly seen: StreamSeen;
   /** Resolves at the first delta; rejects when the stream ends without one. */
   readonly begun: Promise<void>;
@@ -33,7 +33,7 @@ export class StreamSeen {
   /** The deltas joined. */
   text = '';
   lastEventId: string | undefined;
-  /** What is wrong with it whatever the case, such as two ends, a gap, or two texts in one. */
+  /** Its errors in every case, such as two ends, a gap, or two texts in one. */
   readonly flaws: string[] = [];
   readonly #from: { callId: string | undefined; offset: number };
   #end: StreamEvent | undefined;

@@ -1,6 +1,6 @@
 import type { Deployment } from '../../support/deployment.js';
 
-/** Watches for what the programs log as a warning or worse from now on; while one starts, it may have to wait for its store. */
+/** Watches for warnings and errors in the logs; a program that starts may have to wait for its store. */
 export function watchWarnings(deployment: Deployment): () => unknown[] {
   const before = warnings(deployment).length;
   return () => warnings(deployment).slice(before);

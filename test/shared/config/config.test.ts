@@ -83,7 +83,7 @@ describe('parseConfig', () => {
     expect(problemsOf(wrong).join()).not.toContain(canary);
   });
 
-  // What is missing is only looked for once nothing is wrong, so the operator needs a second try to hear of it.
+  // Missing variables are only looked for once none is wrong, so the operator needs a second try to see them.
   it('tells what is missing together with what is wrong', () => {
     expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
       expect.arrayContaining(['PORT', 'DATABASE_URL']),

@@ -458,7 +458,7 @@ describe('what operators have set', () => {
     heartbeat({ state: 'paused', pausedBy: 'operator', waiting: 19 });
     expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
     expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
-    // What waits there and has a fallback is passed on.
+    // Chats that wait there and have a fallback are passed on.
     expect(pools.isAbandoned({ provider: 'openai' })).toBe(true);
     heartbeat({ state: 'paused', pausedBy: 'clock' });
     expect(verdict()).toBe('provider_unavailable');

@@ -16,7 +16,7 @@ import {
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
-/** What arrives on the other side. */
+/** The message on the other side. */
 const sent = (message: object): unknown => JSON.parse(JSON.stringify(message));
 
 const timings = { queueMs: 1.5, providerMs: 0 };

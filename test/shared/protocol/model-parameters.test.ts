@@ -86,7 +86,7 @@ describe('modelParametersSchema', () => {
 });
 
 /**
- * What the provider is not asked for: the parameter that it makes the request fail with, or the hints that it is asked
+ * The parameters that the provider does not get: the one that makes the request fail, or the hints that it is asked
  * without.
  */
 const untaken = (id: ProviderId, parameters: ModelParameters) => [

@@ -403,7 +403,7 @@ describe.each(stores)('a $name store', (choice) => {
       await running.promise;
       const client = new pg.Client({ connectionString: url.href });
       await client.connect();
-      // What BullMQ takes to remove a whole queue; adds and results wait for it.
+      // The time in which BullMQ removes a whole queue; adds and results wait for it.
       await client.query(
         `begin; select pg_advisory_xact_lock(hashtext('bullmq:finalization'), hashtext('crowded'))`,
       );
@@ -493,7 +493,7 @@ describe.each(stores)('a $name store', (choice) => {
       const completed = once(worker, 'completed');
       await queue.add('job', {});
       await completed;
-      // What has been announced comes before the answer.
+      // Announced messages come before the answer.
       const { rows } = await client.query('select count(*)::integer as events from bullmq.event');
       expect(rows).toEqual([{ events: 0 }]);
       expect(announced).toEqual([]);

@@ -20,7 +20,7 @@ const ways = {
     const lifecycle = new Lifecycle(log);
     lifecycle.closeOnSignals({ graceMs: 5000 });
     lifecycle.opened('last', log, (open) => open.info({ n: 'last' }));
-    // Something that runs until it is told to stop.
+    // Something that runs until it is stopped.
     const running = setInterval(() => undefined, 1000);
     lifecycle.stopping.addEventListener('abort', () => clearInterval(running));
     process.kill(process.pid, 'SIGTERM');

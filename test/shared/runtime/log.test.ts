@@ -52,7 +52,7 @@ describe('createLog', () => {
     expect(JSON.stringify(lineOf(name))).not.toContain('canary');
   });
 
-  // Following the causes never ends, and the overflow is thrown at whoever wanted to log.
+  // Following the causes never ends, and the overflow is thrown at the caller of the log.
   it('logs an error that is its own cause', () => {
     expect(lineOf('cyclic')).not.toHaveProperty('threw');
   });

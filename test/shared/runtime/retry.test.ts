@@ -5,7 +5,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 afterEach(() => void vi.restoreAllMocks());
 
-/** Retries work that fails with the thrown values in turn and then succeeds; gives the times of the tries, in milliseconds. */
+/** Retries work that throws these values in turn and then succeeds; gives the times of the tries. */
 function start(thrown: readonly unknown[], options: RetryOptions) {
   const startedAt = performance.now();
   const triedAt: number[] = [];
@@ -131,7 +131,7 @@ describe('retry', () => {
     const { settled } = start(failures(1), { pauseMs: 100, unref });
     await vi.advanceTimersByTimeAsync(50);
     const timers: NodeJS.Timeout[] = setTimer.mock.results.map(({ value }) => value);
-    // While the clock is a false one: whoever restored it later would take time away from everybody.
+    // While the clock is a false one: restoring it later would take time away from other tests.
     setTimer.mockRestore();
     expect(timers.map((timer) => timer.hasRef())).toEqual([!unref]);
     await vi.runAllTimersAsync();

@@ -32,7 +32,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const at = (query: string) => parsePostgresUrl(`postgres://db.example/blog${query}`);
 const plain = { host: 'db.example', port: 5432, database: 'blog', ssl: false };
 
-/** What the URL is refused with; DATABASE_URL is refused with the same. */
+/** The error of the URL, the same as of DATABASE_URL. */
 function complaintOf(url: string): string {
   expect(() => parsePostgresUrl(url)).toThrow(StoreUrlError);
   try {

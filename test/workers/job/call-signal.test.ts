@@ -104,7 +104,7 @@ describe('the CallSignal of a stream', () => {
     );
   }
 
-  /** What ends the call after exactly this time. */
+  /** Ends the call after exactly this time. */
   function expectEnd(ms: number, code: string): void {
     vi.advanceTimersByTime(ms - 1);
     expect(call.signal.aborted).toBe(false);

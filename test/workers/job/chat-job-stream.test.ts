@@ -53,7 +53,7 @@ afterEach(() => {
   circuits.close();
 });
 
-/** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, and then the last one again. */
+/** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, then the last. */
 function run(
   steps: Run[],
   own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps>; now?: () => number } = {},

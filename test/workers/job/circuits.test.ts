@@ -10,7 +10,7 @@ let circuits: Circuits;
 let slots: Slots;
 let opened: Slot[];
 let hasRoom: boolean;
-/** What callers may name, with the model by default first. */
+/** The models that callers may name, with the default first. */
 const namedModels = ['default', 'literal', 'pattern-*', ...Array.from({ length: 100 }, (_, n) => `m-${n}`)];
 
 beforeEach(() => {

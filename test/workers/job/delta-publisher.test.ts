@@ -10,7 +10,7 @@ import { takeJob } from '../../support/running-jobs.js';
 const windowMs = 20;
 const { log } = createRecordingLog();
 let relay: ReturnType<typeof createRecordingRelay>;
-/** What the relay waits for before it takes a message. */
+/** The relay waits for this before it takes a message. */
 let taking: Promise<void>;
 let publisher: DeltaPublisher;
 let jobs: RunningJobs;

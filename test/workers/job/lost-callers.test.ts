@@ -11,7 +11,7 @@ let cancelled: string[];
 let awaited: Set<string>;
 /** When each process has last reported. */
 let heartbeats: Map<string, number>;
-/** What the store does instead of answering. */
+/** The store's behaviour instead of an answer. */
 let answer: (nodes: RelayNode[]) => Promise<RelayNode[]>;
 let callers: LostCallers;
 

@@ -21,7 +21,7 @@ beforeEach(() => {
   metrics = new PoolMetrics(instruments, 'bedrock', times);
 });
 
-/** The series of ours that are not 0, without prefix and provider. */
+/** The series that are not 0, without prefix and provider. */
 const counted = async () => {
   const all = readMetrics((await instruments.scrape()).text);
   const own = [...all].filter(([name, value]) => name.startsWith('quillgate_') && value !== 0);

@@ -21,7 +21,7 @@ const job = (id: string, replyTo = 'node') => takeJob({ id, data: { replyTo } })
 const storedJob = (id: string, replyTo = 'node') =>
   takeJob({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
-/** What was published on a topic, as it arrives. */
+/** The messages of a topic, as they arrive. */
 const publishedOn = (topic: string): ResultMessage['settled'] =>
   relay.published
     .filter((published) => published.topic === topic)

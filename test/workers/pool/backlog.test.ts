@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Backlog } from '../../../workers/pool/backlog.js';
 
-/** What waits, by priority. */
+/** The waiting jobs, by priority. */
 let waiting: Record<string, number>;
 let counted: number;
 let nowMs: number;

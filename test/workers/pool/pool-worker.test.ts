@@ -295,7 +295,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     const unreadable = new Promise((resolve) => worker.bullWorker.on('failed', resolve));
     await queue.add('chat', null);
     await unreadable;
-    // BullMQ knows no more of a job that stalled too often and was removed.
+    // BullMQ has no other facts about a job that stalled too often and was removed.
     worker.bullWorker.emit('failed', undefined, canary, 'active');
     expect(failed()).toHaveLength(3);
     await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);

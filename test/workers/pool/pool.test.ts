@@ -37,7 +37,7 @@ describe.each(stores)('Pool on $name', (choice) => {
   let counted: number;
   let settings: LiveSettings;
   let requests: ProviderRequest[];
-  /** What the provider waits for before it answers. */
+  /** The provider waits for this before it answers. */
   let gate: PromiseWithResolvers<void>;
 
   beforeAll(async () => {

@@ -47,7 +47,7 @@ const onTheWire: Record<ProviderId, object> = {
     },
   },
 };
-/** What a call has beside them. */
+/** The parts of a call beside them. */
 const others = ['model', 'messages', 'contents', 'stream', 'stream_options'];
 
 const all = {

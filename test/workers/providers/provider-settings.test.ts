@@ -46,7 +46,7 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
   expect(heads[0]).not.toContain('a-real-');
 });
 
-/** What a provider replies when there is a simulator, as JSON; it has no credentials but those of these variables. */
+/** A provider's reply from a simulator, as JSON, with the credentials of these variables alone. */
 async function say(content: string, id: ProviderId, simulatorUrl: string, more = {}): Promise<string> {
   const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost', ...more };
   const config = parseConfig(variables, 'worker');

@@ -65,7 +65,7 @@ const fail = (one: AttachedRequest, code: RequestCode = 'timeout') =>
 const leave = (one: AttachedRequest, code: RequestCode = 'timeout') =>
   chats.leave(one, code, { goesOn: true });
 
-/** Queued 150 ms after its request came, and over after three seconds more: without an outcome, as no worker reports one. */
+/** Queued 150 ms after its request came, and over three seconds later, without an outcome of a worker. */
 function watch(outcome: Outcome | undefined, own: Asked = {}): void {
   const one = request({ ...own, elapsedMs: 150 });
   vi.advanceTimersByTime(3000);

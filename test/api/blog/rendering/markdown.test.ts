@@ -21,7 +21,7 @@ const harmless =
   /^(?:a|b|blockquote|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|img|ins|li|ol|p|pre|s|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|ul)$/;
 const attribute = /([^\s=]+)(?:="([^"]*)")?/g;
 
-/** What a browser would find in the text that could run, load or lead anywhere it should not. */
+/** All that a browser would run, load or follow in the text, and should not. */
 function dangersIn(html: string): string[] {
   // Every < that is left begins a tag: the others are escaped, as every > in an attribute is.
   return html

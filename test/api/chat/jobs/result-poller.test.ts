@@ -70,7 +70,7 @@ describe('pollDue', () => {
   const current = { provider: 'openai' as const, fallback: [{ provider: 'bedrock' as const }] };
   let chats: LiveChats;
   let lost: string[];
-  /** What the record of the stored chat is. */
+  /** The record of the stored chat. */
   let recorded: string | undefined;
   beforeEach(() => {
     vi.useFakeTimers({ now: 1_000_000 });
@@ -130,7 +130,7 @@ describe('pollDue', () => {
   });
 });
 
-/** What the server has spent so far. */
+/** The processor time of the server so far. */
 async function cpuMs(redis: Redis): Promise<number> {
   const info = await redis.info('cpu');
   const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { findChromium } from './chromium.js';
 
-/** How somebody looks at a page. */
+/** The settings of a browser. */
 export interface Look {
   readonly width: number;
   readonly colorScheme: 'light' | 'dark';
@@ -18,7 +18,7 @@ export const looks: readonly Look[] = [1280, 390].flatMap((width) =>
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the browser complained about: errors of scripts, and whatever the policy of a page has refused. */
+  /** The browser's complaints: errors of scripts, and all that the policy of a page has refused. */
   readonly complaints: string[];
 }
 
@@ -30,7 +30,7 @@ const flags = [
 export const openBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: findChromium() ?? 'chromium', args: flags });
 
-/** Of a change that somebody else was before; the browser reports each answer that is an error. */
+/** Of a change that came second; the browser reports each answer that is an error. */
 const expected = /^Failed to load resource: the server responded with a status of 412 /;
 
 export async function visit(
@@ -61,7 +61,7 @@ interface AxeResults {
   violations: { id: string; impact: string; nodes: { target: unknown; failureSummary: string }[] }[];
 }
 
-/** What keeps people with assistive technology out of the page as it is now, if that is serious or critical; and what makes it scroll sideways. */
+/** The page's serious violations of accessibility, and its elements that make it scroll sideways. */
 export async function findFaults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const { violations } = await page.evaluate<AxeResults>('axe.run()');

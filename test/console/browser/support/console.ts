@@ -30,7 +30,7 @@ export async function startConsole({ workers = 2 } = {}): Promise<ConsoleDeploym
   };
 }
 
-/** Opens a view, through the form where nobody is signed in yet. */
+/** Opens a view, through the form if there is no session yet. */
 export async function openView(page: Page, url: string, view = 'pools'): Promise<void> {
   await page.goto(`${url}/admin#/${view}`);
   const name = page.getByLabel('Name');

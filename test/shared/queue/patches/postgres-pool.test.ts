@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.stop());
 
-/** What a statement rejects with on a pool of its own. */
+/** The error of a statement on a pool of its own. */
 async function rejection(statement: string, url = database.url): Promise<unknown> {
   const pool = new pg.Pool({ connectionString: url });
   pool.on('error', () => undefined);

@@ -84,7 +84,7 @@ describe.skipIf(findRedisBinary() === undefined).each(Object.entries(topologies)
     const connections = [patient, blocking, impatient];
     let closed = 0;
     for (const redis of connections) redis.on('close', () => (closed += 1));
-    // Longer than an answer may take: nobody asks on one, and another waits for something that does not come.
+    // Longer than an answer may take: one connection is idle, and another waits for something that does not come.
     const blockMs = 6000;
     await Promise.all([delay(blockMs), readFor(blocking, blockMs)]);
     expect(closed).toBe(0);
