@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { Semaphore } from '../../shared/runtime/semaphore.js';
+import { storeTimeoutMs } from '../../shared/runtime/with-timeout.js';
 import { type PostgresAddress, parsePostgresUrl } from '../../shared/urls/postgres-url.js';
 import { Connections, type Query } from './connections.js';
 import {
@@ -52,7 +53,7 @@ export interface Database extends Statements {
 const requestLimits = { waitMs: 800, answerMs: 2800 };
 const firstStepMs = 1000;
 const firstSteps: ReadonlySet<Purpose> = new Set(['auth', 'feed']);
-const checkLimits = { waitMs: 2500, answerMs: 2500 };
+const checkLimits = { waitMs: storeTimeoutMs, answerMs: storeTimeoutMs };
 
 interface DatabaseOptions {
   url: string;
