@@ -32,33 +32,6 @@ describe('CallLog', () => {
     expect(log.stats()).toMatchObject({ keptBodyBytes: 95 });
   });
 
-  it('finds a call that has been, and waits for one that has not', async () => {
-    const log = new CallLog();
-    const past = log.record(facts, content(1));
-    expect(await log.waitFor(({ id }) => id === 1)).toBe(past);
-    const waiting = log.waitFor(({ model }) => model === 'later');
-    log.record(facts, content(1));
-    const later = log.record({ ...facts, model: 'later' }, content(1));
-    expect(await waiting).toBe(later);
-  });
-
-  it('waits for the end of a call', async () => {
-    const log = new CallLog();
-    const [first, second] = [log.record(facts, content(1)), log.record(facts, content(1))];
-    const waiting = log.waitForClosed(({ id }) => id === second.id);
-    log.close(first, 'finished');
-    log.close(second, 'by-client');
-    expect(await waiting).toBe(second);
-    expect(second.clientClosedFirst).toBe(true);
-    expect(await log.waitForClosed(() => true)).toBe(first);
-  });
-
-  it('stops waiting when told to', async () => {
-    const log = new CallLog();
-    const reason = new Error('enough');
-    await expect(log.waitFor(() => true, AbortSignal.abort(reason))).rejects.toBe(reason);
-  });
-
   it('counts calls in flight, and forgets all but those', () => {
     const log = new CallLog();
     const calls = [1, 2, 3].map(() => log.record(facts, content(1)));

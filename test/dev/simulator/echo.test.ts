@@ -16,10 +16,6 @@ describe('echo', () => {
     );
   });
 
-  it('counts one turn and one character as such', () => {
-    expect(echo('openai', [turn('user', 'x')])).toContain('I read 1 turn, 1 character: [user] x');
-  });
-
   it('shows the newest turns of a very long conversation', () => {
     const turns = Array.from({ length: 1000 }, (_, index) => turn('user', `<${index}>`));
     const text = echo('openai', turns);
