@@ -84,17 +84,6 @@ describe('a file that was exported', () => {
     await exportPosts(environment, folder, options);
   };
 
-  it('can be changed and imported when it was written over the one that the post came from', async () => {
-    const folder = plant(files);
-    await importFrom(environment, folder);
-    await edit('a', { content: 'new', tags: ['x'] });
-    await exportTo(folder, { force: true });
-    writeFileSync(join(folder, 'a.md'), readTree(folder)['a.md']?.replace('new', 'newer') ?? '');
-    expect(await importFrom(environment, folder)).toBe('0 created, 1 changed, 1 unchanged\n');
-    const id = await edit('a', { content: 'newest' });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
-  });
-
   it('makes no other folder current', async () => {
     const folder = plant(files);
     await importFrom(environment, folder);

@@ -23,6 +23,10 @@ export function plant(files: Record<string, string | Buffer>): string {
   return folder;
 }
 
+/** Writes what `readTree` has read into a new folder. */
+export const plantTree = (tree: Tree): string =>
+  plant(Object.fromEntries(Object.entries(tree).map(([path, text]) => [path, Buffer.from(text, 'latin1')])));
+
 /** Reads every file below a folder. */
 export function readTree(folder: string): Tree {
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -10,7 +10,7 @@ import journal from '../../db/migrations/meta/_journal.json' with { type: 'json'
 import { startChild } from '../../dev/child-program.js';
 import { collectOutput } from '../cli/output.js';
 import { exportTree, importFrom } from '../cli/post-commands.js';
-import { plant } from '../cli/post-trees.js';
+import { plant, plantTree } from '../cli/post-trees.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { findPostgresClients } from '../support/postgres-clients.js';
 import { freshStore } from '../support/stores.js';
@@ -169,10 +169,7 @@ describe('the posts alone', () => {
     await migrate(to);
     const exported = await exportTree(from, { full: true });
     expect(Object.keys(exported)).toHaveLength(2);
-    const files = Object.entries(exported).map(
-      ([path, text]) => [path, Buffer.from(text, 'latin1')] as const,
-    );
-    await importFrom(to, plant(Object.fromEntries(files)));
+    await importFrom(to, plantTree(exported));
     expect(await exportTree(to, { full: true })).toEqual(exported);
   });
 });

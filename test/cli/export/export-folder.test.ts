@@ -44,13 +44,6 @@ describe('exportPosts', () => {
     expect(readTree(folder)).toMatchObject({ 'a.md': 'new', 'b.md': 'other' });
   });
 
-  it('makes the folders above', async () => {
-    await importFrom(environment, plant({ 'a.md': 'text' }));
-    const folder = makeFolder();
-    await run(join(folder, 'x/y'));
-    expect(readTree(folder)).toEqual({ 'x/y/a.md': 'text' });
-  });
-
   it('says what it cannot write', async () => {
     await importFrom(environment, plant({ 'a.md': 'text' }));
     const folder = plant({ file: '' });
@@ -193,12 +186,6 @@ describe('exportPosts', () => {
       await run(folder, { force: true, prune: true });
       expect(readTree(outside)).toEqual({ 'b.md': 'kept' });
       expect(existsSync(join(folder, 'b.md'))).toBe(false);
-    });
-
-    it('does not do so with a JSON file', async () => {
-      expect(await complaintOf(run(join(makeFolder(), 'posts.json'), { prune: true }))).toBe(
-        '--prune is for folders.',
-      );
     });
   });
 });

@@ -29,16 +29,6 @@ describe('splitFile', () => {
   ])('finds the head and the content: %s', (_, text, head, content) => {
     expect(splitFile(text)).toMatchObject({ head, content });
   });
-
-  it('loses nothing of any text', () => {
-    const piece = fc.constantFrom('---', '\n', '\r\n', '\uFEFF', 'a: b', ' ', '\u2028', 'text');
-    fc.assert(
-      fc.property(fc.array(piece), (pieces) => {
-        const { head, content } = splitFile(pieces.join(''));
-        expect(head + content).toBe(pieces.join(''));
-      }),
-    );
-  });
 });
 
 describe('readFrontMatter', () => {
@@ -55,12 +45,6 @@ describe('readFrontMatter', () => {
       author: 'two lines',
       tags: ['1.0', 'no', 'a, b'],
     });
-  });
-
-  it('reads what is empty as null, and leaves out what is not asked for', () => {
-    expect(read('title:\nlayout: &a post\n')).toEqual({ title: null });
-    expect(read('')).toEqual({});
-    expect(read('# nothing but a comment\n')).toEqual({});
   });
 
   it.each([

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
@@ -49,12 +48,6 @@ describe('a post that came from no file', () => {
     expect(await contents()).toEqual({ 'hello-world': 'of the API' });
   });
 
-  it('is not written over from JSON either', async () => {
-    const { post } = await store.create({ ...fields, title: 'Hello' });
-    const path = join(plant({ 'p.json': '[{"title":"Hello","content":"text"}]' }), 'p.json');
-    expect(await complaintOf(importFrom(environment, path))).toBe(refusal(`${path}: post 1`, post.id));
-  });
-
   it.each(['id', 'slug'] as const)('is written over by a file that names its %s', async (field) => {
     const { post } = await store.create({ ...fields, title: 'Hello' });
     const folder = plant({ 'a.md': `---\n${field}: ${post[field]}\ntitle: Hello\n---\ntext` });
@@ -89,15 +82,6 @@ describe('a post that came from a file', () => {
     expect(await idOf('same-title')).toBe(id);
     expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
     expect(Object.values(await contents()).sort()).toEqual(['a', 'b']);
-  });
-
-  it('stays that of its file when the one with its title is gone', async () => {
-    await importFrom(environment, plant({ 'a.md': titled('a'), 'b.md': titled('b') }));
-    const before = await contents();
-    expect(await importFrom(environment, plant({ 'b.md': titled('b') }))).toBe(
-      '0 created, 0 changed, 1 unchanged\n',
-    );
-    expect(await contents()).toEqual(before);
   });
 
   it('is found by its slug when the files are numbered anew', async () => {
