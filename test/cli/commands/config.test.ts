@@ -47,17 +47,6 @@ describe('renderEnvExample', () => {
   });
 });
 
-describe('printConfig', () => {
-  it('says where npm start has another HOST, unless it is set', () => {
-    printConfig({}, {});
-    expect(printed).toContain('\nHOST=0.0.0.0 # npm start: 127.0.0.1\n');
-    expect(parseEnv(printed).HOST).toBe('0.0.0.0');
-    printed = '';
-    printConfig({ HOST: '0.0.0.0' }, {});
-    expect(printed).toContain('\nHOST=0.0.0.0\n');
-  });
-});
-
 describe('renderVariableTable', () => {
   it('has a row of three cells for every variable, with a sentence', () => {
     const rows = renderVariableTable().trimEnd().split('\n').slice(2);
@@ -74,6 +63,15 @@ describe('renderVariableTable', () => {
 });
 
 describe('printConfig', () => {
+  it('says where npm start has another HOST, unless it is set', () => {
+    printConfig({}, {});
+    expect(printed).toContain('\nHOST=0.0.0.0 # npm start: 127.0.0.1\n');
+    expect(parseEnv(printed).HOST).toBe('0.0.0.0');
+    printed = '';
+    printConfig({ HOST: '0.0.0.0' }, {});
+    expect(printed).toContain('\nHOST=0.0.0.0\n');
+  });
+
   it('prints what is in force, defaults included, and nothing that is not set', () => {
     printConfig({ PORT: '4000', OPENAI_MODEL: 'm', CHAT_USERNAME: '' }, {});
     expect(printed).toMatch(/^PORT=4000$/m);
