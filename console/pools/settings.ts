@@ -133,7 +133,7 @@ export class PoolSettingsEditor {
 }
 
 /** The whole of what shall replace the environment, as `PUT` wants it. */
-export function toOverrides(base: PoolSettings, change: SettingsChange): object {
+function toOverrides(base: PoolSettings, change: SettingsChange): object {
   const set = base.settings.filter(({ source }) => source === 'override');
   const all = { ...Object.fromEntries(set.map(({ name, value }) => [name, value])), ...change };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null && value !== undefined));

@@ -9,17 +9,17 @@ export type RequestFilter = Readonly<Record<'id' | 'provider' | 'code' | 'user',
 export const maxShown = 200;
 
 /** Where the API tells those that are wanted. */
-export const pathOf = (filter: RequestFilter): string =>
+const pathOf = (filter: RequestFilter): string =>
   addressOf('/admin/requests', { limit: String(maxShown), ...filter });
 
 /** Whether the chat is wanted. */
-export const isWanted = (filter: RequestFilter, request: RecentRequest): boolean =>
+const isWanted = (filter: RequestFilter, request: RecentRequest): boolean =>
   (Object.keys(filter) as (keyof RequestFilter)[]).every(
     (name) => filter[name] === '' || filter[name] === request[name],
   );
 
 /** The list with one more, unless it is there already. */
-export const addRequest = (before: RecentRequest[], request: RecentRequest): RecentRequest[] =>
+const addRequest = (before: RecentRequest[], request: RecentRequest): RecentRequest[] =>
   before.some(({ id }) => id === request.id) ? before : [request, ...before].slice(0, maxShown);
 
 /** The last chats that fit a filter, newest first. */

@@ -1,17 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { session } from '../../console/session/session.ts';
 import { connection, fleet, followFleet, newsAt } from '../../console/store.ts';
-
-/** The page's event stream, as far as the page uses it. */
-class StubEventSource extends EventTarget {
-  isClosed = false;
-  close(): void {
-    this.isClosed = true;
-  }
-  tell(event: string, data: object): void {
-    this.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data) }));
-  }
-}
+import { type StubEventSource, stubEventSources } from './event-source.ts';
 
 let sources: StubEventSource[];
 let asked: string[];
@@ -20,13 +10,8 @@ beforeEach(() => {
   vi.useFakeTimers({
     toFake: ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'performance', 'Date'],
   });
-  sources = [];
+  sources = stubEventSources();
   asked = [];
-  vi.stubGlobal('EventSource', function open() {
-    const source = new StubEventSource();
-    sources.push(source);
-    return source;
-  });
   vi.stubGlobal('fetch', async (path: string) => {
     asked.push(path);
     return Response.json({ user: { id: '1', name: 'ada' }, expiresAt: '' });

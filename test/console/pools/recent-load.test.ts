@@ -10,6 +10,7 @@ import { followFleet } from '../../../console/store.ts';
 import type { FleetProvider } from '../../../shared/fleet-contract.ts';
 import type { Sample } from '../../../shared/history.ts';
 import { patience } from '../../support/patience.js';
+import { type StubEventSource, stubEventSources } from '../event-source.ts';
 
 const minute = 60_000;
 const start = Date.parse('2026-01-01T00:00:00Z');
@@ -68,25 +69,17 @@ describe('the load of ten minutes', () => {
   });
 });
 
-/** The page's event stream, as far as the page uses it. */
-class StubEventSource extends EventTarget {
-  close(): void {}
-}
-
 describe('recordLoad', () => {
-  let stream: StubEventSource;
+  let streams: StubEventSource[];
   let answers: (() => Response)[];
   let asked: number;
   let ends: (() => void)[];
   /** The server's clock is an hour behind. */
   const behindMs = 60 * minute;
   beforeEach(() => {
-    stream = new StubEventSource();
+    streams = stubEventSources();
     answers = [];
     asked = 0;
-    vi.stubGlobal('EventSource', function open() {
-      return stream;
-    });
     vi.stubGlobal('fetch', async () => {
       asked += 1;
       return (answers.shift() ?? Response.error)();
@@ -100,8 +93,7 @@ describe('recordLoad', () => {
     vi.unstubAllGlobals();
   });
 
-  const tell = (event: string, data: object) =>
-    stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data) }));
+  const tell = (event: string, data: object) => streams[0]?.tell(event, data);
   const known = () => loadUntil(recentLoad.value, 'openai', Date.now()).filter((value) => value !== null);
   const serverTime = () => Date.now() - behindMs;
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { PoolSettingsEditor, toOverrides } from '../../../console/pools/settings.ts';
+import { PoolSettingsEditor } from '../../../console/pools/settings.ts';
 import type { PoolSettings } from '../../../shared/fleet-contract.ts';
 
 /** The server's settings, and each change that it was asked for. */
@@ -44,24 +44,14 @@ const held = () =>
     release = resolve;
   });
 
-describe('toOverrides', () => {
-  it('is what operators have set with the change; null takes back', () => {
-    const base = settings(1, { concurrency: 20, model: 'gpt' });
-    expect(toOverrides(base, { concurrency: 5, model: null })).toEqual({ concurrency: 5 });
-    expect(toOverrides(base, { intake: 'paused' })).toEqual({
-      concurrency: 20,
-      model: 'gpt',
-      intake: 'paused',
-    });
-  });
-});
-
 describe('PoolSettingsEditor', () => {
   it('changes what was asked for, based on the version that is known', async () => {
     await editor.change({ intake: 'paused' });
     expect(asked).toEqual([{ version: '"3"', body: { concurrency: 20, intake: 'paused' } }]);
     expect(editor.known.value?.version).toBe(4);
     expect(editor.failed.value).toBeUndefined();
+    await editor.change({ concurrency: null });
+    expect(asked[1]).toEqual({ version: '"4"', body: { intake: 'paused' } });
   });
 
   it('sends what comes meanwhile as one change afterwards, based on its own', async () => {

@@ -1,71 +1,28 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addRequest, isWanted, maxShown, openRequests, pathOf } from '../../../console/requests/recent.ts';
+import { maxShown, openRequests } from '../../../console/requests/recent.ts';
 import { followFleet } from '../../../console/store.ts';
 import type { RecentRequest } from '../../../shared/history.ts';
 import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';
-
-const all = { id: '', provider: '', code: '', user: '' };
-
-describe('pathOf', () => {
-  it('asks for what is wanted alone', () => {
-    expect(pathOf(all)).toBe('/admin/requests?limit=200');
-    expect(pathOf({ id: 'a-1', provider: 'openai', code: 'ok', user: 'Ben & Ö' })).toBe(
-      '/admin/requests?limit=200&id=a-1&provider=openai&code=ok&user=Ben+%26+%C3%96',
-    );
-  });
-});
-
-describe('isWanted', () => {
-  it('is as the API chooses', () => {
-    const request = recentRequest({ user: 'anna' });
-    expect(isWanted(all, request)).toBe(true);
-    expect(isWanted({ ...all, provider: 'openai', code: 'ok', user: 'anna' }, request)).toBe(true);
-    expect(isWanted({ ...all, id: request.id }, request)).toBe(true);
-    for (const other of [{ id: 'another' }, { provider: 'bedrock' }, { code: 'timeout' }, { user: 'ann' }])
-      expect(isWanted({ ...all, ...other }, request)).toBe(false);
-  });
-});
-
-describe('addRequest', () => {
-  it('puts the newest first, each once, and keeps no more than are shown', () => {
-    const a = recentRequest({ id: 'a' });
-    const b = recentRequest({ id: 'b' });
-    const two = addRequest([a], b);
-    expect(two.map(({ id }) => id)).toEqual(['b', 'a']);
-    expect(addRequest(two, a)).toBe(two);
-    let many = two;
-    for (let n = 0; n < 300; n += 1) many = addRequest(many, recentRequest({ id: `${n}` }));
-    expect(many).toHaveLength(maxShown);
-    expect(many[0]?.id).toBe('299');
-  });
-});
-
-/** The page's event stream, as far as the page uses it. */
-class StubEventSource extends EventTarget {
-  close(): void {}
-}
+import { type StubEventSource, stubEventSources } from '../event-source.ts';
 
 describe('openRequests', () => {
   /** The reads under way; each is answered by the test. */
   let reads: PromiseWithResolvers<Response>[];
-  let stream: StubEventSource;
+  let streams: StubEventSource[];
   let chats: ReturnType<typeof openRequests>;
   let stop: () => void;
   let endStream: () => void;
   beforeEach(() => {
     reads = [];
-    stream = new StubEventSource();
-    vi.stubGlobal('EventSource', function open() {
-      return stream;
-    });
+    streams = stubEventSources();
     vi.stubGlobal('fetch', () => {
       const read = Promise.withResolvers<Response>();
       reads.push(read);
       return read.promise;
     });
     endStream = followFleet();
-    chats = openRequests({ ...all, code: 'ok' });
+    chats = openRequests({ id: '', provider: '', code: 'ok', user: '' });
     stop = chats.follow();
   });
   afterEach(() => {
@@ -74,8 +31,7 @@ describe('openRequests', () => {
     vi.unstubAllGlobals();
   });
 
-  const tell = (event: string, data: object) =>
-    stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data) }));
+  const tell = (event: string, data: object) => streams[0]?.tell(event, data);
   const end = (id: string, own: Partial<RecentRequest> = {}) =>
     tell('request', recentRequest({ ...own, id }));
   const answer = async (read: number, ...ids: string[]) => {
@@ -98,6 +54,9 @@ describe('openRequests', () => {
     expect(shown()).toEqual(['e', 'c', 'b', 'a']);
     await answer(1, 'd', 'c');
     expect(shown()).toEqual(['e', 'd', 'c']);
+    for (let n = 0; n < 300; n += 1) end(`${n}`);
+    expect(shown()).toHaveLength(maxShown);
+    expect(shown()?.[0]).toBe('299');
   });
 
   it.each(['missed', 'snapshot'])('reads once more upon a `%s` that comes while it reads', async (event) => {
