@@ -1,9 +1,7 @@
-import { PassThrough, Writable } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import { Writable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { showStages } from '../../dev/stages.js';
-import { patience } from '../support/patience.js';
 
 const hideCursor = '\u001B[?25l';
 const showCursor = '\u001B[?25h';
@@ -31,11 +29,6 @@ class Terminal extends Writable {
   }
 }
 
-const onTerminal = () => {
-  const terminal = new Terminal();
-  return { terminal, stages: showStages(terminal as unknown as NodeJS.WriteStream) };
-};
-
 describe('showStages on a terminal', () => {
   let others: NodeJS.ExitListener[];
   beforeEach(() => {
@@ -50,34 +43,26 @@ describe('showStages on a terminal', () => {
     vi.unstubAllEnvs();
   });
 
-  it('spins beside the stage that goes on, and ticks those that are done', () => {
-    const { terminal, stages } = onTerminal();
+  it('spins beside the stage that goes on, ticks those that are done, and crosses out what has failed', () => {
+    const terminal = new Terminal();
+    const stages = showStages(terminal as unknown as NodeJS.WriteStream);
     stages.begin('Building');
-    expect(terminal.lines).toEqual(['⠋ Building']);
     vi.advanceTimersByTime(80);
     expect(terminal.lines).toEqual(['⠙ Building']);
     stages.begin('Starting');
-    expect(terminal.lines).toEqual(['✔ Building', expect.stringMatching(/^[⠋⠙⠹] Starting$/)]);
-    stages.succeed();
-    expect(terminal.lines).toEqual(['✔ Building', '✔ Starting', '']);
-    vi.advanceTimersByTime(80);
-    expect(terminal.lines).toEqual(['✔ Building', '✔ Starting', '']);
-  });
-
-  it('crosses out what has failed, and says nothing of what was given up', () => {
-    const { terminal, stages } = onTerminal();
-    stages.begin('Starting');
     stages.turnTo('Stopping');
     vi.advanceTimersByTime(80);
-    expect(terminal.lines).toEqual([expect.stringMatching(/^\S Stopping$/)]);
+    expect(terminal.lines).toEqual(['✔ Building', expect.stringMatching(/^\S Stopping$/)]);
     stages.succeed('Stopped');
     stages.begin('Building');
     stages.fail();
-    expect(terminal.lines).toEqual(['✔ Stopped', '✖ Building', '']);
+    vi.advanceTimersByTime(80);
+    expect(terminal.lines).toEqual(['✔ Building', '✔ Stopped', '✖ Building', '']);
   });
 
   it('gives the cursor back when the program ends in the middle of a stage', () => {
-    const { terminal, stages } = onTerminal();
+    const terminal = new Terminal();
+    const stages = showStages(terminal as unknown as NodeJS.WriteStream);
     const before = process.listenerCount('SIGINT');
     stages.begin('Starting');
     expect(terminal.hasCursor).toBe(false);
@@ -85,29 +70,5 @@ describe('showStages on a terminal', () => {
     process.listeners('exit').at(-1)?.call(process, 0);
     expect(terminal.hasCursor).toBe(true);
     expect(terminal.lines).toEqual(['']);
-  });
-});
-
-describe('showStages elsewhere', () => {
-  it('writes a plain line as each stage begins', async () => {
-    const file = new PassThrough();
-    const stages = showStages(file as unknown as NodeJS.WriteStream);
-    stages.begin('Building');
-    stages.begin('Starting');
-    stages.succeed();
-    stages.turnTo('Stopping');
-    stages.succeed('Stopped');
-    stages.begin('Building');
-    stages.fail();
-    file.end();
-    expect(await text(file)).toBe('Building\nStarting\nStopping\nStopped\nBuilding\n');
-  });
-
-  it('outlives a reader that has gone', async () => {
-    const pipe = new PassThrough();
-    const stages = showStages(pipe as unknown as NodeJS.WriteStream);
-    pipe.destroy(new Error('EPIPE'));
-    await vi.waitFor(() => expect(pipe.closed).toBe(true), patience);
-    stages.begin('Stopping');
   });
 });

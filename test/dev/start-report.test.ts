@@ -16,37 +16,6 @@ function reportWith(addresses: { DATABASE_URL?: string; REDIS_URL?: string } = {
 }
 
 describe('StartReport', () => {
-  it('tells the stages, how long a stop may take, and where the data is', () => {
-    const { said, report } = reportWith();
-    report.begin('Starting');
-    report.up();
-    report.stopping();
-    report.stopped();
-    expect(said).toEqual([
-      'begin Starting',
-      'succeed',
-      'turn to Stopping; requests in flight have up to 35 s',
-      'succeed Stopped; the data is in .data/. The next start continues with it.',
-    ]);
-  });
-
-  it('tells no stage of a start that was told to stop, and of no requests', () => {
-    const { said, report } = reportWith();
-    report.begin('Preparing');
-    report.stopping();
-    report.begin('Starting');
-    expect(said).toEqual(['begin Preparing', 'turn to Stopping']);
-  });
-
-  it('leaves the last word to the reason when a start fails', () => {
-    const { said, report } = reportWith();
-    report.begin('Starting');
-    report.failed();
-    report.stopping();
-    report.stopped();
-    expect(said).toEqual(['begin Starting', 'fail']);
-  });
-
   it.each([
     [{ DATABASE_URL: 'postgres://u:secret@db/x' }, 'your PostgreSQL (DATABASE_URL)'],
     [{ REDIS_URL: 'redis://:secret@q' }, '.data/, the queue in your Redis (REDIS_URL)'],

@@ -31,8 +31,8 @@ async function start(): Promise<EmbeddedPostgres> {
   return server;
 }
 
-async function killAndWait(starter: StarterProcess, scope: 'process' | 'group' = 'process'): Promise<void> {
-  starter.signal(scope === 'group' ? 'SIGINT' : 'SIGKILL', scope);
+async function kill(starter: StarterProcess): Promise<void> {
+  starter.signal('SIGKILL');
   await starter.ended;
 }
 
@@ -57,28 +57,13 @@ describe('startEmbeddedPostgres', () => {
       sockets: '',
       fsync: 'on',
     });
-    const wrong = new URL(url);
-    wrong.password = 'wrong';
-    await expect(run(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
-  });
-
-  it('keeps cluster, log and password from other users', async () => {
-    await start();
     const modes = ['postgres', 'postgres.log', 'postgres.password'].map(
       (name) => statSync(join(dataDir, name)).mode & 0o777,
     );
-    expect(modes).toEqual([0o700, 0o600, 0o600]);
-  });
-
-  it('keeps the data over a stop and a start', async () => {
-    const first = await start();
-    await run(first.url, 'CREATE TABLE kept AS SELECT 7 AS n');
-    await first.stop();
-    await first.stop();
-    expect(serverProcesses(dataDir)).toEqual([]);
-    const second = await start();
-    expect(second.adopted).toBe(false);
-    expect(await run(second.url, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+    expect(modes, 'kept from other users').toEqual([0o700, 0o600, 0o600]);
+    const wrong = new URL(url);
+    wrong.password = 'wrong';
+    await expect(run(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
   });
 
   it('creates further databases, each once, also when asked for all at the same time', async () => {
@@ -101,22 +86,22 @@ describe('startEmbeddedPostgres', () => {
     expect(await run(await creating, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
   });
 
-  it('adopts the server of a starter that was killed, and can stop it', async () => {
-    const starter = spawnStarter(dataDir);
-    const { url } = await starter.report;
-    await killAndWait(starter);
-    const adopted = await start();
-    expect(adopted).toMatchObject({ url, adopted: true });
-    await adopted.stop();
-    expect(serverProcesses(dataDir)).toEqual([]);
-  });
-
-  it('lets the server survive a Ctrl-C in the terminal of its starter', async () => {
-    const starter = spawnStarter(dataDir);
-    const { url } = await starter.report;
-    await killAndWait(starter, 'group');
-    expect(await start()).toMatchObject({ url, adopted: true });
-  });
+  it.each([
+    ['SIGKILL', 'process'],
+    ['SIGINT', 'group'],
+  ] as const)(
+    'adopts the server of a starter that got %s as a %s, and can stop it',
+    async (signal, scope) => {
+      const starter = spawnStarter(dataDir);
+      const { url } = await starter.report;
+      starter.signal(signal, scope);
+      await starter.ended;
+      const adopted = await start();
+      expect(adopted).toMatchObject({ url, adopted: true });
+      await adopted.stop();
+      expect(serverProcesses(dataDir)).toEqual([]);
+    },
+  );
 
   it('starts once for two processes that start at the same time', async () => {
     const starters = [spawnStarter(dataDir), spawnStarter(dataDir)];
@@ -145,7 +130,7 @@ describe('startEmbeddedPostgres', () => {
     starter.signal('SIGSTOP');
     process.kill(serverPid(dataDir), 'SIGKILL');
     expect((await start()).adopted).toBe(false);
-    await killAndWait(starter);
+    await kill(starter);
   });
 
   it('starts although the process id of a crashed server now belongs to another program', async () => {
@@ -164,34 +149,29 @@ describe('startEmbeddedPostgres', () => {
   it('starts afresh when a starter was killed in the middle of initdb', async () => {
     const starter = spawnStarter(dataDir);
     await initdbBegins(join(dataDir, '..'), dataDir);
-    await killAndWait(starter);
+    await kill(starter);
     const server = await start();
     expect(server.adopted).toBe(false);
     expect(readdirSync(dataDir).filter((name) => name.startsWith('postgres.new-'))).toEqual([]);
   });
 
-  it('touches neither data nor password when the cluster is damaged', async () => {
-    await (await start()).stop();
-    const password = readFileSync(join(dataDir, 'postgres.password'), 'utf8');
-    rmSync(join(dataDir, 'postgres', 'PG_VERSION'));
-    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow('is not a PostgreSQL cluster');
-    expect(readFileSync(join(dataDir, 'postgres.password'), 'utf8')).toBe(password);
-    expect(readdirSync(join(dataDir, 'postgres'))).toContain('base');
-  });
-
-  it('says what is missing when only the password is lost', async () => {
-    await (await start()).stop();
-    rmSync(join(dataDir, 'postgres.password'));
-    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(
-      /postgres\.password is missing.*DATABASE_URL/,
-    );
-  });
-
-  it('does not leave a server behind that refuses the password', async () => {
-    await (await start()).stop();
-    writeFileSync(join(dataDir, 'postgres.password'), 'another\n');
-    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/does not accept .*postgres\.password/);
+  it('says why it cannot use what it finds, and touches neither data nor password', async () => {
+    const first = await start();
+    await first.stop();
+    await first.stop();
+    const kept = join(dataDir, 'postgres.password');
+    const password = readFileSync(kept, 'utf8');
+    const refusal = () => expect(startEmbeddedPostgres({ dataDir })).rejects;
+    writeFileSync(kept, 'another\n');
+    await refusal().toThrow(/does not accept .*postgres\.password/);
     expect(serverProcesses(dataDir)).toEqual([]);
+    rmSync(kept);
+    await refusal().toThrow(/postgres\.password is missing.*DATABASE_URL/);
+    writeFileSync(kept, password);
+    rmSync(join(dataDir, 'postgres', 'PG_VERSION'));
+    await refusal().toThrow('is not a PostgreSQL cluster');
+    expect(readFileSync(kept, 'utf8')).toBe(password);
+    expect(readdirSync(join(dataDir, 'postgres'))).toContain('base');
   });
 });
 
