@@ -39,7 +39,7 @@ export interface ErrorBehaviour {
   readonly status: number;
   readonly after?: number;
   readonly times: number;
-  readonly retryAfterS?: number;
+  readonly retryAfterS?: number | undefined;
 }
 
 /** No answer to the first `times` calls, and an echo for all later ones. */
