@@ -84,7 +84,6 @@ const rooms: Record<string, string[]> = {
   'console/playground': ['shared', 'console', 'console/parts'],
   'console/posts': ['shared', 'console', 'console/parts'],
   'console/requests': ['shared', 'console', 'console/parts', 'console/pools'],
-  'console/samples': ['shared', 'console', 'console/parts'],
   'console/views': ['shared', 'console/**'],
 };
 

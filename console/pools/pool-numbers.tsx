@@ -1,14 +1,15 @@
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
-import { now } from '../parts/clock.ts';
 import { Age } from '../parts/connection.tsx';
+import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
 import { Sparkline } from '../parts/sparkline.tsx';
 import { sumCalls } from './describe.ts';
-import { loadUntil, recentLoad } from './recent-load.ts';
+import { loadOf, openSamples } from './samples.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
 /** The load of a provider as numbers, with a line beside each. */
 export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
+  const { known } = useFollowed(() => openSamples(pool.provider), [pool.provider]);
   const { count, errorRate, rateLimitRate, p95Ms } = sumCalls(pool.workers);
   const numbers = [
     ['Waiting', <Waiting key="waiting" pool={pool} />],
@@ -22,7 +23,7 @@ export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: Poo
         <dt>In flight</dt>
         <dd>
           <strong>{formatNumber(pool.inFlight)}</strong> of <BoundedConcurrency pool={pool} editor={editor} />
-          <Sparkline values={loadUntil(recentLoad.value, pool.provider, now.value)} max={pool.concurrency} />
+          <Sparkline values={loadOf(known.value?.samples ?? [])} max={pool.concurrency} />
         </dd>
       </div>
       {numbers.map(([name, value]) => (

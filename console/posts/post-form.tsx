@@ -1,5 +1,6 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId } from 'preact/hooks';
 import type { Post, PostStatus } from '../../shared/contract.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PostConflict } from './post-conflict.tsx';
@@ -53,7 +54,16 @@ export function PostForm({ editor, id, onCreated, onRemoved }: FormProps) {
         </form>
         <PostPreview content={editor.fields.value.content} />
       </div>
-      {stored && <Removal editor={editor} onRemoved={onRemoved} />}
+      {stored && (
+        <ConfirmButton
+          label="Delete"
+          of="this post"
+          question="Delete this post for good?"
+          onConfirm={async () => {
+            if (await editor.remove()) onRemoved();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -109,7 +119,7 @@ interface FieldProps {
   editor: PostEditor;
   name: Exclude<keyof PostFields, 'content'>;
   label: string;
-  maxLength?: number;
+  maxLength?: number | undefined;
 }
 
 function Field({ editor, name, label, maxLength }: FieldProps) {
@@ -120,7 +130,7 @@ function Field({ editor, name, label, maxLength }: FieldProps) {
       <input
         id={id}
         dir="auto"
-        {...(maxLength && { maxLength })}
+        maxLength={maxLength}
         value={editor.fields.value[name]}
         onInput={({ currentTarget: { value } }) => editor.edit({ [name]: value })}
       />
@@ -145,37 +155,6 @@ function SaveButtons({ editor, save }: { editor: PostEditor; save: (status: Post
         </button>
       )}
     </p>
-  );
-}
-
-function Removal({ editor, onRemoved }: { editor: PostEditor; onRemoved: () => void }) {
-  const [isAsked, setAsked] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
-    if (isAsked) keep.current?.focus();
-  }, [isAsked]);
-  const remove = async () => {
-    setAsked(false);
-    if (await editor.remove()) onRemoved();
-  };
-  if (!isAsked)
-    return (
-      <button type="button" class="danger" onClick={() => setAsked(true)}>
-        Delete…
-      </button>
-    );
-  return (
-    <div class="notice" role="alert">
-      <p>Delete this post for good?</p>
-      <p class="row">
-        <button type="button" class="danger" onClick={() => void remove()}>
-          Delete
-        </button>
-        <button type="button" ref={keep} onClick={() => setAsked(false)}>
-          Keep it
-        </button>
-      </p>
-    </div>
   );
 }
 

@@ -6,12 +6,12 @@ import { nameOf } from '../pools/describe.ts';
 import { FieldControl } from '../pools/field-control.tsx';
 import { JobTable } from '../pools/job-table.tsx';
 import { PoolBadges } from '../pools/pool-badge.tsx';
+import { PoolCharts } from '../pools/pool-charts.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
 import { settingFields } from '../pools/setting-fields.ts';
 import { type PoolSettingsEditor, useSettings } from '../pools/settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
-import { PoolCharts } from '../samples/pool-charts.tsx';
 import { isStale } from '../store.ts';
 
 /** Everything about one provider: numbers, all settings, all workers. */

@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks';
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { ChoiceControl } from '../pools/choice-control.tsx';
@@ -7,7 +6,6 @@ import { failingFirst, nameOf } from '../pools/describe.ts';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
-import { recordLoad } from '../pools/recent-load.ts';
 import { useSettings } from '../pools/settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
 import type { ViewProps } from '../router.ts';
@@ -16,7 +14,6 @@ import { PoolView } from './pool.tsx';
 
 /** The board of all providers, or at `#/pools/openai` everything about one. */
 export function PoolsView({ args: [provider] }: ViewProps) {
-  useEffect(recordLoad, []);
   const providers = fleet.value?.providers;
   if (providers === undefined) return <h1>Pools</h1>;
   const chosen = providers.find((one) => one.provider === provider);

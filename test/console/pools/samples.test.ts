@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addSample, summaryOf } from '../../../console/samples/samples.ts';
+import { addSample, loadOf, summaryOf } from '../../../console/pools/samples.ts';
 import type { Sample } from '../../../shared/history.ts';
 
 const sample = (second: number, arrivals = 0): Sample => ({
@@ -15,6 +15,19 @@ describe('addSample', () => {
     samples = addSample(samples, sample(5 * 198, 7));
     expect(samples.slice(-2).map(({ arrivals }) => arrivals)).toEqual([7, 0]);
     expect(samples).toHaveLength(120);
+  });
+});
+
+describe('loadOf', () => {
+  it('is what ran and waited, with gaps where nothing was measured', () => {
+    const samples = [
+      { ...sample(100), inFlight: 3, waiting: 2 },
+      { ...sample(105), inFlight: 3, waiting: null },
+      { ...sample(115), inFlight: null, waiting: null },
+      { ...sample(120), inFlight: 4 },
+    ];
+    expect(loadOf(samples).slice(-6)).toEqual([null, 5, 3, null, null, 4]);
+    expect(loadOf([])).toEqual(Array(120).fill(null));
   });
 });
 

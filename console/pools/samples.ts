@@ -1,6 +1,7 @@
 import type { Sample, Samples } from '../../shared/history.ts';
 import { Followed } from '../parts/followed.ts';
 
+const slotMs = 5000;
 /** Ten minutes of one every five seconds. */
 export const maxSamples = 120;
 
@@ -8,6 +9,15 @@ export const maxSamples = 120;
 export function addSample(before: readonly Sample[], sample: Sample): Sample[] {
   const others = before.filter(({ at }) => at !== sample.at);
   return [...others, sample].sort((a, b) => (a.at < b.at ? -1 : 1)).slice(-maxSamples);
+}
+
+/** What ran and waited in each five seconds of the ten minutes before the last sample; null where it is unknown. */
+export function loadOf(samples: readonly Sample[]): (number | null)[] {
+  const slotOf = ({ at }: Sample) => Math.floor(Date.parse(at) / slotMs);
+  const known = samples.filter(({ inFlight, waiting }) => inFlight !== null || waiting !== null);
+  const load = new Map(known.map((one) => [slotOf(one), (one.inFlight ?? 0) + (one.waiting ?? 0)]));
+  const first = Math.max(0, ...samples.map(slotOf)) - maxSamples + 1;
+  return Array.from({ length: maxSamples }, (_, n) => load.get(first + n) ?? null);
 }
 
 /** A line over ten minutes: its last value, its highest, its mean. Undefined without any. */
