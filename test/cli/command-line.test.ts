@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Ran, quillgate as run } from '../support/command-line.js';
 import { startTestDatabase } from '../support/database.js';
-import { makeFolder, plant, readTree } from './post-trees.js';
+import { makeFolder, plant, readTree } from '../support/folders.js';
 
 const server = await startTestDatabase();
 afterAll(server.stop);

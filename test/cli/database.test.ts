@@ -1,11 +1,9 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { withDatabase } from '../../cli/database.js';
 import { sql } from '../../db/database/drizzle.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { startEmptyDatabase, startTestDatabase } from '../support/database.js';
-import { makeFolder } from './post-trees.js';
+import { makeFolder, plant } from '../support/folders.js';
 
 const server = await startTestDatabase();
 afterAll(server.stop);
@@ -18,11 +16,9 @@ const complaintOf = (environment: Record<string, string>) =>
 
 describe('withDatabase', () => {
   it('takes DATABASE_URL, or else the address that npm start left', async () => {
-    const folder = makeFolder();
-    writeFileSync(join(folder, 'database-url'), `${server.url}\n`);
-    expect(await complaintOf({ DATA_DIR: folder })).toBe('used');
-    writeFileSync(join(folder, 'database-url'), 'postgres://127.0.0.1:1/none');
-    expect(await complaintOf({ DATA_DIR: folder, DATABASE_URL: server.url })).toBe('used');
+    expect(await complaintOf({ DATA_DIR: plant({ 'database-url': `${server.url}\n` }) })).toBe('used');
+    const DATA_DIR = plant({ 'database-url': 'postgres://127.0.0.1:1/none' });
+    expect(await complaintOf({ DATA_DIR, DATABASE_URL: server.url })).toBe('used');
   });
 
   it('gives a statement more time than requests have, for a line to the database can be slow', async () => {
@@ -40,8 +36,7 @@ describe('withDatabase', () => {
   });
 
   it('does not repeat what stands in the file', async () => {
-    const folder = makeFolder();
-    writeFileSync(join(folder, 'database-url'), 'canary');
+    const folder = plant({ 'database-url': 'canary' });
     expect(await complaintOf({ DATA_DIR: folder })).toBe(
       `${folder}/database-url does not hold a postgres:// URL; npm start writes it anew.`,
     );

@@ -6,9 +6,9 @@ import type { PostChanges } from '../../db/posts/post-changes.js';
 import { createPostImport } from '../../db/posts/post-import.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { openTestDatabase } from '../support/database.js';
+import { makeFolder, plant, readTree } from '../support/folders.js';
 import { collectOutput } from './output.js';
 import { complaintOf, exportJson, forgetPosts, importFrom } from './post-commands.js';
-import { makeFolder, plant, readTree } from './post-trees.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { openTestDatabase } from '../support/database.js';
+import { plant, readTree } from '../support/folders.js';
 import { complaintOf, exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
-import { plant, readTree } from './post-trees.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);

@@ -5,8 +5,8 @@ import type { Database } from '../../db/database/client.js';
 import { sql } from '../../db/database/drizzle.js';
 import type { Environment } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
+import { makeFolder, readTree, type Tree } from '../support/folders.js';
 import { collectOutput } from './output.js';
-import { makeFolder, readTree, type Tree } from './post-trees.js';
 
 /** Forgets every post. */
 export const forgetPosts = (database: Database) =>

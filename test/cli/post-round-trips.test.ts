@@ -2,8 +2,8 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../db/posts/post-creation.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { openTestDatabase } from '../support/database.js';
+import { plant, plantTree, readTree } from '../support/folders.js';
 import { exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
-import { plant, plantTree, readTree } from './post-trees.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);

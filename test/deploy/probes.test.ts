@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { IContainer } from 'kubernetes-models/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { freePort } from '../../dev/free-port.js';
 import { environmentSchema } from '../../shared/config/config.js';
+import { makeFolder } from '../support/folders.js';
 import { example, hasKubectl, podTemplates, render } from './manifests.js';
 import { environmentOf } from './pod-environment.js';
 
@@ -35,7 +34,7 @@ describe('the probes of deploy/kubernetes', () => {
     const template = templates.get(name) ?? {};
     const container = template.spec?.containers[0] as IContainer;
     const variables = environmentOf(template, manifests);
-    const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+    const folder = makeFolder(afterAll);
     let program: ChildProgram;
     let metricsPort: number;
 
@@ -57,10 +56,7 @@ describe('the probes of deploy/kubernetes', () => {
         logFile: join(folder, 'log'),
       });
     });
-    afterAll(async () => {
-      await program?.stop({ graceMs });
-      rmSync(folder, { recursive: true });
-    });
+    afterAll(() => program?.stop({ graceMs }));
 
     /** The answer to a kind of probe. */
     const ask = async (kind: 'startupProbe' | 'readinessProbe' | 'livenessProbe') =>

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { makeFolder } from '../support/folders.js';
 import { panels, queriesOf, withoutVariables } from './dashboard.js';
 
 const isThere = spawnSync('promtool', ['--version']).status === 0;
@@ -14,8 +14,7 @@ if (!isThere)
   );
 
 describe.skipIf(!isThere)('promtool', () => {
-  const dir = mkdtempSync(join(tmpdir(), 'quillgate-promtool-'));
-  afterAll(() => rmSync(dir, { recursive: true }));
+  const dir = makeFolder(afterAll);
   const promtool = (...args: string[]) => execFileSync('promtool', args, { encoding: 'utf8', stdio: 'pipe' });
   /** Checks rules, which are JSON and so YAML. */
   const checkQueries = (queries: readonly string[]) => {

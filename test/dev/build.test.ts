@@ -1,25 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { withLock } from '../../dev/lock.js';
+import { makeFolder } from '../support/folders.js';
 
 const root = resolve(import.meta.dirname, '../..');
-const checkout = mkdtempSync(join(tmpdir(), 'quillgate-build-'));
-afterAll(() => rmSync(checkout, { recursive: true }));
+const checkout = makeFolder(afterAll);
 const building = 'Building (later starts skip this)\n';
 
 describe('the build', () => {

@@ -1,18 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { withLock } from '../../dev/lock.js';
-
-let home: string;
-
-beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'quillgate-'));
-});
-
-afterEach(() => {
-  rmSync(home, { recursive: true });
-});
+import { makeFolder } from '../support/folders.js';
 
 describe('withLock', () => {
   it('lets one task in at a time, also within one process', async () => {
@@ -22,12 +11,12 @@ describe('withLock', () => {
       await new Promise((resolve) => setImmediate(resolve));
       return inside--;
     };
-    const path = join(home, 'lock');
+    const path = join(makeFolder(), 'lock');
     expect(await Promise.all([1, 2, 3, 4].map(() => withLock(path, task)))).toEqual([1, 1, 1, 1]);
   });
 
   it('is free again after a task that failed', async () => {
-    const path = join(home, 'lock');
+    const path = join(makeFolder(), 'lock');
     const failing = withLock(path, async () => {
       throw new Error('on purpose');
     });

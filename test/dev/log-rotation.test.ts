@@ -1,22 +1,19 @@
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rotateLog } from '../../dev/log-rotation.js';
+import { makeFolder } from '../support/folders.js';
 
 let folder: string;
 let file: string;
 /** As a program holds its log. */
 let log: number;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  folder = makeFolder();
   file = join(folder, 'api.log');
   log = openSync(file, 'a');
 });
-afterEach(() => {
-  closeSync(log);
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => closeSync(log));
 
 describe('rotateLog', () => {
   it('leaves a small log, and one that is not there', () => {

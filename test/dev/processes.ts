@@ -23,7 +23,8 @@ export function stillRunning(seen: readonly SeenProcess[]): SeenProcess[] {
   return seen.filter(({ pid, startedAt }) => running.has(`${pid} ${startedAt}`));
 }
 
-function everyProcess(): (SeenProcess & { parent: number })[] {
+/** Every process that runs; zombies do not. */
+export function everyProcess(): (SeenProcess & { parent: number })[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => describe(Number(pid)));

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { watch } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -12,6 +11,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres
 import { startSimulator } from '../../dev/simulator/server.js';
 import { credentialVariables } from '../../shared/config/provider-credentials.js';
 import { providerIds } from '../../shared/contract.js';
+import { makeFolder } from '../support/folders.js';
 import { patience } from '../support/patience.js';
 import { findStores, freshStore } from '../support/stores.js';
 import type { StartProcess } from './npm-start.js';
@@ -53,18 +53,14 @@ async function appears(folder: string, name: string): Promise<void> {
   for await (const { filename } of watch(folder)) if (filename?.startsWith(name)) return;
 }
 
+const sharedDir = makeFolder(afterAll);
 let sharedPostgres: EmbeddedPostgres;
-let sharedDir: string;
 
 beforeAll(async () => {
-  sharedDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   sharedPostgres = await startEmbeddedPostgres({ dataDir: sharedDir });
 });
 
-afterAll(async () => {
-  await sharedPostgres.stop();
-  rmSync(sharedDir, { recursive: true });
-});
+afterAll(() => sharedPostgres.stop());
 
 const freshDatabase = () => sharedPostgres.createDatabase(`test_${randomUUID()}`);
 

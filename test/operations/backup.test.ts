@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,25 +9,21 @@ import journal from '../../db/migrations/meta/_journal.json' with { type: 'json'
 import { startChild } from '../../dev/child-program.js';
 import { collectOutput } from '../cli/output.js';
 import { exportTree, importFrom } from '../cli/post-commands.js';
-import { plant, plantTree } from '../cli/post-trees.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
+import { makeFolder, plant, plantTree } from '../support/folders.js';
 import { findPostgresClients } from '../support/postgres-clients.js';
 import { freshStore } from '../support/stores.js';
 
 const clients = await findPostgresClients();
 
-let folder: string;
+const folder = makeFolder(afterAll);
 let original: TestDatabase;
 let another: TestDatabase;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'quillgate-backup-'));
   [original, another] = await Promise.all([startEmptyDatabase(), startEmptyDatabase()]);
 });
-afterAll(async () => {
-  await Promise.all([original?.stop(), another?.stop()]);
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => Promise.all([original?.stop(), another?.stop()]));
 
 /** A command as an operator reads it: the line of the page that begins with it. */
 function documented(command: string): string {

@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { expectedProviders, printStatus } from '../../../cli/commands/status.js';
 import { type Environment, parseConfig } from '../../../shared/config/config.js';
 import { providerIds } from '../../../shared/contract.js';
+import { plant } from '../../support/folders.js';
 import { collectOutput } from '../output.js';
 
 /** Nothing listens on port 1. */
@@ -70,10 +68,8 @@ describe('printStatus', () => {
     );
     const none = { DATABASE_URL: undefined, REDIS_URL: undefined, DATA_DIR: '/nowhere' };
     await expect(statusOf(none)).rejects.toThrow('Nothing runs here: run npm start');
-    const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    writeFileSync(join(folder, 'database-url'), nowhere.DATABASE_URL);
     // As npm start leaves it behind.
-    await expect(statusOf({ ...none, DATA_DIR: folder }), 'finding N11').rejects.toThrow('Nothing runs here');
+    const DATA_DIR = plant({ 'database-url': nowhere.DATABASE_URL });
+    await expect(statusOf({ ...none, DATA_DIR }), 'finding N11').rejects.toThrow('Nothing runs here');
   });
 });

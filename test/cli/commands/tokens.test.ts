@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, listTokens, revokeToken } from '../../../cli/commands/tokens.js';
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore } from '../../../db/access/users.js';
@@ -9,6 +6,7 @@ import { sql } from '../../../db/database/drizzle.js';
 import { digestOf, isAccessToken } from '../../../shared/access-token.js';
 import type { Environment } from '../../../shared/config/config.js';
 import { openTestDatabase } from '../../support/database.js';
+import { plant } from '../../support/folders.js';
 import { collectOutput } from '../output.js';
 
 const { database, url, stop } = await openTestDatabase();
@@ -50,10 +48,7 @@ describe('createToken', () => {
   it('belongs to CHAT_USERNAME, or the user that npm start has made, without --owner', async () => {
     expect(await created({}, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'first' });
     expect(await created({ owner: 'Zoë' }, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'Zoë' });
-    const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-    onTestFinished(() => rmSync(dataDir, { recursive: true }));
-    writeFileSync(join(dataDir, 'database-url'), `${url}\n`);
-    writeFileSync(join(dataDir, 'chat-credentials'), 'demo:canary-of-the-secret\n');
+    const dataDir = plant({ 'database-url': url, 'chat-credentials': 'demo:canary-of-the-secret\n' });
     const here = { DATABASE_URL: undefined, DATA_DIR: dataDir };
     expect(await created({}, here)).toMatchObject({ owner: 'demo' });
     expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });

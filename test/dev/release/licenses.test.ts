@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { makeFolder } from '../../support/folders.js';
 
 const script = resolve('dev/release/licenses.mjs');
 let project: string;
 beforeEach(() => {
-  project = mkdtempSync(join(tmpdir(), 'quillgate-licenses-'));
+  project = makeFolder();
 });
-afterEach(() => rmSync(project, { recursive: true }));
 
 describe('the licences', () => {
   it('lists what the product runs with, and every text once', async () => {

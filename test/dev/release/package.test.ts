@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,10 +9,11 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { providerIds } from '../../../shared/contract.js';
 import { startEmptyDatabase } from '../../support/database.js';
 import { authorization, password, username } from '../../support/deployment.js';
+import { makeFolder } from '../../support/folders.js';
 import { simulatorEnvironment } from '../../support/simulator-environment.js';
 
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), 'quillgate-package-'));
+const folder = makeFolder(afterAll);
 const installed = join(folder, 'node_modules', 'quillgate');
 const env = { PATH: process.env.PATH, HOME: process.env.HOME };
 let packed: string[];
@@ -26,7 +26,6 @@ beforeAll(async () => {
   await run('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components=1']);
   linkProductionDependencies();
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Several programs one after the other, which take their time to load on a busy machine. */
 describe('npm pack', () => {

@@ -6,10 +6,10 @@ import { onTestFinished } from 'vitest';
 /** Files by path, as bytes in latin1 text, so that differences show. */
 export type Tree = Record<string, string>;
 
-/** A temporary folder that is gone when the test is. */
-export function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'quillgate-posts-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+/** A temporary folder. It is removed after the test, or in the hook that is given. */
+export function makeFolder(hook: (remove: () => void) => void = onTestFinished): string {
+  const folder = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
+  hook(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
