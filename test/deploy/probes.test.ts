@@ -19,16 +19,12 @@ describe('the probes of deploy/kubernetes', () => {
 
   describe.each([
     {
-      name: 'quillgate-api',
+      ...{ name: 'quillgate-api', started: 503, ready: 200 },
       probed: { name: 'http', containerPort: defaults.PORT },
-      started: 503,
-      ready: 200,
     },
     {
-      name: 'quillgate-worker-openai',
+      ...{ name: 'quillgate-worker-openai', started: 200, ready: 503 },
       probed: { name: 'metrics', containerPort: defaults.WORKER_PORT },
-      started: 200,
-      ready: 503,
     },
   ])('of $name', ({ name, probed, started, ready }) => {
     const template = templates.get(name) ?? {};
@@ -45,12 +41,8 @@ describe('the probes of deploy/kubernetes', () => {
         command: resolve('bin/quillgate'),
         args: container.args ?? [],
         environment: {
-          PATH: process.env.PATH,
-          ...variables,
-          HOST: '127.0.0.1',
-          PORT: '0',
+          ...{ PATH: process.env.PATH, ...variables, HOST: '127.0.0.1', PORT: '0', WORKER_PORT: '0' },
           METRICS_PORT: String(metricsPort),
-          WORKER_PORT: '0',
         },
         cwd: folder,
         logFile: join(folder, 'log'),
@@ -62,21 +54,19 @@ describe('the probes of deploy/kubernetes', () => {
     const ask = async (kind: 'startupProbe' | 'readinessProbe' | 'livenessProbe') =>
       (await fetch(`http://127.0.0.1:${program.port}${container[kind]?.httpGet?.path}`)).status;
 
-    it('ask where the program listens', () => {
+    it('ask where the program listens, and wait longer than a check of the stores takes', () => {
       expect(container.ports).toContainEqual(probed);
-      for (const kind of ['startupProbe', 'readinessProbe', 'livenessProbe'] as const)
-        expect(container[kind]?.httpGet?.port).toBe(probed.name);
+      for (const kind of ['startupProbe', 'readinessProbe', 'livenessProbe'] as const) {
+        const { httpGet, timeoutSeconds = 0 } = container[kind] ?? {};
+        expect(httpGet?.port).toBe(probed.name);
+        if (httpGet?.path === '/readyz') expect(timeoutSeconds).toBeGreaterThan(3);
+      }
     });
 
-    it('never restart it because a store is away', async () => {
+    it('tell whether it may start or serve while the stores are away, and never restart it', async () => {
+      const answers = { started: await ask('startupProbe'), ready: await ask('readinessProbe') };
+      expect(answers).toEqual({ started, ready });
       expect(await ask('livenessProbe')).toBe(200);
-    });
-
-    it('tell whether it may start or serve while the stores are away', async () => {
-      expect({ started: await ask('startupProbe'), ready: await ask('readinessProbe') }).toEqual({
-        started,
-        ready,
-      });
     });
 
     it('go with metrics where Prometheus is told to look, and nowhere else', async () => {
@@ -91,13 +81,6 @@ describe('the probes of deploy/kubernetes', () => {
       const page = await (await scrape(servesApi ? metricsPort : program.port)).text();
       expect(page).toMatch(/^# TYPE quillgate_/m);
       if (servesApi) expect((await scrape(program.port)).status).toBe(404);
-    });
-
-    it('wait longer than a check of the stores takes', () => {
-      for (const kind of ['startupProbe', 'readinessProbe'] as const) {
-        const { httpGet, timeoutSeconds } = container[kind] ?? {};
-        if (httpGet?.path === '/readyz') expect(timeoutSeconds).toBeGreaterThan(3);
-      }
     });
   });
 });

@@ -43,14 +43,6 @@ describe.skipIf(!isThere)('promtool', () => {
   it('sees each alert fire at what it is for, and not otherwise', () => {
     expect(promtool('test', 'rules', 'test/deploy/alerts.yaml')).toContain('SUCCESS');
   });
-
-  it('would see an alert that does not fire', () => {
-    const rules = readFileSync('deploy/prometheus/rules.yaml', 'utf8');
-    writeFileSync(join(dir, 'mild.yaml'), rules.replaceAll('> 0.05', '> 0.5'));
-    const tests = readFileSync('test/deploy/alerts.yaml', 'utf8');
-    writeFileSync(join(dir, 'alerts.yaml'), tests.replace(/^rule_files: .*$/m, 'rule_files: [mild.yaml]'));
-    expect(() => promtool('test', 'rules', join(dir, 'alerts.yaml'))).toThrow();
-  });
 });
 
 describe('the tests of the alerts', () => {

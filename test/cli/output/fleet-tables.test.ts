@@ -55,21 +55,17 @@ describe('renderFleet', () => {
     expect(second?.slice(0, 4)).toEqual(['openai', 'two', 'silent 4 s', '0/1']);
   });
 
-  it('has what is failing first, and says since when a breaker waits for a call', () => {
-    const idle: FleetWorker = {
+  it('has what is failing first, says since when a breaker waits for a call, and needs no workers', () => {
+    const idle = {
       ...busy,
       breakers: [{ model: 'm', state: 'half-open', since: ago(300_000) }],
-    };
+    } as FleetWorker;
     const fleet = fleetOf(idle);
-    const [openai, bedrock] = fleet.providers;
-    if (openai === undefined || bedrock === undefined) throw new TypeError('no providers');
-    openai.failing = { code: 'provider_error', since: ago(1000) };
-    const text = renderFleet({ ...fleet, providers: [bedrock, openai] }, now);
+    const failing = { code: 'provider_error' as const, since: ago(1000) };
+    const providers = fleet.providers.map((one) => (one.provider === 'openai' ? { ...one, failing } : one));
+    const text = renderFleet({ ...fleet, providers: providers.toReversed() }, now);
     expect(text.split('\n')[1]).toMatch(/^openai +failing \(provider_error\) +real/);
     expect(text).toContain('m half-open, no call for 5 min');
-  });
-
-  it('has no table of workers where there are none', () => {
     expect(renderFleet(fleetOf(), now)).not.toContain('BREAKERS');
   });
 });
