@@ -10,6 +10,18 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
+/** The refusal of the first item that a check refuses. */
+export function firstRefusal<T>(
+  items: readonly T[],
+  check: (item: T, index: number) => Refusal | undefined,
+): Refusal | undefined {
+  for (const [index, item] of items.entries()) {
+    const refusal = check(item, index);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
 /** The errors of a provider, in its own format. */
 export interface ErrorBodies {
   /** The body was not sent as JSON. */

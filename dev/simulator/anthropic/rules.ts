@@ -6,7 +6,7 @@ import {
   repeatedRoleAt,
   unknownKeys,
 } from '../json.js';
-import type { Refusal } from '../refusal.js';
+import { firstRefusal, type Refusal } from '../refusal.js';
 import { anthropicError } from './errors.js';
 
 const knownParameters = new Set(
@@ -61,25 +61,16 @@ function checkStop(sequences: unknown): Refusal | undefined {
 
 function checkSystem(system: unknown): Refusal | undefined {
   if (system === undefined) return undefined;
-  if (typeof system === 'string') {
-    return isBlank(system)
-      ? invalid('system: text content blocks must contain non-whitespace text')
-      : undefined;
-  }
-  return Array.isArray(system)
-    ? checkBlocks(system, 'system')
-    : invalid('system: Input should be a valid list');
+  if (Array.isArray(system)) return checkBlocks(system, 'system');
+  if (typeof system !== 'string') return invalid('system: Input should be a valid list');
+  return checkText(system, 'system');
 }
 
 function checkMessages(messages: unknown): Refusal | undefined {
   if (messages === undefined) return invalid('messages: Field required');
   if (!Array.isArray(messages)) return invalid('messages: Input should be a valid list');
   if (messages.length === 0) return invalid('messages: at least one message is required');
-  for (const [index, message] of messages.entries()) {
-    const refusal = checkMessage(message, index);
-    if (refusal !== undefined) return refusal;
-  }
-  return checkOrder(messages);
+  return firstRefusal(messages, checkMessage) ?? checkOrder(messages);
 }
 
 function checkMessage(message: unknown, index: number): Refusal | undefined {
@@ -106,27 +97,23 @@ function checkContent(content: unknown, at: string): Refusal | undefined {
       `${at}: all messages must have non-empty content except for the optional final assistant message`,
     );
   }
-  if (typeof content === 'string') {
-    return isBlank(content)
-      ? invalid('messages: text content blocks must contain non-whitespace text')
-      : undefined;
-  }
-  return Array.isArray(content)
-    ? checkBlocks(content, 'messages')
-    : invalid(`${at}.content: Input should be a valid list`);
+  if (typeof content === 'string') return checkText(content, 'messages');
+  if (Array.isArray(content)) return checkBlocks(content, 'messages');
+  return invalid(`${at}.content: Input should be a valid list`);
 }
 
 function checkBlocks(blocks: unknown[], at: string): Refusal | undefined {
-  for (const block of blocks) {
-    if (!isObject(block) || typeof block.type !== 'string') {
+  return firstRefusal(blocks, (block) => {
+    if (!isObject(block) || typeof block.type !== 'string')
       return invalid(`${at}: content blocks must be objects with a type`);
-    }
-    if (block.type !== 'text') continue;
-    if (typeof block.text !== 'string') return invalid(`${at}: text content blocks must have a text`);
-    if (block.text === '') return invalid(`${at}: text content blocks must be non-empty`);
-    if (isBlank(block.text)) return invalid(`${at}: text content blocks must contain non-whitespace text`);
-  }
-  return undefined;
+    return block.type === 'text' ? checkText(block.text, at) : undefined;
+  });
+}
+
+function checkText(text: unknown, at: string): Refusal | undefined {
+  if (typeof text !== 'string') return invalid(`${at}: text content blocks must have a text`);
+  if (text === '') return invalid(`${at}: text content blocks must be non-empty`);
+  return isBlank(text) ? invalid(`${at}: text content blocks must contain non-whitespace text`) : undefined;
 }
 
 function checkOrder(messages: { role: string }[]): Refusal | undefined {

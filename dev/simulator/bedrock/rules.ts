@@ -6,7 +6,7 @@ import {
   repeatedRoleAt,
   unknownKeys,
 } from '../json.js';
-import type { Refusal } from '../refusal.js';
+import { firstRefusal, type Refusal } from '../refusal.js';
 import { bedrockError, validationException } from './errors.js';
 
 const knownFields = new Set(
@@ -86,11 +86,7 @@ function checkSystem(system: unknown): Refusal | undefined {
 function checkMessages(messages: unknown): Refusal | undefined {
   if (messages !== undefined && !Array.isArray(messages)) return wrongType('messages');
   const list: unknown[] = messages ?? [];
-  for (const [index, message] of list.entries()) {
-    const refusal = checkMessage(message, index);
-    if (refusal !== undefined) return refusal;
-  }
-  return checkOrder(list as { role: string }[]);
+  return firstRefusal(list, checkMessage) ?? checkOrder(list as { role: string }[]);
 }
 
 function checkMessage(message: unknown, index: number): Refusal | undefined {
@@ -113,17 +109,15 @@ function checkMessage(message: unknown, index: number): Refusal | undefined {
 }
 
 function checkTexts(blocks: unknown[], at: string, kind: string): Refusal | undefined {
-  for (const [index, block] of blocks.entries()) {
+  return firstRefusal(blocks, (block, index) => {
     if (!isObject(block)) return wrongType(`${at}.${index}`);
-    const { text } = block;
-    if (text === undefined) continue;
+    const { text = 'none' } = block;
     if (typeof text !== 'string') return wrongType(`${at}.${index}.text`);
-    if (!isBlank(text)) continue;
+    if (!isBlank(text)) return undefined;
     return validationException(
       `The text field in the ${kind} object at ${at}.${index} is blank. Add text to the text field, and try again.`,
     );
-  }
-  return undefined;
+  });
 }
 
 function checkOrder(messages: { role: string }[]): Refusal | undefined {

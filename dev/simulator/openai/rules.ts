@@ -1,5 +1,5 @@
 import { isObject, isPositiveInteger, type JsonObject, typeName, unknownKeys } from '../json.js';
-import type { Refusal } from '../refusal.js';
+import { firstRefusal, type Refusal } from '../refusal.js';
 import { openAiError } from './errors.js';
 
 const knownParameters = new Set(
@@ -40,10 +40,10 @@ function checkParameters(body: JsonObject): Refusal | undefined {
 }
 
 function checkStreaming({ stream, stream_options: options }: JsonObject): Refusal | undefined {
-  if (stream !== undefined && stream !== null && typeof stream !== 'boolean') {
+  if (stream != null && typeof stream !== 'boolean') {
     return wrongType('stream', 'a boolean', stream);
   }
-  if (options === undefined || options === null) return undefined;
+  if (options == null) return undefined;
   if (!isObject(options)) return wrongType('stream_options', 'an object', options);
   if (stream === true) return undefined;
   return openAiError(400, "The 'stream_options' parameter is only allowed when 'stream' is enabled.", {
@@ -52,14 +52,14 @@ function checkStreaming({ stream, stream_options: options }: JsonObject): Refusa
 }
 
 function checkTokenLimit({ max_tokens: old, max_completion_tokens: limit }: JsonObject): Refusal | undefined {
-  if (old !== undefined && old !== null) {
+  if (old != null) {
     return openAiError(
       400,
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
       { param: 'max_tokens', code: 'unsupported_parameter' },
     );
   }
-  if (limit === undefined || limit === null || isPositiveInteger(limit)) return undefined;
+  if (limit == null || isPositiveInteger(limit)) return undefined;
   if (!Number.isInteger(limit)) return wrongType('max_completion_tokens', 'an integer', limit);
   return openAiError(
     400,
@@ -78,17 +78,11 @@ const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
 function checkSampling(body: JsonObject): Refusal | undefined {
   const { seed, reasoning_effort: effort } = body;
-  for (const [param, min, max] of ranges) {
-    const refusal = checkRange(param, body[param], { min, max });
-    if (refusal !== undefined) return refusal;
-  }
-  if (seed !== undefined && seed !== null && !Number.isInteger(seed))
-    return wrongType('seed', 'an integer', seed);
-  if (effort === undefined || effort === null || efforts.includes(String(effort))) return undefined;
-  return openAiError(400, `Invalid value: '${effort}'. Supported values are: ${efforts.join(', ')}.`, {
-    param: 'reasoning_effort',
-    code: 'invalid_value',
-  });
+  const refusal = firstRefusal(ranges, ([param, min, max]) => checkRange(param, body[param], { min, max }));
+  if (refusal !== undefined) return refusal;
+  if (seed != null && !Number.isInteger(seed)) return wrongType('seed', 'an integer', seed);
+  if (effort == null || efforts.includes(String(effort))) return undefined;
+  return invalidValue('reasoning_effort', effort, efforts.join(', '));
 }
 
 function checkRange(
@@ -96,7 +90,7 @@ function checkRange(
   value: unknown,
   { min, max }: { min: number; max: number },
 ): Refusal | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (value == null) return undefined;
   if (typeof value !== 'number') return wrongType(param, 'a decimal', value);
   if (value >= min && value <= max) return undefined;
   const [is, code, expected] =
@@ -110,7 +104,7 @@ function checkRange(
 const maxStops = 4;
 
 function checkStop(stop: unknown): Refusal | undefined {
-  if (stop === undefined || stop === null || (typeof stop === 'string' && stop !== '')) return undefined;
+  if (stop == null || (typeof stop === 'string' && stop !== '')) return undefined;
   if (!Array.isArray(stop)) return wrongType('stop', 'one of a string or array of strings', stop);
   if (stop.length > maxStops) {
     return openAiError(
@@ -128,18 +122,8 @@ function checkStop(stop: unknown): Refusal | undefined {
 function checkMessages({ messages }: JsonObject): Refusal | undefined {
   if (messages === undefined) return missing('messages');
   if (!Array.isArray(messages)) return wrongType('messages', 'an array of objects', messages);
-  if (messages.length === 0) {
-    return openAiError(
-      400,
-      "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
-      { param: 'messages', code: 'empty_array' },
-    );
-  }
-  for (const [index, message] of messages.entries()) {
-    const refusal = checkMessage(message, `messages[${index}]`);
-    if (refusal !== undefined) return refusal;
-  }
-  return undefined;
+  if (messages.length === 0) return emptyArray('messages');
+  return firstRefusal(messages, (message, index) => checkMessage(message, `messages[${index}]`));
 }
 
 function checkMessage(message: unknown, at: string): Refusal | undefined {
@@ -151,37 +135,24 @@ function checkMessage(message: unknown, at: string): Refusal | undefined {
   }
   if (message.role === undefined) return missing(`${at}.role`);
   if (typeof message.role !== 'string' || !roles.has(message.role)) {
-    return openAiError(
-      400,
-      `Invalid value: '${message.role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
-      { param: `${at}.role`, code: 'invalid_value' },
-    );
+    const supported = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'";
+    return invalidValue(`${at}.role`, message.role, supported);
   }
   return checkContent(message, `${at}.content`);
 }
 
 function checkContent({ role, content, tool_calls: toolCalls }: JsonObject, at: string): Refusal | undefined {
   if (typeof content === 'string') return undefined;
-  if (content === undefined || content === null) {
-    const optional = role === 'assistant' && toolCalls !== undefined;
-    return optional
-      ? undefined
-      : openAiError(400, "Invalid value for 'content': expected a string, got null.", { param: at });
+  if (content == null) {
+    if (role === 'assistant' && toolCalls !== undefined) return undefined;
+    return openAiError(400, "Invalid value for 'content': expected a string, got null.", { param: at });
   }
   if (!Array.isArray(content)) return wrongType(at, 'one of a string or array of objects', content);
-  if (content.length === 0) {
-    return openAiError(
-      400,
-      `Invalid '${at}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
-      { param: at, code: 'empty_array' },
-    );
-  }
+  if (content.length === 0) return emptyArray(at);
   const wrong = content.findIndex((part) => !isContentPart(part));
   if (wrong === -1) return undefined;
-  return openAiError(400, `Invalid content part at '${at}[${wrong}]'.`, {
-    param: `${at}[${wrong}]`,
-    code: 'invalid_value',
-  });
+  const param = `${at}[${wrong}]`;
+  return openAiError(400, `Invalid content part at '${param}'.`, { param, code: 'invalid_value' });
 }
 
 function isContentPart(part: unknown): boolean {
@@ -189,17 +160,22 @@ function isContentPart(part: unknown): boolean {
   return part.type !== 'text' || typeof part.text === 'string';
 }
 
+function invalidValue(param: string, value: unknown, supported: string): Refusal {
+  const message = `Invalid value: '${value}'. Supported values are: ${supported}.`;
+  return openAiError(400, message, { param, code: 'invalid_value' });
+}
+
+function emptyArray(param: string): Refusal {
+  const message = `Invalid '${param}': empty array. Expected an array with minimum length 1, but got an empty array instead.`;
+  return openAiError(400, message, { param, code: 'empty_array' });
+}
+
 function missing(param: string): Refusal {
-  return openAiError(400, `Missing required parameter: '${param}'.`, {
-    param,
-    code: 'missing_required_parameter',
-  });
+  const code = 'missing_required_parameter';
+  return openAiError(400, `Missing required parameter: '${param}'.`, { param, code });
 }
 
 function wrongType(param: string, expected: string, value: unknown): Refusal {
-  return openAiError(
-    400,
-    `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`,
-    { param, code: 'invalid_type' },
-  );
+  const message = `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`;
+  return openAiError(400, message, { param, code: 'invalid_type' });
 }

@@ -1,5 +1,5 @@
 import { isObject, isPositiveInteger, type JsonObject, repeatedRoleAt, unknownKeys } from '../json.js';
-import type { Refusal } from '../refusal.js';
+import { firstRefusal, type Refusal } from '../refusal.js';
 import { vertexError } from './errors.js';
 
 const knownFields = new Set(
@@ -45,34 +45,43 @@ function checkGeneration(config: unknown): Refusal | undefined {
   );
 }
 
-function checkTokenLimit(maxOutputTokens: unknown): Refusal | undefined {
-  if (maxOutputTokens === undefined || isPositiveInteger(maxOutputTokens)) return undefined;
-  if (!Number.isInteger(maxOutputTokens)) return wrongType('generation_config.max_output_tokens');
-  return unable(
-    `it has a maxOutputTokens value of ${maxOutputTokens} but the supported range is from 1 (inclusive) to 65537 (exclusive). Update the value and try again.`,
-  );
+function checkTokenLimit(limit: unknown): Refusal | undefined {
+  if (limit === undefined || isPositiveInteger(limit)) return undefined;
+  if (!Number.isInteger(limit)) return wrongType('generation_config.max_output_tokens');
+  return outOfRange(limit, { name: 'maxOutputTokens', min: 1, end: 65_537 });
 }
 
-/** A range: the smallest accepted value, and the bound that all values are below. */
-const ranges = [
-  ['temperature', 0, 2.0001],
-  ['topP', 0, 1.0001],
-  ['frequencyPenalty', -2, 2],
-  ['presencePenalty', -2, 2],
-] as const;
+/** The smallest accepted value, and the bound that all values are below. */
+interface Range {
+  readonly name: string;
+  readonly min: number;
+  readonly end: number;
+}
+
+const ranges: readonly Range[] = [
+  { name: 'temperature', min: 0, end: 2.0001 },
+  { name: 'topP', min: 0, end: 1.0001 },
+  { name: 'frequencyPenalty', min: -2, end: 2 },
+  { name: 'presencePenalty', min: -2, end: 2 },
+];
+
+function checkRange(value: unknown, { name, min, end }: Range): Refusal | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'number') return wrongType(`generation_config.${name}`);
+  if (value >= min && value < end) return undefined;
+  return outOfRange(value, { name, min, end });
+}
+
+const outOfRange = (value: unknown, { name, min, end }: Range): Refusal =>
+  unable(
+    `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
+  );
 
 function checkSampling(config: JsonObject): Refusal | undefined {
-  for (const [name, min, end] of ranges) {
-    const value = config[name];
-    if (value === undefined) continue;
-    if (typeof value !== 'number') return wrongType(`generation_config.${name}`);
-    if (value >= min && value < end) continue;
-    return unable(
-      `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
-    );
-  }
   const { seed } = config;
-  return seed === undefined || seed === Number(seed) >> 0 ? undefined : wrongType('generation_config.seed');
+  const refusal = firstRefusal(ranges, (range) => checkRange(config[range.name], range));
+  if (refusal !== undefined || seed === undefined || seed === Number(seed) >> 0) return refusal;
+  return wrongType('generation_config.seed');
 }
 
 const maxStops = 5;
@@ -96,11 +105,10 @@ function checkContents(contents: unknown): Refusal | undefined {
   if (contents === undefined || contents.length === 0) {
     return unable(`at least one contents field is required. ${learnMore}`);
   }
-  for (const [index, content] of contents.entries()) {
-    const refusal = checkContent(content, `contents[${index}]`);
-    if (refusal !== undefined) return refusal;
-  }
-  return checkOrder(contents);
+  return (
+    firstRefusal(contents, (content, index) => checkContent(content, `contents[${index}]`)) ??
+    checkOrder(contents)
+  );
 }
 
 function checkContent(content: unknown, at: string): Refusal | undefined {
