@@ -1,27 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/commands/posts.js';
 import type { PostChanges } from '../../db/posts/post-changes.js';
-import { createPostImport } from '../../db/posts/post-import.js';
-import { PostStore } from '../../db/posts/post-store.js';
-import { openTestDatabase } from '../support/database.js';
 import { makeFolder, plant, readTree } from '../support/folders.js';
 import { collectOutput } from './output.js';
-import { complaintOf, exportJson, forgetPosts, importFrom } from './post-commands.js';
+import { openPosts } from './post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
-const store = new PostStore(database);
-const transfer = createPostImport(database);
+const { environment, store, create, idOf, importFrom, refusalOf, exportJson } = await openPosts();
 
 const files = { 'a.md': '---\ntitle: A\n---\nold', 'b.md': '---\ntitle: B\n---\nold' };
-
-async function idOf(slug: string): Promise<string> {
-  return (await transfer.slugOwners([slug])).get(slug)?.id ?? '';
-}
 
 async function edit(slug: string, changes: PostChanges): Promise<string> {
   const id = await idOf(slug);
@@ -50,17 +38,17 @@ describe('an import of a folder that has not changed', () => {
     ['a new title', { title: 'New', slug: 'a' }],
   ])('takes back nothing that was changed since: %s', async (_, changes) => {
     const folder = plant(files);
-    await importFrom(environment, folder);
+    await importFrom(folder);
     const id = await edit('a', changes);
-    const before = await exportJson(environment);
+    const before = await exportJson();
     writeFileSync(join(folder, 'b.md'), 'also new');
-    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
-    expect(await exportJson(environment)).toBe(before);
+    expect(await refusalOf(folder)).toBe(refusal(['a.md', id]));
+    expect(await exportJson()).toBe(before);
   });
 
   it('writes over the changes with --force', async () => {
     const folder = plant(files);
-    await importFrom(environment, folder);
+    await importFrom(folder);
     await edit('a', { content: 'new', status: 'draft' });
     const output = collectOutput();
     await importPosts(environment, folder, { force: true });
@@ -70,11 +58,11 @@ describe('an import of a folder that has not changed', () => {
 
   it('leaves a post alone that was changed to what its file says', async () => {
     const folder = plant(files);
-    await importFrom(environment, folder);
+    await importFrom(folder);
     for (const content of ['new', 'old']) await edit('a', { content });
-    expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(folder)).toBe('0 created, 0 changed, 2 unchanged\n');
     writeFileSync(join(folder, 'a.md'), '---\ntitle: A\n---\nnewer');
-    expect(await importFrom(environment, folder)).toBe('0 created, 1 changed, 1 unchanged\n');
+    expect(await importFrom(folder)).toBe('0 created, 1 changed, 1 unchanged\n');
   });
 });
 
@@ -86,40 +74,39 @@ describe('a file that was exported', () => {
 
   it('makes no other folder current', async () => {
     const folder = plant(files);
-    await importFrom(environment, folder);
+    await importFrom(folder);
     const id = await edit('a', { content: 'new' });
     const other = makeFolder();
     await exportTo(other);
-    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
-    expect(await importFrom(environment, other)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await refusalOf(folder)).toBe(refusal(['a.md', id]));
+    expect(await importFrom(other)).toBe('0 created, 0 changed, 2 unchanged\n');
   });
 
   it.each([{ full: true }, { json: true }])(
     'says which version it is of, where it has every field: %j',
     async ({ full = false, json = false }) => {
-      await importFrom(environment, plant(files));
+      await importFrom(plant(files));
       await edit('a', { content: 'new' });
       const path = json ? join(makeFolder(), 'posts.json') : makeFolder();
       await exportTo(path, { full });
       const file = json ? path : join(path, 'a.md');
-      const text = json ? await exportJson(environment) : (readTree(path)['a.md'] ?? '');
+      const text = json ? await exportJson() : (readTree(path)['a.md'] ?? '');
       writeFileSync(file, text.replace('new', 'newer'));
-      expect(await importFrom(environment, path)).toBe('0 created, 1 changed, 1 unchanged\n');
+      expect(await importFrom(path)).toBe('0 created, 1 changed, 1 unchanged\n');
       writeFileSync(file, text.replace('new', 'newest'));
-      if (full) expect(await importFrom(environment, path)).toBe('0 created, 1 changed, 1 unchanged\n');
+      if (full) expect(await importFrom(path)).toBe('0 created, 1 changed, 1 unchanged\n');
       const id = await edit('a', { content: 'other' });
       const name = json ? `${path}: post 1` : 'a.md';
-      expect(await complaintOf(importFrom(environment, path))).toBe(refusal([name, id]));
+      expect(await refusalOf(path)).toBe(refusal([name, id]));
     },
   );
 
   it('takes back nothing of a post that came from no file', async () => {
-    const fields = { title: 'A', author: 'x', tags: [], status: 'published' as const, slug: undefined };
-    await store.create({ ...fields, content: 'one' });
+    await create({ title: 'A', content: 'one' });
     const folder = makeFolder();
     await exportTo(folder);
     const id = await edit('a', { content: 'two' });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(['a.md', id]));
+    expect(await refusalOf(folder)).toBe(refusal(['a.md', id]));
     expect(await postOf('a')).toMatchObject({ content: 'two' });
   });
 });

@@ -1,19 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { createPostImport } from '../../db/posts/post-import.js';
-import { PostStore } from '../../db/posts/post-store.js';
-import { openTestDatabase } from '../support/database.js';
+import { describe, expect, it } from 'vitest';
 import { plant } from '../support/folders.js';
-import { complaintOf, forgetPosts, importFrom } from './post-commands.js';
+import { openPosts } from './post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
-const store = new PostStore(database);
-const transfer = createPostImport(database);
+const { transfer, create, importFrom, refusalOf } = await openPosts();
 const id = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 describe('importPosts', () => {
@@ -33,7 +25,7 @@ describe('importPosts', () => {
     });
     mkdirSync(join(folder, 'folder.md'));
     symlinkSync('/nowhere', join(folder, 'link.md'));
-    expect((await complaintOf(importFrom(environment, folder))).split('\n').sort()).toEqual(
+    expect((await refusalOf(folder)).split('\n').sort()).toEqual(
       [
         'Nothing was imported:',
         '  author.md: author: must not be blank',
@@ -67,16 +59,15 @@ describe('importPosts', () => {
       'b.md': `---\nid: ${id.toUpperCase()}\nslug: two\n---\ntext`,
       'c.md': '---\nslug: two\n---\ntext',
     });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(
+    expect(await refusalOf(folder)).toBe(
       'Nothing was imported:\n  b.md: id: is the same as that of a.md\n  c.md: slug: is the same as that of b.md',
     );
   });
 
   it('refuses the slug of a post that is another one', async () => {
-    const fields = { content: 'text', title: null, author: 'Zoë', tags: [], status: 'published' as const };
-    const { post } = await store.create({ ...fields, slug: 'taken' });
+    const { post } = await create({ slug: 'taken' });
     const folder = plant({ 'a.md': `---\nid: ${id}\nslug: taken\n---\nother`, 'b.md': 'text' });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(
+    expect(await refusalOf(folder)).toBe(
       `Nothing was imported:\n  a.md: slug: belongs to the post ${post.id}`,
     );
     expect(await transfer.count()).toBe(1);
@@ -92,9 +83,7 @@ describe('importPosts', () => {
     ['[{"content":"a","__proto__":{"content":1},"id":7}]', 'post 1: id: must be a UUID'],
   ])('refuses the JSON %s', async (json, problem) => {
     const path = join(plant({ 'posts.json': json }), 'posts.json');
-    expect(await complaintOf(importFrom(environment, path))).toBe(
-      `Nothing was imported:\n  ${path}: ${problem}`,
-    );
+    expect(await refusalOf(path)).toBe(`Nothing was imported:\n  ${path}: ${problem}`);
   });
 
   it('takes hand-made JSON with little more than contents, a byte order mark before it', async () => {
@@ -102,14 +91,12 @@ describe('importPosts', () => {
       plant({ 'p.json': '\uFEFF[{"content":"a"},{"content":"b","title":"B","tags":"x, y"}]' }),
       'p.json',
     );
-    expect(await importFrom(environment, path)).toBe('2 created, 0 changed, 0 unchanged\n');
-    expect(await importFrom(environment, path)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(path)).toBe('2 created, 0 changed, 0 unchanged\n');
+    expect(await importFrom(path)).toBe('0 created, 0 changed, 2 unchanged\n');
   });
 
   it('says so when there is no such path', async () => {
-    expect(await complaintOf(importFrom(environment, '/nowhere\n/at-all'))).toBe(
-      '/nowhere\uFFFD/at-all cannot be read (ENOENT).',
-    );
+    expect(await refusalOf('/nowhere\n/at-all')).toBe('/nowhere\uFFFD/at-all cannot be read (ENOENT).');
   });
 
   it('reads nothing that a link leads to, and names the links', async () => {
@@ -120,7 +107,7 @@ describe('importPosts', () => {
     symlinkSync(secret, join(folder, 'folder.md'));
     symlinkSync(secret, join(folder, 'folder'));
     symlinkSync(join(secret, 'token.md'), join(folder, 'image.png'));
-    expect(await complaintOf(importFrom(environment, folder))).toBe(
+    expect(await refusalOf(folder)).toBe(
       [
         'Nothing was imported:',
         ...['deep/a.md', 'folder', 'folder.md', 'within.md'].map((path) => `  ${path}: is a symbolic link`),
@@ -132,17 +119,17 @@ describe('importPosts', () => {
   it('waits for no pipe', async () => {
     const folder = plant({ 'good.md': 'text' });
     execFileSync('mkfifo', [join(folder, 'pipe.md')]);
-    expect(await complaintOf(importFrom(environment, folder))).toContain('  pipe.md: is not a file');
+    expect(await refusalOf(folder)).toContain('  pipe.md: is not a file');
   });
 
   it('takes a path that is a link itself', async () => {
     const link = join(plant({}), 'link');
     symlinkSync(plant({ 'a.md': 'text' }), link);
-    expect(await importFrom(environment, link)).toBe('1 created, 0 changed, 0 unchanged\n');
+    expect(await importFrom(link)).toBe('1 created, 0 changed, 0 unchanged\n');
   });
 
   it('leaves out hidden files and what is not Markdown', async () => {
     const folder = plant({ '.git/a.md': 'x', '.b.md': 'x', 'c.txt': 'x', 'd.md': 'x' });
-    expect(await importFrom(environment, folder)).toBe('1 created, 0 changed, 0 unchanged\n');
+    expect(await importFrom(folder)).toBe('1 created, 0 changed, 0 unchanged\n');
   });
 });

@@ -1,19 +1,15 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { openTestDatabase } from '../support/database.js';
+import { describe, expect, it } from 'vitest';
 import { plant, readTree } from '../support/folders.js';
-import { complaintOf, exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
+import { openPosts } from './post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
+const { database, forget, importFrom, refusalOf, exportTree, exportJson } = await openPosts();
 
 const yaml = (...lines: string[]) => ['---', ...lines, '---', 'text'].join('\n');
 
 /** Imports the file and gives its post. */
 async function postOf(path: string, text: string) {
-  await importFrom(environment, plant({ [path]: text }));
-  const [post] = JSON.parse(await exportJson(environment));
+  await importFrom(plant({ [path]: text }));
+  const [post] = JSON.parse(await exportJson());
   return post;
 }
 
@@ -64,10 +60,8 @@ describe('a file of another program', () => {
     [yaml('unlisted: true'), `unlisted: ${notShown}`],
   ])('is refused by name where it is not public in words that are not ours: %j', async (text, problem) => {
     const folder = plant({ 'a.md': text, 'good.md': 'text' });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(
-      `Nothing was imported:\n  a.md: ${problem}`,
-    );
-    expect(await exportTree(environment)).toEqual({});
+    expect(await refusalOf(folder)).toBe(`Nothing was imported:\n  a.md: ${problem}`);
+    expect(await exportTree()).toEqual({});
   });
 
   it('may have such words and be a draft', async () => {
@@ -80,12 +74,12 @@ describe('a file of another program', () => {
     const local = inHours(13).slice(0, 19);
     expect(await postOf('a.md', yaml(`date: ${local}`))).toMatchObject({ publishedAt: `${local}.000Z` });
     const later = plant({ 'a.md': yaml(`date: ${inHours(1)}`) });
-    expect(await complaintOf(importFrom(environment, later))).toContain('a.md: date: is in the future');
+    expect(await refusalOf(later)).toContain('a.md: date: is in the future');
   });
 
   it('is refused for a name that is a day of the future', async () => {
     const folder = plant({ '_posts/2999-01-01-a.md': 'text' });
-    expect(await complaintOf(importFrom(environment, folder))).toContain('2999-01-01-a.md: date: is in the');
+    expect(await refusalOf(folder)).toContain('2999-01-01-a.md: date: is in the');
   });
 
   it('does not keep content that only looks a little like front matter from being imported', async () => {
@@ -98,8 +92,8 @@ describe('a file of another program', () => {
       '+++',
     ];
     const folder = plant(Object.fromEntries(texts.map((text, number) => [`${number}.md`, text])));
-    expect(await importFrom(environment, folder)).toBe(`${texts.length} created, 0 changed, 0 unchanged\n`);
-    expect(await exportTree(environment)).toEqual(readTree(folder));
+    expect(await importFrom(folder)).toBe(`${texts.length} created, 0 changed, 0 unchanged\n`);
+    expect(await exportTree()).toEqual(readTree(folder));
   });
 });
 
@@ -126,7 +120,7 @@ describe('what front matter leaves out', () => {
 
   it('is not looked for among millions of empty lines', async () => {
     const folder = plant({ 'a.md': `${'\n'.repeat(4_000_000)}# Hello` });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(
+    expect(await refusalOf(folder)).toBe(
       'Nothing was imported:\n  a.md: content: must be at most 262144 characters',
     );
   });
@@ -137,17 +131,17 @@ describe('what front matter leaves out', () => {
 
   it('is written when it is no longer what the name and the heading say', async () => {
     const files = { '2019-03-04-a.md': '# One\ntext', '_drafts/b.md': '# Two\ntext', 'c.md': '# Three' };
-    await importFrom(environment, plant(files));
-    expect(await exportTree(environment)).toEqual(readTree(plant(files)));
+    await importFrom(plant(files));
+    expect(await exportTree()).toEqual(readTree(plant(files)));
     for (const options of [{ full: true }, { full: false }]) {
       await database.run((db) =>
         db.execute(`update posts set title = case when title like 'T%' then null else 'Other' end,
           status = 'published', published_at = '2020-01-01', version = version + 1`),
       );
-      const [tree, json] = [await exportTree(environment, options), await exportJson(environment)];
-      await forgetPosts(database);
-      await importFrom(environment, plant(tree));
-      expect(pick(await exportJson(environment))).toEqual(pick(json));
+      const [tree, json] = [await exportTree(options), await exportJson()];
+      await forget();
+      await importFrom(plant(tree));
+      expect(pick(await exportJson())).toEqual(pick(json));
     }
   });
 
@@ -169,7 +163,7 @@ describe('front matter that is not used', () => {
       'b.md': yaml('layout: post', '"odd\\nname": x', `${'long'.repeat(30)}: x`, 'version: 3'),
       'c.md': yaml('layout: [canary]', 'expiryDate: 2999-01-01', '? [a]\n: b'),
     });
-    expect(await importFrom(environment, folder)).toBe(
+    expect(await importFrom(folder)).toBe(
       [
         '3 created, 0 changed, 0 unchanged',
         'Fields that were not used: layout (3), categories (1), expiryDate (1), ' +
@@ -182,7 +176,7 @@ describe('front matter that is not used', () => {
   it('is named of JSON too, and twenty names at most', async () => {
     const fields = Object.fromEntries(Array.from({ length: 25 }, (_, number) => [`x${number + 10}`, 1]));
     const folder = plant({ 'a.json': JSON.stringify([{ content: 'a', ...fields }]) });
-    const said = await importFrom(environment, `${folder}/a.json`);
+    const said = await importFrom(`${folder}/a.json`);
     expect(said).toContain('\nFields that were not used: x10 (1), ');
     expect(said).toContain('x29 (1) and 5 more\n');
   });

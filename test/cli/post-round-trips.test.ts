@@ -1,15 +1,9 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../db/posts/post-creation.js';
-import { PostStore } from '../../db/posts/post-store.js';
-import { openTestDatabase } from '../support/database.js';
 import { plant, plantTree, readTree } from '../support/folders.js';
-import { exportJson, exportTree, forgetPosts, importFrom } from './post-commands.js';
+import { commandsOn, openPosts } from './post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
-const store = new PostStore(database);
+const { environment, store, create, forget, importFrom, exportTree, exportJson } = await openPosts();
 
 /** As people, editors and other programs write them. */
 const files = {
@@ -42,27 +36,27 @@ const files = {
 describe('a folder', () => {
   it('comes out byte for byte as it went in', async () => {
     const folder = plant(files);
-    expect(await importFrom(environment, folder)).toBe(
+    expect(await importFrom(folder)).toBe(
       `${Object.keys(files).length} created, 0 changed, 0 unchanged\nFields that were not used: extra (1), layout (1), version (1)\n`,
     );
-    expect(await exportTree(environment)).toEqual(readTree(folder));
+    expect(await exportTree()).toEqual(readTree(folder));
   });
 
   it('changes nothing when it is imported again, also after it came out with every field', async () => {
     const folder = plant(files);
-    await importFrom(environment, folder);
-    const before = await exportJson(environment);
+    await importFrom(folder);
+    const before = await exportJson();
     const all = Object.keys(files).length;
-    expect(await importFrom(environment, folder)).toContain(`0 created, 0 changed, ${all} unchanged\n`);
-    const full = plantTree(await exportTree(environment, { full: true }));
-    expect(await importFrom(environment, full)).toBe(`0 created, 0 changed, ${all} unchanged\n`);
-    expect(await exportJson(environment)).toBe(before);
-    expect(await exportTree(environment)).toEqual(readTree(full));
+    expect(await importFrom(folder)).toContain(`0 created, 0 changed, ${all} unchanged\n`);
+    const full = plantTree(await exportTree({ full: true }));
+    expect(await importFrom(full)).toBe(`0 created, 0 changed, ${all} unchanged\n`);
+    expect(await exportJson()).toBe(before);
+    expect(await exportTree()).toEqual(readTree(full));
   });
 
   it('keeps the fields that files give, in the words of other programs too', async () => {
-    await importFrom(environment, plant(files));
-    const posts = JSON.parse(await exportJson(environment));
+    await importFrom(plant(files));
+    const posts = JSON.parse(await exportJson());
     const bySlug = (slug: string) => posts.find((post: { slug: string }) => post.slug === slug);
     expect(bySlug('dated')).toMatchObject({
       status: 'draft',
@@ -78,20 +72,21 @@ describe('a folder', () => {
   });
 
   it('is by the user of the npm start whose database it goes to, as what its tokens write', async () => {
-    const dataDir = plant({ 'database-url': url, 'chat-credentials': 'demo:canary-of-the-secret\n' });
-    const here = { DATA_DIR: dataDir };
+    const { DATABASE_URL } = environment;
+    const DATA_DIR = plant({
+      'database-url': DATABASE_URL,
+      'chat-credentials': 'demo:canary-of-the-secret\n',
+    });
+    const here = commandsOn({ DATA_DIR });
     const folder = plant({ 'a.md': 'text', 'b.md': '---\nauthor: Zoë\n---\ntext' });
-    await importFrom(here, folder);
-    const authors = JSON.parse(await exportJson(here)).map(({ author }: { author: string }) => author);
+    await here.importFrom(folder);
+    const authors = JSON.parse(await here.exportJson()).map(({ author }: { author: string }) => author);
     expect(authors.sort()).toEqual(['Zoë', 'demo']);
-    expect(await exportTree(here)).toEqual(readTree(folder));
+    expect(await here.exportTree()).toEqual(readTree(folder));
   });
 });
 
 describe('posts of the API', () => {
-  const fields: PostFields = {
-    ...{ content: 'text', title: null, author: 'Zoë', tags: [], slug: undefined, status: 'published' },
-  };
   const odd: Partial<PostFields>[] = [
     { title: 'yes' },
     { title: '1.0', tags: ['1.0', 'null', 'a, b', '"', '[]', '😀'] },
@@ -106,7 +101,7 @@ describe('posts of the API', () => {
   ];
 
   beforeEach(async () => {
-    for (const facts of odd) await store.create({ ...fields, ...facts });
+    for (const facts of odd) await create({ author: 'Zoë', ...facts });
     const { posts } = await store.list({ limit: 3, drafts: true });
     for (const { id } of posts) await store.patch(id, { author: 'Émile' });
   });
@@ -114,27 +109,27 @@ describe('posts of the API', () => {
   it.each([{ full: false }, { full: true }])(
     'are the same after a way through files (%j)',
     async (options) => {
-      const [tree, json] = [await exportTree(environment, options), await exportJson(environment)];
-      await forgetPosts(database);
+      const [tree, json] = [await exportTree(options), await exportJson()];
+      await forget();
       const folder = plantTree(tree);
-      expect(await importFrom(environment, folder)).toBe(`${odd.length} created, 0 changed, 0 unchanged\n`);
-      expect(await exportTree(environment, options)).toEqual(tree);
-      expect(await exportTree(environment, { full: !options.full })).toEqual(tree);
-      expect(await exportJson(environment)).toBe(json);
+      expect(await importFrom(folder)).toBe(`${odd.length} created, 0 changed, 0 unchanged\n`);
+      expect(await exportTree(options)).toEqual(tree);
+      expect(await exportTree({ full: !options.full })).toEqual(tree);
+      expect(await exportJson()).toBe(json);
     },
   );
 
   it('are in JSON what GET /blogs answers, and the same after a way through JSON', async () => {
     const { posts } = await store.list({ limit: 100, drafts: true });
-    const [tree, json] = [await exportTree(environment), await exportJson(environment)];
+    const [tree, json] = [await exportTree(), await exportJson()];
     expect(JSON.parse(json)).toEqual(posts.sort((a, b) => (a.id < b.id ? -1 : 1)));
-    await forgetPosts(database);
-    expect(await exportJson(environment)).toBe('[]\n');
+    await forget();
+    expect(await exportJson()).toBe('[]\n');
     const path = `${plant({ 'posts.json': json })}/posts.json`;
-    await importFrom(environment, path);
-    expect(await exportJson(environment)).toBe(json);
-    expect(await exportTree(environment)).toEqual(tree);
-    expect(await importFrom(environment, path)).toBe(`0 created, 0 changed, ${odd.length} unchanged\n`);
+    await importFrom(path);
+    expect(await exportJson()).toBe(json);
+    expect(await exportTree()).toEqual(tree);
+    expect(await importFrom(path)).toBe(`0 created, 0 changed, ${odd.length} unchanged\n`);
   });
 });
 
@@ -149,8 +144,8 @@ describe('a post with a time and a version at their limits', () => {
         version: 999_999_999,
         ...times,
       };
-      await importFrom(environment, `${plant({ 'a.json': JSON.stringify([given]) })}/a.json`);
-      const [post] = JSON.parse(await exportJson(environment));
+      await importFrom(`${plant({ 'a.json': JSON.stringify([given]) })}/a.json`);
+      const [post] = JSON.parse(await exportJson());
       expect(post).toMatchObject(given);
     },
   );

@@ -1,24 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
 import type { PostChanges } from '../../../db/posts/post-changes.js';
-import { createPostImport } from '../../../db/posts/post-import.js';
-import { PostStore } from '../../../db/posts/post-store.js';
 import { postSources } from '../../../db/schema.js';
-import { openTestDatabase } from '../../support/database.js';
 import { makeFolder, plant, readTree } from '../../support/folders.js';
 import { collectOutput } from '../output.js';
-import { complaintOf, exportJson, exportTree, forgetPosts, importFrom } from '../post-commands.js';
+import { complaintOf, openPosts } from '../post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
-const store = new PostStore(database);
-
-const idOf = async (slug: string): Promise<string> =>
-  (await createPostImport(database).slugOwners([slug])).get(slug)?.id ?? 'none';
+const { database, environment, store, idOf, importFrom, exportTree, exportJson } = await openPosts();
 const change = async (slug: string, changes: PostChanges) => store.patch(await idOf(slug), changes);
 const remove = async (slug: string) => store.remove(await idOf(slug));
 
@@ -30,7 +20,7 @@ describe('exportPosts', () => {
   };
 
   it('refuses a folder that is not empty, and a file that exists, unless it is forced', async () => {
-    await importFrom(environment, plant({ 'a.md': 'new' }));
+    await importFrom(plant({ 'a.md': 'new' }));
     const folder = plant({ 'a.md': 'old', 'b.md': 'other', 'posts.json': 'old' });
     expect(await complaintOf(run(folder))).toBe(
       `${folder} is not empty; --force writes into it all the same.`,
@@ -45,7 +35,7 @@ describe('exportPosts', () => {
   });
 
   it('says what it cannot write', async () => {
-    await importFrom(environment, plant({ 'a.md': 'text' }));
+    await importFrom(plant({ 'a.md': 'text' }));
     const folder = plant({ file: '' });
     expect(await complaintOf(run(join(folder, 'file')))).toBe(`${folder}/file cannot be written (EEXIST).`);
     expect(await complaintOf(run(join(folder, 'no/posts.json')))).toBe(
@@ -60,14 +50,14 @@ describe('exportPosts', () => {
   it.each(['../out.md', '/tmp/quillgate-out.md', 'a/../../out.md', 'a.txt', 'a\\..\\out.md/../x.md'])(
     'stays in its folder whatever the database says: %s',
     async (path) => {
-      await importFrom(environment, plant({ 'a.md': '---\n# head\n---\ntext' }));
+      await importFrom(plant({ 'a.md': '---\n# head\n---\ntext' }));
       await database.run((db) => db.update(postSources).set({ path }));
-      expect(await exportTree(environment)).toEqual({ 'a.md': '---\n# head\n---\ntext' });
+      expect(await exportTree()).toEqual({ 'a.md': '---\n# head\n---\ntext' });
     },
   );
 
   it('follows no link that lies in its folder', async () => {
-    await importFrom(environment, plant({ 'deep/a.md': 'text', 'b.md': 'text' }));
+    await importFrom(plant({ 'deep/a.md': 'text', 'b.md': 'text' }));
     const outside = plant({ 'b.md': 'kept' });
     const linkedFolder = makeFolder();
     symlinkSync(outside, join(linkedFolder, 'deep'));
@@ -82,20 +72,20 @@ describe('exportPosts', () => {
 
   it('gives a second post of one path another', async () => {
     for (const name of ['one', 'two'])
-      await importFrom(environment, plant({ 'post.md': `---\nslug: ${name}\n---\n${name}` }));
-    expect(await exportTree(environment)).toEqual({
+      await importFrom(plant({ 'post.md': `---\nslug: ${name}\n---\n${name}` }));
+    expect(await exportTree()).toEqual({
       'post.md': '---\nslug: one\n---\none',
       'two.md': '---\nslug: two\n---\ntwo',
     });
   });
 
   it('gives a file that cannot have its name another, of which an import makes the same post', async () => {
-    await importFrom(environment, plant({ 'Post.md': '---\ntitle: A\n---\none', 'post.md': 'two' }));
-    const tree = await exportTree(environment);
+    await importFrom(plant({ 'Post.md': '---\ntitle: A\n---\none', 'post.md': 'two' }));
+    const tree = await exportTree();
     expect(new Set(Object.keys(tree).map((path) => path.toLowerCase())).size).toBe(2);
-    const before = await exportJson(environment);
-    expect(await importFrom(environment, plant(tree))).toBe('0 created, 0 changed, 2 unchanged\n');
-    expect(await exportJson(environment)).toBe(before);
+    const before = await exportJson();
+    expect(await importFrom(plant(tree))).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await exportJson()).toBe(before);
   });
 
   it('keeps the path of a post that has changed, so that a repeated import finds it', async () => {
@@ -103,7 +93,7 @@ describe('exportPosts', () => {
       '2024/trip.md': '---\n# mine\nlayout: post\ntitle: Trip\n---\nold text\n',
       'other.md': 'text',
     });
-    await importFrom(environment, folder);
+    await importFrom(folder);
     await change('trip', { content: 'new text\n' });
     await run(folder, { force: true });
     expect(readTree(folder)).toEqual({
@@ -115,15 +105,15 @@ describe('exportPosts', () => {
     expect(readTree(folder)).toMatchObject({
       '2024/trip.md': '---\n# mine\nlayout: post\ntitle: "A trip"\nslug: "trip"\n---\nnew text\n',
     });
-    expect(await importFrom(environment, folder)).toContain('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(folder)).toContain('0 created, 0 changed, 2 unchanged\n');
     await run(folder, { force: true, full: true });
     expect(Object.keys(readTree(folder))).toEqual(['2024/trip.md', 'other.md']);
     expect(readTree(folder)['2024/trip.md']).toContain('\nversion: 3\n');
-    expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(folder)).toBe('0 created, 0 changed, 2 unchanged\n');
   });
 
   it('leaves no half file behind', async () => {
-    await importFrom(environment, plant({ 'a.md': 'text' }));
+    await importFrom(plant({ 'a.md': 'text' }));
     const folder = makeFolder();
     mkdirSync(join(folder, 'posts.json'));
     writeFileSync(join(folder, 'posts.json/x'), '');
@@ -131,7 +121,7 @@ describe('exportPosts', () => {
       /cannot be written \(E\w+\)\.$/,
     );
     expect(existsSync(join(folder, `posts.json.${process.pid}.tmp`))).toBe(false);
-    expect(JSON.parse(await exportJson(environment))).toHaveLength(1);
+    expect(JSON.parse(await exportJson())).toHaveLength(1);
   });
 
   describe('into a folder that has files of posts that are gone', () => {
@@ -139,7 +129,7 @@ describe('exportPosts', () => {
 
     it('leaves them there and says so', async () => {
       const folder = plant(files);
-      await importFrom(environment, folder);
+      await importFrom(folder);
       await remove('gone');
       expect(await run(folder, { force: true })).toBe(
         `1 post exported to ${folder}.\n` +
@@ -150,18 +140,18 @@ describe('exportPosts', () => {
 
     it('removes and names them when it is told to, and nothing else', async () => {
       const folder = plant(files);
-      await importFrom(environment, folder);
+      await importFrom(folder);
       await remove('gone');
       expect(await run(folder, { force: true, prune: true })).toBe(
         `1 post exported to ${folder}.\nMarkdown files removed that belonged to no post: 1\n  deep/gone.md\n`,
       );
       const { 'deep/gone.md': _, ...others } = files;
       expect(readTree(folder)).toEqual(others);
-      expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 1 unchanged\n');
+      expect(await importFrom(folder)).toBe('0 created, 0 changed, 1 unchanged\n');
     });
 
     it('removes nothing from a folder that had the file of no post', async () => {
-      await importFrom(environment, plant({ 'a.md': 'a' }));
+      await importFrom(plant({ 'a.md': 'a' }));
       const folder = plant({ 'b.md': 'b', 'c.md': 'c' });
       expect(await complaintOf(run(folder, { force: true, prune: true }))).toBe(
         `Nothing was removed: none of the Markdown files that were in ${folder} (2) belongs to a post.`,
@@ -170,7 +160,7 @@ describe('exportPosts', () => {
     });
 
     it('never takes a file for another because of its case', async () => {
-      await importFrom(environment, plant({ 'a.md': 'a', 'b.md': 'b' }));
+      await importFrom(plant({ 'a.md': 'a', 'b.md': 'b' }));
       const folder = plant({ 'A.md': 'old', 'b.md': 'old', 'c.md': 'old' });
       await run(folder, { force: true, prune: true });
       expect(readTree(folder)).toMatchObject({ 'a.md': 'a', 'b.md': 'b' });
@@ -178,7 +168,7 @@ describe('exportPosts', () => {
     });
 
     it('removes a link and not what it leads to', async () => {
-      await importFrom(environment, plant({ 'a.md': 'a' }));
+      await importFrom(plant({ 'a.md': 'a' }));
       const outside = plant({ 'b.md': 'kept' });
       const folder = plant({ 'a.md': 'a' });
       symlinkSync(join(outside, 'b.md'), join(folder, 'b.md'));

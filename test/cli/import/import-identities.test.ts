@@ -1,35 +1,13 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import type { PostFields } from '../../../db/posts/post-creation.js';
-import { createPostImport } from '../../../db/posts/post-import.js';
-import { PostStore } from '../../../db/posts/post-store.js';
-import { openTestDatabase } from '../../support/database.js';
+import { describe, expect, it } from 'vitest';
 import { plant } from '../../support/folders.js';
-import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
+import { openPosts } from '../post-commands.js';
 
-const { database, url, stop } = await openTestDatabase();
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
-const environment = { DATABASE_URL: url };
-const store = new PostStore(database);
-const transfer = createPostImport(database);
-
-const fields: PostFields = {
-  content: 'of the API',
-  title: null,
-  author: 'blog',
-  tags: [],
-  slug: undefined,
-  status: 'published',
-};
+const { store, create, idOf, importFrom, refusalOf } = await openPosts();
 
 /** Every post: what it holds, by its slug. */
 async function contents(): Promise<Record<string, string>> {
   const { posts } = await store.list({ limit: 100, drafts: true });
   return Object.fromEntries(posts.map(({ slug, content }) => [slug, content]));
-}
-
-async function idOf(slug: string): Promise<string | undefined> {
-  return (await transfer.slugOwners([slug])).get(slug)?.id;
 }
 
 describe('a post that came from no file', () => {
@@ -41,25 +19,25 @@ describe('a post that came from no file', () => {
     ['a title', { 'other.md': '---\ntitle: Hello, world!\n---\ntext' }],
     ['the name of a file', { 'hello-world.md': 'text' }],
   ])('is not written over because %s happens to make its slug', async (_, files) => {
-    const { post } = await store.create({ ...fields, title: 'Hello, World' });
+    const { post } = await create({ content: 'of the API', title: 'Hello, World' });
     const [name = ''] = Object.keys(files);
     const folder = plant({ ...files, 'new.md': 'text' });
-    expect(await complaintOf(importFrom(environment, folder))).toBe(refusal(name, post.id));
+    expect(await refusalOf(folder)).toBe(refusal(name, post.id));
     expect(await contents()).toEqual({ 'hello-world': 'of the API' });
   });
 
   it.each(['id', 'slug'] as const)('is written over by a file that names its %s', async (field) => {
-    const { post } = await store.create({ ...fields, title: 'Hello' });
+    const { post } = await create({ content: 'of the API', title: 'Hello' });
     const folder = plant({ 'a.md': `---\n${field}: ${post[field]}\ntitle: Hello\n---\ntext` });
-    expect(await importFrom(environment, folder)).toBe('0 created, 1 changed, 0 unchanged\n');
+    expect(await importFrom(folder)).toBe('0 created, 1 changed, 0 unchanged\n');
     expect(await contents()).toEqual({ hello: 'text' });
   });
 
   it('belongs to a file that says the same', async () => {
-    await store.create({ ...fields, title: 'Hello' });
+    await create({ content: 'of the API', title: 'Hello' });
     const file = '---\ntitle: Hello\n---\n';
-    expect(await importFrom(environment, plant({ 'a.md': `${file}of the API` }))).toContain('1 unchanged');
-    expect(await importFrom(environment, plant({ 'a.md': `${file}text` }))).toContain('1 changed');
+    expect(await importFrom(plant({ 'a.md': `${file}of the API` }))).toContain('1 unchanged');
+    expect(await importFrom(plant({ 'a.md': `${file}text` }))).toContain('1 changed');
   });
 });
 
@@ -67,35 +45,35 @@ describe('a post that came from a file', () => {
   const titled = (text: string) => `---\ntitle: Same title\n---\n${text}`;
 
   it('is found again by its slug when the file has moved', async () => {
-    await importFrom(environment, plant({ 'a.md': titled('text') }));
-    expect(await importFrom(environment, plant({ 'deep/b.md': titled('new text') }))).toBe(
+    await importFrom(plant({ 'a.md': titled('text') }));
+    expect(await importFrom(plant({ 'deep/b.md': titled('new text') }))).toBe(
       '0 created, 1 changed, 0 unchanged\n',
     );
     expect(await contents()).toEqual({ 'same-title': 'new text' });
   });
 
   it('stays that of its file when another one with its title comes before it', async () => {
-    await importFrom(environment, plant({ 'b.md': titled('b') }));
+    await importFrom(plant({ 'b.md': titled('b') }));
     const id = await idOf('same-title');
     const folder = plant({ 'a.md': titled('a'), 'b.md': titled('b') });
-    expect(await importFrom(environment, folder)).toBe('1 created, 0 changed, 1 unchanged\n');
+    expect(await importFrom(folder)).toBe('1 created, 0 changed, 1 unchanged\n');
     expect(await idOf('same-title')).toBe(id);
-    expect(await importFrom(environment, folder)).toBe('0 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(folder)).toBe('0 created, 0 changed, 2 unchanged\n');
     expect(Object.values(await contents()).sort()).toEqual(['a', 'b']);
   });
 
   it('is found by its slug when the files are numbered anew', async () => {
     const one = '---\ntitle: One\n---\n1';
     const two = '---\ntitle: Two\n---\n2';
-    await importFrom(environment, plant({ '1.md': one, '2.md': two }));
+    await importFrom(plant({ '1.md': one, '2.md': two }));
     const renumbered = plant({ '1.md': 'first', '2.md': one, '3.md': two });
-    expect(await importFrom(environment, renumbered)).toBe('1 created, 0 changed, 2 unchanged\n');
+    expect(await importFrom(renumbered)).toBe('1 created, 0 changed, 2 unchanged\n');
   });
 
   it('keeps a slug that a file names, whichever title makes the same', async () => {
-    await importFrom(environment, plant({ 'b.md': titled('b') }));
+    await importFrom(plant({ 'b.md': titled('b') }));
     const folder = plant({ 'b.md': titled('b'), 'c.md': '---\nslug: same-title\n---\nc' });
-    expect(await importFrom(environment, folder)).toBe('1 created, 1 changed, 0 unchanged\n');
+    expect(await importFrom(folder)).toBe('1 created, 1 changed, 0 unchanged\n');
     expect(await contents()).toMatchObject({ 'same-title': 'c' });
   });
 });

@@ -1,18 +1,16 @@
 import { v7 as uuidv7 } from 'uuid';
-import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NamedPost } from '../../../cli/import/import-identities.js';
 import { storePosts } from '../../../cli/import/import-run.js';
 import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { createPostImport } from '../../../db/posts/post-import.js';
-import { openTestDatabase, startTestDatabase } from '../../support/database.js';
+import { startTestDatabase } from '../../support/database.js';
 import { plant } from '../../support/folders.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { complaintOf, forgetPosts, importFrom } from '../post-commands.js';
+import { openPosts } from '../post-commands.js';
 
-const { database, url, stop } = await openTestDatabase({ poolSize: 8 });
-afterAll(stop);
-beforeEach(() => forgetPosts(database));
+const { database, environment, refusalOf } = await openPosts({ poolSize: 8 });
 
 const makePosts = (count: number): NamedPost[] =>
   Array.from({ length: count }, (_, number) => ({
@@ -75,7 +73,7 @@ describe('storePosts', () => {
 
   it('knows what was stored when every connection is lost in the middle, and a repeat does the rest', async () => {
     const posts = makePosts(200);
-    const other = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
+    const other = openDatabase({ url: environment.DATABASE_URL, poolSize: 1, log: createRecordingLog().log });
     onTestFinished(() => other.close());
     const terminate = sql`
       select pg_terminate_backend(pid) from pg_stat_activity
@@ -120,7 +118,7 @@ describe('importPosts', () => {
   it('says which file failed and what was stored', async () => {
     await haunt('bad-%', "raise exception 'canary' using errcode = '57014'");
     const folder = plant({ 'bad-one.md': 'text', 'good.md': 'text', 'other.md': 'text' });
-    expect(await complaintOf(importFrom({ DATABASE_URL: url }, folder))).toBe(
+    expect(await refusalOf(folder)).toBe(
       [
         'Not everything was imported: 2 created, 0 changed, 0 unchanged, 1 refused, 0 uncertain, 0 not tried.',
         '  bad-one.md: the database does not take it (57014)',
