@@ -84,6 +84,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await page.getByLabel('Model').fill('sim-echo');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('Completed').waitFor();
+    await page.getByText('Tokens written').waitFor();
     expect(await page.getByText(secretWord).count()).toBeGreaterThan(0);
     await see('requests');
     const user = page.getByRole('cell', { name: admin.name, exact: true });

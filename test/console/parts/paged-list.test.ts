@@ -55,10 +55,3 @@ describe('PagedList', () => {
     expect([list.rows.value, list.isLoading.value]).toEqual([[2], false]);
   });
 });
-
-describe('addressOf', () => {
-  it('leaves out what has no value', () => {
-    expect(addressOf('/a', { x: 'ä&', y: '', z: undefined })).toBe('/a?x=%C3%A4%26');
-    expect(addressOf('/a', {})).toBe('/a');
-  });
-});

@@ -107,7 +107,8 @@ describe('PostEditor', () => {
     expect(await editor.save('draft')).toBe(false);
     expect(editor.conflict.value).toEqual({ theirs: null, wanted: 'draft' });
     expect(await editor.overwrite()).toBe(true);
-    expect(asked.at(-1)).toMatchObject({ method: 'POST', body: { content: 'mine', status: 'draft' } });
+    const body = { title: 'Title', content: 'mine', tags: [], slug: 'title', status: 'draft' };
+    expect(asked.at(-1)).toMatchObject({ method: 'POST', body });
   });
 
   it('deletes only what was seen', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fieldsOf, isSame, toPostInput, toPostPatch } from '../../../console/posts/post-fields.ts';
+import { fieldsOf, toPostPatch } from '../../../console/posts/post-fields.ts';
 import type { Post } from '../../../shared/contract.ts';
 
 const post: Post = {
@@ -20,22 +20,5 @@ describe('toPostPatch', () => {
       title: null,
       slug: null,
     });
-  });
-});
-
-describe('toPostInput', () => {
-  it('leaves to the server what is empty', () => {
-    expect(toPostInput({ title: '', content: 'x', tags: '', slug: '' }, 'published')).toEqual({
-      ...{ title: null, content: 'x', tags: [], slug: null, status: 'published' },
-    });
-  });
-});
-
-describe('isSame', () => {
-  it('sees every field', () => {
-    expect(isSame(fields, { ...fields })).toBe(true);
-    for (const name of ['title', 'content', 'tags', 'slug'] as const)
-      expect(isSame(fields, { ...fields, [name]: 'x' })).toBe(false);
-    expect(fieldsOf({ ...post, title: null }).title).toBe('');
   });
 });
