@@ -12,10 +12,8 @@ import {
   openChannels,
   queueOf,
 } from '../shared/queue/channels.js';
-import type { QueueDepth, QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
-import type { Log } from '../shared/runtime/log.js';
 import { withTimeout } from '../shared/runtime/with-timeout.js';
 import { findDatabase, silentLog } from './database.js';
 
@@ -40,11 +38,21 @@ export function openFleet(config: Config): OpenFleet {
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
   const store = openQueueStore({ ...config, ...url }, log);
   const closing = new AbortController();
-  let source: HeartbeatSource | undefined;
-  const open = () => HeartbeatSource.open(store, log);
-  const listening = whenReady(open, { store, log, signal: closing.signal }).then((heard) => {
-    source = heard;
-  });
+  const heartbeats = new Heartbeats();
+  let channels: Channels | undefined;
+  let source: FleetSource | undefined;
+  const closeChannelsSoon = async () => {
+    if (channels) await withTimeout(closingMs, closeChannels(channels)).catch(() => undefined);
+  };
+  const open = async () => {
+    // Those of a try that failed.
+    await closeChannelsSoon();
+    channels = await openChannels(store, { name: 'quillgate', log });
+    const { queues, relay } = channels;
+    await followPools(relay, (heartbeat) => heartbeats.add(heartbeat));
+    source = { heartbeats, measure: async (id) => store.measure(queueOf(queues, id)) };
+  };
+  const listening = whenReady(open, { store, log, signal: closing.signal });
   listening.catch(() => undefined);
   return {
     state: new FleetState({ store, source: () => source }),
@@ -56,10 +64,10 @@ export function openFleet(config: Config): OpenFleet {
       ).catch(() => false);
       if (isListening) await delay(ms, undefined, { signal }).catch(() => undefined);
     },
-    heartbeatsOf: (provider) => source?.heartbeats.of(provider) ?? [],
+    heartbeatsOf: (provider) => heartbeats.of(provider) ?? [],
     close: async () => {
       closing.abort();
-      await withTimeout(closingMs, Promise.resolve(source?.close())).catch(() => undefined);
+      await closeChannelsSoon();
       await withTimeout(closingMs, store.close()).catch(() => undefined);
     },
   };
@@ -77,41 +85,5 @@ export async function hearFleet<T>(
     return await read(open);
   } finally {
     await open.close();
-  }
-}
-
-/** The heartbeats that a command receives, and the queues that it counts. */
-class HeartbeatSource implements FleetSource {
-  readonly heartbeats = new Heartbeats();
-  readonly #store: QueueStore;
-  readonly #channels: Channels;
-
-  private constructor(store: QueueStore, channels: Channels) {
-    this.#store = store;
-    this.#channels = channels;
-  }
-
-  /** The store must be ready. Throws what it throws, and leaves nothing open then. */
-  static async open(store: QueueStore, log: Log): Promise<HeartbeatSource> {
-    const source = new HeartbeatSource(store, await openChannels(store, { name: 'quillgate', log }));
-    try {
-      await source.#listen();
-      return source;
-    } catch (error) {
-      await withTimeout(closingMs, source.close()).catch(() => undefined);
-      throw error;
-    }
-  }
-
-  async #listen(): Promise<void> {
-    await followPools(this.#channels.relay, (heartbeat) => this.heartbeats.add(heartbeat));
-  }
-
-  async measure(provider: ProviderId): Promise<QueueDepth> {
-    return this.#store.measure(queueOf(this.#channels.queues, provider));
-  }
-
-  async close(): Promise<void> {
-    await closeChannels(this.#channels);
   }
 }

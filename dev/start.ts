@@ -6,15 +6,7 @@ import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { banner, type Facts, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
-import {
-  adminCredentials,
-  blogToken,
-  type Credentials,
-  chatCredentials,
-  chatToken,
-  type StartToken,
-  writePrivateFile,
-} from './credentials.js';
+import { adminCredentials, blogToken, chatCredentials, chatToken, writePrivateFile } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { rotateLogs } from './log-rotation.js';
@@ -104,25 +96,23 @@ async function startEverything(
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
   const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
   lifecycle.opened('log rotation', rotation, (open) => open.stop());
-  report.begin(
-    `Starting ${withSimulator ? 'the API, the worker and the simulator' : 'the API and the worker'}`,
-  );
+  report.begin(`Starting the API${withSimulator ? ', the worker and the simulator' : ' and the worker'}`);
   const graceMs = config.SHUTDOWN_GRACE_MS;
   const run = programRunner({ environment, logDir: dataDir.logs, graceMs, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
-  const variables = variablesOf(
-    { ...config, DATABASE_URL: databaseUrl },
-    { chat: credentials, admin },
-    tokens,
-  );
+  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, { credentials, admin, tokens });
   // Everything runs here, and the banner says who is simulated. The API shows operators which model that is.
   const played = { SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
   const worker = run('worker', { ...variables, ...played });
   const api = run('api', { ...variables, ...played });
-  const parts = [api, worker, ...(simulator ? [simulator] : []), ...(postgres ? [postgres] : [])];
-  await Promise.race([Promise.all([api.ready, worker.ready]), failWhenOneEnds(parts)]);
-  stopWhenOneEnds(parts, lifecycle);
+  const oneEnds = Promise.race(
+    [api, worker, simulator ?? [], postgres ?? []].flat().map(({ ended }) => ended),
+  );
+  // The programs would wait for a database that has died while they start.
+  const failing = oneEnds.then((reason) => Promise.reject(new StartupError(reason)));
+  await Promise.race([Promise.all([api.ready, worker.ready]), failing]);
+  stopWhenOneEnds(oneEnds, lifecycle);
 
   const workerPort = await worker.listening;
   const reached = { workerPort, simulatorUrl, logDir: dataDir.logs };
@@ -146,22 +136,13 @@ async function prepareDatabase(
 
 /** The variables that the API and the worker do not take from the environment. */
 const variablesOf = (
-  config: Config,
-  users: Record<'chat' | 'admin', Credentials>,
-  { blog, chat }: Record<'blog' | 'chat', StartToken>,
+  { HOST, PORT, DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL }: Config,
+  { credentials, admin, tokens }: Pick<Facts, 'credentials' | 'admin' | 'tokens'>,
 ): Environment => ({
-  HOST: config.HOST,
-  PORT: String(config.PORT),
-  DATABASE_URL: config.DATABASE_URL,
-  CHAT_USERNAME: users.chat.username,
-  CHAT_PASSWORD: users.chat.password,
-  ADMIN_USERNAME: users.admin.username,
-  ADMIN_PASSWORD: users.admin.password,
-  CHAT_BASE_URL: config.CHAT_BASE_URL,
-  CHAT_BASE_URL_ALT: config.CHAT_BASE_URL_ALT,
-  BLOG_BASE_URL: config.BLOG_BASE_URL,
-  BLOG_TOKEN: blog.token,
-  CHAT_TOKEN: chat.token,
+  ...{ HOST, PORT: String(PORT), DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL },
+  ...{ CHAT_USERNAME: credentials.username, CHAT_PASSWORD: credentials.password },
+  ...{ ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password },
+  ...{ BLOG_TOKEN: tokens.blog.token, CHAT_TOKEN: tokens.chat.token },
 });
 
 interface Surroundings {
@@ -209,18 +190,8 @@ function sharedGrace(graceMs: number, stopping: AbortSignal): () => number {
   return () => Math.max(0, until - Date.now());
 }
 
-/** The services that all others need. */
-type Part = Pick<SpawnedProgram, 'ended'>;
-
-const firstEnd = (parts: Part[]): Promise<string> => Promise.race(parts.map(({ ended }) => ended));
-
-/** The programs would wait for a database that has died while they start. */
-async function failWhenOneEnds(parts: Part[]): Promise<never> {
-  throw new StartupError(await firstEnd(parts));
-}
-
-function stopWhenOneEnds(parts: Part[], lifecycle: Lifecycle): void {
-  void firstEnd(parts).then(async (reason) => {
+function stopWhenOneEnds(oneEnds: Promise<string>, lifecycle: Lifecycle): void {
+  void oneEnds.then(async (reason) => {
     if (lifecycle.stopping.aborted) return;
     process.stderr.write(`${reason}\n`);
     await lifecycle.close();

@@ -66,7 +66,7 @@ const rooms: Record<string, string[]> = {
   'cli/commands': ['shared/**', 'db/**', 'cli/**'],
   'cli/output': ['shared'],
   'cli/import': ['shared/**', 'db/**', 'cli', 'cli/output'],
-  'cli/export': ['shared/**', 'db/**', 'cli', 'cli/import'],
+  'cli/export': ['shared/**', 'db/**', 'cli', 'cli/import', 'cli/output'],
   dev: ['shared/**', 'db/database', 'dev/**'],
   'dev/postgres': ['dev'],
   'dev/release': [],

@@ -55,12 +55,12 @@ export async function listPools(
     const heartbeats = heard.get(provider) ?? [];
     const suggestion = suggestConcurrency(heartbeats);
     const pool = viewPool(provider, { config, current: stored[n]?.current, heartbeats });
-    return { ...pool, ...(suggestion && { suggestion }) };
+    return { ...pool, suggestion };
   });
-  const lines = pools.map(
-    ({ provider, suggestion }) => suggestion && describeSuggestion(provider, suggestion),
+  const lines = pools.flatMap(({ provider, suggestion }) =>
+    suggestion ? `${describeSuggestion(provider, suggestion)}\n` : [],
   );
-  const shown = () => renderPools(pools) + lines.map((line) => (line ? `${line}\n` : '')).join('');
+  const shown = () => renderPools(pools) + lines.join('');
   process.stdout.write(json ? `${JSON.stringify(pools, null, 2)}\n` : shown());
 }
 
@@ -79,12 +79,10 @@ export async function setPool(
   );
   const change: Change = (before) => {
     const wanted = Object.entries({ ...before, ...Object.fromEntries(changes) });
-    return parseBody(
-      newOverridesSchema,
-      Object.fromEntries(wanted.filter(([, value]) => value !== undefined)),
-    );
+    const set = wanted.filter(([, value]) => value !== undefined);
+    return parseBody(newOverridesSchema, Object.fromEntries(set));
   };
-  await changePool(environment, provider, { change, ...(ifVersion && { expected: Number(ifVersion) }) });
+  await changePool(environment, provider, { change, expected: ifVersion ? Number(ifVersion) : undefined });
 }
 
 /** `quillgate pools pause`, `drain` and `resume`. */
@@ -106,7 +104,7 @@ export async function resetPool(environment: Environment, provider: string): Pro
 interface PoolChange {
   readonly change: Change;
   /** The version that it is based on; absent means the current one. */
-  readonly expected?: number;
+  readonly expected?: number | undefined;
 }
 
 /** Others who change the same settings at the same time. */

@@ -9,7 +9,8 @@ import { ownerByDefault } from '../identities.js';
 import { findStale, identifyPosts, type NamedPost } from '../import/import-identities.js';
 import { type ImportResult, storePosts } from '../import/import-run.js';
 import { type CheckedPost, checkRawPost } from '../import/imported-post.js';
-import { printable, readPosts } from '../import/post-files.js';
+import { readPosts } from '../import/post-files.js';
+import { printable } from '../output/table.js';
 
 /**
  * `quillgate posts import`: checks every post first, and stores none when one is wrong. Throws `StartupError` with

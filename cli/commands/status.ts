@@ -18,7 +18,7 @@ interface StatusOptions {
 /** How the database is; `detail` says more. */
 interface DatabaseStatus {
   status: 'ok' | 'failing' | 'not configured';
-  detail?: string;
+  detail?: string | undefined;
 }
 
 /** Every worker has sent two heartbeats in this time. */
@@ -60,7 +60,7 @@ async function checkDatabase(config: Config): Promise<DatabaseStatus> {
     const results = Object.values(await database.check());
     const failing = results.find(({ status }) => status === 'failing');
     const detail = (failing ?? results.find((result) => 'detail' in result))?.detail;
-    return { status: failing ? 'failing' : 'ok', ...(detail !== undefined && { detail }) };
+    return { status: failing ? 'failing' : 'ok', detail };
   } finally {
     await database.close();
   }
@@ -76,15 +76,13 @@ function findUrl(config: Config): string | undefined {
   }
 }
 
-/** The providers to be served: the given list, else the configured ones. Throws `StartupError` for unknown names. */
-export const expectedProviders = (config: Config, given: string | undefined): ProviderId[] =>
-  given === undefined ? configuredProviders(config) : readProviders(given);
-
 /**
- * The providers that this environment has credentials for, or that the simulator plays for it; all that a worker would
- * run where it has none at all, as beside `npm start`.
+ * The providers to be served: the given list, else those that this environment has credentials for, or that the
+ * simulator plays for it. Where it has none at all, as beside `npm start`, all that a worker would run. Throws
+ * `StartupError` for unknown names.
  */
-function configuredProviders(config: Config): ProviderId[] {
+export function expectedProviders(config: Config, given: string | undefined): ProviderId[] {
+  if (given !== undefined) return readProviders(given);
   const names = namesSet(config);
   const { WORKER_PROVIDERS: ids, REAL_PROVIDERS: real = [] } = config;
   const configured = ids.filter(

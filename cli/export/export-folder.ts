@@ -6,7 +6,8 @@ import type { PostImport } from '../../db/posts/post-import.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { isUnavailable } from '../database.js';
 import { splitFile } from '../import/front-matter.js';
-import { listMarkdown, printable } from '../import/post-files.js';
+import { listMarkdown } from '../import/post-files.js';
+import { printable } from '../output/table.js';
 import { headOf } from './export-head.js';
 import { ExportPaths } from './export-paths.js';
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { StartupError } from '../../shared/runtime/program.js';
-import { printable } from '../import/post-files.js';
+import { printable } from '../output/table.js';
 import { type Export, written } from './export-folder.js';
 
 /**

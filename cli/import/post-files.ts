@@ -3,6 +3,7 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import posix from 'node:path/posix';
 import { StartupError } from '../../shared/runtime/program.js';
+import { printable } from '../output/table.js';
 import { parseTime } from '../output/time.js';
 import { findMisplaced, readFrontMatter, splitFile } from './front-matter.js';
 import { fieldNames, type ImpliedFields, type RawPost } from './imported-post.js';
@@ -182,6 +183,3 @@ async function readText(
 }
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
-
-/** A path for display: control characters, which could move the cursor or hide text, are replaced. */
-export const printable = (path: string): string => path.replaceAll(/\p{Cc}/gu, '\uFFFD');
