@@ -2,30 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { familyOf, type SeenProcess } from './processes.js';
-
-/** How a start ended. */
-export interface Ending {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  /** All it printed. */
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { familyOf } from './processes.js';
 
 /** `npm start`, or what it executes, as a process at the head of a process group of its own. */
-export interface StartProcess {
-  readonly pid: number;
-  /** Resolves with what was printed once it says that all is up; rejects with it when it ends before. */
-  readonly up: Promise<string>;
-  readonly ended: Promise<Ending>;
-  /** Sends a signal to the process alone, or to its whole group as a terminal does. */
-  signal(signal: NodeJS.Signals, scope?: 'process' | 'group'): void;
-  /** Its output has no reader any longer, as when its terminal is closed. */
-  hangUp(): void;
-  /** It and everything it has started, PostgreSQL too. */
-  family(): SeenProcess[];
-}
+export type StartProcess = ReturnType<typeof spawnStart>;
 
 interface StartOptions {
   /** Working directory; where `.env` is read. Without it, through `npm start` in the project. */
@@ -39,7 +19,7 @@ const project = resolve('.');
 const lastLine = 'Ctrl-C stops everything; the data stays.\n';
 
 /** Starts it. It sees the given environment and a PATH, nothing else. */
-export function spawnStart({ cwd, environment, args = [] }: StartOptions): StartProcess {
+export function spawnStart({ cwd, environment, args = [] }: StartOptions) {
   const [command, ...start] = cwd ? [resolve(project, 'bin/quillgate'), 'start'] : ['npm', 'start', '--'];
   const child = spawn(command, [...start, ...args], {
     cwd: cwd ?? project,
@@ -64,13 +44,18 @@ export function spawnStart({ cwd, environment, args = [] }: StartOptions): Start
   up.catch(() => undefined);
   return {
     pid,
+    /** Resolves with what was printed once it says that all is up; rejects with it when it ends before. */
     up,
     ended,
-    signal: (signal, scope = 'process') => process.kill(scope === 'group' ? -pid : pid, signal),
+    /** Sends a signal to the process alone, or to its whole group as a terminal does. */
+    signal: (signal: NodeJS.Signals, scope: 'process' | 'group' = 'process') =>
+      process.kill(scope === 'group' ? -pid : pid, signal),
+    /** Closes the reader of its output, as a closed terminal does. */
     hangUp: () => {
       child.stdout.destroy();
       child.stderr.destroy();
     },
+    /** It and everything it has started, PostgreSQL too. */
     family: () => familyOf(pid),
   };
 }

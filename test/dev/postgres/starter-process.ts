@@ -11,18 +11,10 @@ export interface StarterReport {
 }
 
 /** A process of its own that starts the embedded PostgreSQL. */
-export interface StarterProcess {
-  report: Promise<StarterReport>;
-  /** Sends a signal to the process alone, or to its whole process group as a terminal does. */
-  signal(signal: NodeJS.Signals, scope?: 'process' | 'group'): void;
-  /** Resolves when the process has ended. */
-  ended: Promise<unknown>;
-  /** Asks it to stop the server and waits for its end. */
-  stop(): Promise<void>;
-}
+export type StarterProcess = ReturnType<typeof spawnStarter>;
 
 /** Spawns a starter for the data folder; with `uid` as that user, which only root can do. */
-export function spawnStarter(dataDir: string, { uid }: { uid?: number } = {}): StarterProcess {
+export function spawnStarter(dataDir: string, { uid }: { uid?: number } = {}) {
   const script = fileURLToPath(new URL('./starter.mjs', import.meta.url));
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, dataDir], {
     ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -33,9 +25,11 @@ export function spawnStarter(dataDir: string, { uid }: { uid?: number } = {}): S
   return {
     report: readReport(child),
     ended,
-    signal: (signal, scope = 'process') => {
+    /** Sends a signal to the process alone, or to its whole process group as a terminal does. */
+    signal: (signal: NodeJS.Signals, scope: 'process' | 'group' = 'process') => {
       process.kill(scope === 'group' ? -pidOf(child) : pidOf(child), signal);
     },
+    /** Asks it to stop the server and waits for its end. */
     stop: async () => {
       child.stdin.write('stop\n');
       await ended;

@@ -16,34 +16,19 @@ const advisory = {
 
 /** npm takes its time to load on a busy machine. */
 describe('the audit', () => {
-  it('passes when the registry knows of nothing', async () => {
-    expect(await auditAgainst(200, {})).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('0 packages'),
-    });
-  });
-
-  it('passes, and says so, when what is known is moderate', async () => {
-    const moderate = { express: [{ ...advisory, severity: 'moderate' }] };
-    const { code, stdout } = await auditAgainst(200, moderate);
-    expect({ code, stdout }).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^moderate: express.*Answers/m),
-    });
-  });
-
-  it('fails for what is high', async () => {
-    const { code, stdout } = await auditAgainst(200, { express: [advisory] });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringMatching(/^high: express.*Answers/m) });
-  });
-
-  it('tells no answer from a good one', async () => {
-    expect(await auditAgainst(503, {})).toEqual({
-      code: 3,
-      stdout: '',
-      stderr: expect.stringMatching(/^NOT AUDITED: the registry/),
-    });
-  });
+  it.each([
+    [200, {}, 0, /0 packages/],
+    [200, { express: [{ ...advisory, severity: 'moderate' }] }, 0, /^moderate: express.*Answers/m],
+    [200, { express: [advisory] }, 1, /^high: express.*Answers/m],
+    [503, {}, 3, /^NOT AUDITED: the registry/],
+  ])(
+    'of a registry that answers %i with %j ends with %i, and says so',
+    async (status, advisories, code, said) => {
+      const ended = await auditAgainst(status, advisories);
+      expect(ended.code).toBe(code);
+      expect(ended.stdout + ended.stderr).toMatch(said);
+    },
+  );
 
   it('fails when npm cannot even ask', async () => {
     const folder = plant({ 'package.json': '{}' });
