@@ -121,7 +121,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   ],
   [/^feedsmith$/, 'api/blog'],
   [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],
-  [/^(commander|cli-progress|yaml)$/, 'cli'],
+  [/^(commander|yaml)$/, 'cli'],
   [/^yocto-spinner$/, 'dev/stages.ts'],
   [/^(preact|@preact\/)/, 'console'],
   [/^uplot/, 'console/parts'],

@@ -1,4 +1,3 @@
-import { Presets, SingleBar } from 'cli-progress';
 import { createPostImport, type PostImport } from '../../db/posts/post-import.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
@@ -28,10 +27,7 @@ export async function importPosts(
     const transfer = createPostImport(database);
     const posts = await identify(transfer, { checked, force });
     const isAvailable = async () => (await database.check()).database.status === 'ok';
-    const progress = showProgress(posts.length);
-    return await storePosts({ transfer, posts, force, isAvailable, onDone: progress.advance }).finally(
-      progress.stop,
-    );
+    return await storePosts({ transfer, posts, force, isAvailable });
   });
   if (result.refused.length > 0 || result.uncertain.length > 0) throw new StartupError(describePart(result));
   process.stderr.write(`${describeCounts(result)}\n${describeUnused(checked)}`);
@@ -121,16 +117,10 @@ export async function exportPosts(
   let before: FilesBefore | undefined;
   try {
     await withDatabase(environment, async (database, config) => {
-      const transfer = createPostImport(database);
-      const progress = showProgress(await transfer.count());
-      const onPost = () => {
-        count++;
-        progress.advance();
-      };
-      const to = { transfer, path, force, onPost };
-      const defaultAuthor = ownerByDefault(config);
-      if (toJson) await exportToJson(to).finally(progress.stop);
-      else before = await exportToFolder({ ...to, full, defaultAuthor }).finally(progress.stop);
+      const onPost = () => void count++;
+      const to = { transfer: createPostImport(database), path, force, onPost };
+      if (toJson) await exportToJson(to);
+      else before = await exportToFolder({ ...to, full, defaultAuthor: ownerByDefault(config) });
     });
   } catch (error) {
     if (!(error instanceof StartupError) || count === 0 || toJson) throw error;
@@ -139,28 +129,4 @@ export async function exportPosts(
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(path)}.\n`);
   if (before !== undefined && before.ofNoPost.length > 0)
     process.stderr.write(prune ? await removeStrays(path, before) : describeStrays(before));
-}
-
-interface Progress {
-  advance(): void;
-  /** Removes the bar; the command reports the result. */
-  stop(): void;
-}
-
-/** Shows a bar on standard error when that is a terminal, and nothing otherwise. */
-function showProgress(total: number): Progress {
-  if (!process.stderr.isTTY) return { advance: () => undefined, stop: () => undefined };
-  const bar = new SingleBar(
-    {
-      format: '{bar} {value}/{total} posts, {eta_formatted} left',
-      stream: process.stderr,
-      clearOnComplete: true,
-      // Its signal handler would keep the first Ctrl-C from ending the program.
-      gracefulExit: false,
-      linewrap: null,
-    },
-    Presets.shades_classic,
-  );
-  bar.start(total, 0);
-  return { advance: () => bar.increment(), stop: () => bar.stop() };
 }

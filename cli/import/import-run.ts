@@ -21,7 +21,6 @@ interface ImportRun {
   /** Whether to overwrite posts that were changed since their files were read. */
   force?: boolean;
   isAvailable: () => Promise<boolean>;
-  onDone: () => void;
 }
 
 /** After this many failures of an available database, every other post would fail as well. */
@@ -33,7 +32,6 @@ export async function storePosts({
   posts,
   force = false,
   isAvailable,
-  onDone,
 }: ImportRun): Promise<ImportResult> {
   const result: ImportResult = {
     counts: { created: 0, changed: 0, unchanged: 0 },
@@ -53,7 +51,6 @@ export async function storePosts({
       else result.refused.push(`${name}: ${reasonOf(error, post)}`);
       if (isUnavailable(error)) stopped = ++failures === maxFailures || !(await isAvailable()) || stopped;
     }
-    onDone();
   });
   return result;
 }

@@ -4,7 +4,7 @@ import type { NamedPost } from '../../../cli/import/import-identities.js';
 import { storePosts } from '../../../cli/import/import-run.js';
 import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { createPostImport } from '../../../db/posts/post-import.js';
+import { createPostImport, type PostImport } from '../../../db/posts/post-import.js';
 import { startTestDatabase } from '../../support/database.js';
 import { plant } from '../../support/folders.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -27,11 +27,16 @@ const store = (
   { from = database, onDone = () => undefined }: { from?: Database; onDone?: () => void } = {},
 ) =>
   storePosts({
-    transfer: createPostImport(from),
+    transfer: countingStores(from, onDone),
     posts,
     isAvailable: async () => (await from.check()).database.status === 'ok',
-    onDone,
   });
+
+/** Calls back after each post that was stored, or was not. */
+function countingStores(from: Database, onDone: () => void): PostImport {
+  const transfer = createPostImport(from);
+  return { ...transfer, store: (...post) => transfer.store(...post).finally(onDone) };
+}
 
 /** Lets every new post whose slug is like this one meet what the SQL does. */
 async function haunt(slug: string, statement: string): Promise<void> {
