@@ -51,8 +51,8 @@ export async function open(path: string, options: CallOptions = {}): Promise<Res
   const response = await fetch(path, {
     method,
     headers: { ...(json !== undefined && { 'Content-Type': 'application/json' }), ...headers },
-    ...(json !== undefined && { body: JSON.stringify(json) }),
-    ...(signal && { signal }),
+    body: json === undefined ? null : JSON.stringify(json),
+    signal: signal ?? null,
     cache: 'no-store',
   }).catch((cause: unknown) => {
     signal?.throwIfAborted();

@@ -75,14 +75,7 @@ export const toneOfBreaker = ({ state }: FleetBreaker): Tone =>
   ({ open: 'bad', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
 /** The calls of the last minute over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
-export interface RecentCalls {
-  readonly count: number;
-  readonly errorRate: number;
-  readonly rateLimitRate: number;
-  readonly p95Ms: number | undefined;
-}
-
-export function sumCalls(workers: readonly FleetWorker[]): RecentCalls {
+export function sumCalls(workers: readonly FleetWorker[]) {
   const calls = workers.flatMap(({ state, calls }) => (calls && state !== 'silent' ? [calls] : []));
   const count = calls.reduce((sum, one) => sum + one.count, 0);
   const mean = (rate: 'errorRate' | 'rateLimitRate') =>

@@ -1,7 +1,7 @@
 import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatTime } from '../parts/format.ts';
-import { describeBreaker, type Tone, toneOfBreaker } from './describe.ts';
+import { describeBreaker, toneOfBreaker } from './describe.ts';
 
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
@@ -47,23 +47,11 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
   );
 }
 
-/** The models that several workers do not call, as one line. */
-export interface OpenBreaker {
-  /** A model, or `all models`. */
-  readonly target: string;
-  /** `open: provider error` */
-  readonly text: string;
-  readonly tone: Tone;
-  /** Live workers where it is so. */
-  readonly workers: number;
-  /** The earliest of the workers' times. */
-  readonly nextProbeAt: string | undefined;
-  /** For one that waits for a call: since when, at the worker that has waited longest. */
-  readonly idleSince: string | undefined;
-}
-
-/** Breakers and cooldowns of live workers by model and state; the account's first, those that wait for a call last. */
-export function openBreakersOf(workers: readonly FleetWorker[]): OpenBreaker[] {
+/**
+ * Breakers and cooldowns of live workers by model and state, each with the number of its workers, the earliest probe
+ * and the longest wait for a call; the account's first, those that wait for a call last.
+ */
+export function openBreakersOf(workers: readonly FleetWorker[]) {
   const all = workers.flatMap(({ state, breakers }) => (state === 'silent' ? [] : breakers));
   const groups = Map.groupBy(all.toSorted(worstFirst), (breaker) =>
     JSON.stringify([breaker.model, describeBreaker(breaker)]),

@@ -43,17 +43,11 @@ const legend = [
   ['writing', 'reply being written'],
 ] as const;
 
-/** The phases of a chat, in milliseconds. */
-export interface Phase {
-  readonly name: 'received' | 'queued' | 'started' | 'writing';
-  readonly ms: number;
-}
-
 type Times = Pick<RecentRequest, 'queuedMs' | 'startedMs' | 'firstTokenMs' | 'endedMs'>;
 
-/** The phases of a chat in their order; together they are as long as it took. */
-export function phasesOf({ queuedMs, startedMs, firstTokenMs, endedMs }: Times): Phase[] {
-  const begins: [Phase['name'], number | undefined][] = [
+/** The phases of a chat in their order, in milliseconds; together they are as long as it took. */
+export function phasesOf({ queuedMs, startedMs, firstTokenMs, endedMs }: Times) {
+  const begins: [name: string, at: number | undefined][] = [
     ['received', 0],
     ['queued', queuedMs],
     ['started', startedMs],

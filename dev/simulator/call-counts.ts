@@ -1,59 +1,38 @@
 import type { ProviderId } from '../../shared/contract.js';
-import type { CallFacts } from './call.js';
 
-interface Counts {
-  total: number;
-  inFlight: number;
-  peakInFlight: number;
-  readonly byModel: Map<string, number>;
-}
+const none = { total: 0, inFlight: 0, peakInFlight: 0 };
 
-// Bounded, because clients choose the names.
-const countedModels = 1000;
-
-/** Counts calls per provider and model, and how many were in flight at once. */
+/** Counts calls per provider, and how many were in flight at once. */
 export class CallCounts {
-  readonly #providers = new Map<ProviderId, Counts>();
+  readonly #providers = new Map<ProviderId, typeof none>();
 
   /** Calls that have begun and not ended, over all providers. */
   get inFlight(): number {
     return [...this.#providers.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
   }
 
-  begin({ provider, model = '(none)' }: CallFacts): void {
-    const counts = this.#of(provider);
-    counts.total += 1;
-    counts.inFlight += 1;
-    counts.peakInFlight = Math.max(counts.peakInFlight, counts.inFlight);
-    const { byModel } = counts;
-    const name = byModel.size < countedModels || byModel.has(model) ? model : '(others)';
-    byModel.set(name, (byModel.get(name) ?? 0) + 1);
+  begin(provider: ProviderId): void {
+    const { total, inFlight, peakInFlight } = this.#of(provider);
+    const peak = Math.max(peakInFlight, inFlight + 1);
+    this.#providers.set(provider, { total: total + 1, inFlight: inFlight + 1, peakInFlight: peak });
   }
 
   end(provider: ProviderId): void {
-    this.#of(provider).inFlight -= 1;
+    const counts = this.#of(provider);
+    this.#providers.set(provider, { ...counts, inFlight: counts.inFlight - 1 });
   }
 
   /** Resets the counts to zero; calls in flight remain counted as such. */
   clear(): void {
-    for (const [provider, { inFlight }] of this.#providers) {
-      this.#providers.set(provider, { total: 0, inFlight, peakInFlight: inFlight, byModel: new Map() });
-    }
+    for (const [provider, { inFlight }] of this.#providers)
+      this.#providers.set(provider, { total: 0, inFlight, peakInFlight: inFlight });
   }
 
   toJSON(): object {
-    const entries = [...this.#providers].map(([provider, counts]) => [
-      provider,
-      { ...counts, byModel: Object.fromEntries(counts.byModel) },
-    ]);
-    return Object.fromEntries(entries);
+    return Object.fromEntries(this.#providers);
   }
 
-  #of(provider: ProviderId): Counts {
-    const counts = this.#providers.get(provider);
-    if (counts !== undefined) return counts;
-    const fresh = { total: 0, inFlight: 0, peakInFlight: 0, byModel: new Map<string, number>() };
-    this.#providers.set(provider, fresh);
-    return fresh;
+  #of(provider: ProviderId): typeof none {
+    return this.#providers.get(provider) ?? none;
   }
 }

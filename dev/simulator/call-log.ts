@@ -50,7 +50,7 @@ export class CallLog {
     this.#ring[call.id % this.#limits.calls] = call;
     this.#bodyBytes += content.bytes;
     this.#dropOldBodies();
-    this.#counts.begin(facts);
+    this.#counts.begin(facts.provider);
     this.#events.emit('recorded', call);
     return call;
   }
@@ -89,7 +89,7 @@ export class CallLog {
     this.#bodyBytes = 0;
   }
 
-  /** Counts since the start or the last `clear`, per provider and model. */
+  /** Counts since the start or the last `clear`, per provider. */
   stats(): object {
     return {
       lastId: this.#lastId,

@@ -23,7 +23,7 @@ const about = {
       'the newest calls, with what they asked; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
     'DELETE /__simulator/calls':
       'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit',
-    'GET /__simulator/calls/stats': 'counts per provider and model, open sockets',
+    'GET /__simulator/calls/stats': 'counts per provider, open sockets',
   },
 };
 
@@ -33,7 +33,7 @@ const maxWaitMs = 60_000;
 export interface ControlDeps {
   readonly calls: CallLog;
   reset(): void;
-  openSockets(): number;
+  readonly openSockets: number;
 }
 
 /** Whether a path belongs to the simulator itself, not to a provider. */
@@ -55,7 +55,7 @@ export async function control(deps: ControlDeps, head: RequestHead, response: Se
       response.writeHead(204).end();
       return;
     case 'GET /__simulator/calls/stats':
-      return send(response, 200, { ...calls.stats(), openSockets: deps.openSockets() });
+      return send(response, 200, { ...calls.stats(), openSockets: deps.openSockets });
     default:
       return sendNotFound(response, head);
   }

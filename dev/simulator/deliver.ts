@@ -46,27 +46,27 @@ export const endlessText = 'a'.repeat(65_536);
 async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
   const { format, behaviour, reply } = delivered;
   const { delivery, gapMs } = behaviour;
-  const isCut = delivery === 'truncate' || delivery === 'malformed';
-  const truncated = isCut ? text.slice(0, Math.floor(text.length / 2)) : text;
+  const half = text.slice(0, Math.floor(text.length / 2));
+  const sent = delivery === 'truncate' || delivery === 'malformed' ? half : text;
   response.writeHead(200, {
     'Content-Type': 'application/json',
-    ...(delivery !== 'endless' && { 'Content-Length': Buffer.byteLength(truncated) }),
+    ...(delivery !== 'endless' && { 'Content-Length': Buffer.byteLength(sent) }),
     ...format.headers(reply.callId),
   });
   switch (delivery) {
     case 'whole':
     case 'truncate':
     case 'malformed':
-      response.end(truncated);
+      response.end(sent);
       return;
     case 'hang':
     case 'reset':
-      response.write(text.slice(0, Math.floor(text.length / 2)));
+      response.write(half);
       return leave(response, delivery);
     case 'drip':
       return drip(response, Buffer.from(text), gapMs);
     case 'endless':
-      return sendEndlessly(response, text.slice(0, Math.floor(text.length / 2)), endlessText);
+      return sendEndlessly(response, half, endlessText);
   }
 }
 
@@ -99,15 +99,7 @@ async function deliverStream(
     case 'drip':
       return drip(response, join([...opening, ...deltas, ...closing]), gapMs);
     case 'endless':
-      return sendEndlessly(
-        response,
-        join(opening),
-        join(
-          Array<Frame[]>(100)
-            .fill([...deltas])
-            .flat(),
-        ),
-      );
+      return sendEndlessly(response, join(opening), join(Array(100).fill(deltas).flat()));
   }
 }
 

@@ -74,7 +74,7 @@ class Session {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const head = readHead(request);
-    if (isControlPath(head.path)) return control(this.#controlDeps, head, response);
+    if (isControlPath(head.path)) return control(this, head, response);
     const format = findFormat(head);
     const body = await readBody(request);
     if (format === undefined) return sendNotFound(response, head);
@@ -91,15 +91,10 @@ class Session {
     return answer({ call, ...asked, format, response, callNumbers: this.callNumbers }, behaviour);
   }
 
-  get #controlDeps() {
-    return {
-      calls: this.calls,
-      openSockets: () => this.openSockets,
-      reset: () => {
-        this.calls.clear();
-        this.callNumbers.clear();
-      },
-    };
+  /** Forgets calls, counts and counters. */
+  reset(): void {
+    this.calls.clear();
+    this.callNumbers.clear();
   }
 
   #close(call: Call, response: ServerResponse): void {
