@@ -11,7 +11,6 @@ import { UsersView } from './views/users.tsx';
 interface Route {
   /** First part of the fragment. */
   readonly view: string;
-  /** In the navigation, and in the title of the window. */
   readonly title: string;
   readonly component: ComponentType<ViewProps>;
 }

@@ -6,9 +6,7 @@ export interface Stages {
   begin(text: string): void;
   /** Begins a stage; the one before is abandoned. */
   turnTo(text: string): void;
-  /** The stage has succeeded; `text` replaces its own. */
   succeed(text?: string): void;
-  /** The stage has failed; `text` replaces its own. */
   fail(text?: string): void;
 }
 

@@ -10,7 +10,6 @@ import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
 
 interface StatusOptions {
-  /** Comma list of those that must be served. */
   providers?: string;
   json?: boolean;
 }

@@ -23,7 +23,6 @@ export interface Export {
 interface FolderExport extends Export {
   /** Whether to write every field of every post, even where the imported file could be restored unchanged. */
   full: boolean;
-  /** Author of an imported post that names none. */
   defaultAuthor: string;
 }
 

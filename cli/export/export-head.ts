@@ -8,7 +8,6 @@ import { parseMarkdown } from '../import/post-files.js';
 
 interface ExportedFile extends ExportedPost {
   path: string;
-  /** Author of an imported post that names none. */
   defaultAuthor: string;
 }
 

@@ -72,7 +72,6 @@ const unread = (language: string): string =>
 /** The fields of front matter by name, or the problems of its lines, which are described without quoting them. */
 export interface FrontMatter {
   fields: Map<string, unknown>;
-  /** Names of fields that were not requested. */
   others: string[];
   problems: string[];
 }

@@ -18,7 +18,6 @@ export interface ImportResult {
 interface ImportRun {
   transfer: PostImport;
   posts: readonly NamedPost[];
-  /** Whether to overwrite posts that were changed since their files were read. */
   force?: boolean;
   isAvailable: () => Promise<boolean>;
 }

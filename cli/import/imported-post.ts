@@ -14,7 +14,6 @@ import {
 
 /** A post as it is in a file, before it is checked. */
 export interface RawPost {
-  /** Its name in reports. */
   name: string;
   /** The fields of the file that are in `fieldNames`. */
   fields: ReadonlyMap<string, unknown>;
@@ -30,7 +29,6 @@ export interface RawPost {
 /** The fields that a file without front matter implies for its post. */
 export interface ImpliedFields {
   title: string | null;
-  /** The day with which its name begins. */
   day: string | undefined;
   isInDrafts: boolean;
 }

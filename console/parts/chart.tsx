@@ -16,7 +16,6 @@ interface ChartProps {
   readonly lines: readonly ChartLine[];
   /** How long the axis is that ends with the last of them. */
   readonly seconds: number;
-  /** How a value is written beside the axis. */
   readonly format: (value: number) => string;
 }
 

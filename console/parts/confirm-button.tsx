@@ -1,11 +1,9 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface ConfirmProps {
-  /** On the button, such as `Remove`. */
   label: string;
   /** The object of the action. */
   of: string;
-  /** The consequence of the action. */
   question: string;
   onConfirm(): Promise<void>;
 }

@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 export interface TableProps {
-  /** The table's name for screen readers. */
   label: string;
   /** Of each column, with its class if it has one. */
   titles: readonly (string | readonly [title: string, className: string])[];

@@ -13,7 +13,6 @@ export interface SettingField {
   format(value: unknown): string;
   /** Throws an Error with what is wrong; the server checks the rest. */
   parse(text: string): unknown;
-  /** The value in other words. */
   describe?(value: unknown): string;
 }
 

@@ -16,7 +16,6 @@ export type SettingsChange = { [Name in keyof PoolSettingsInput]?: PoolSettingsI
 interface FailedChange {
   readonly change: SettingsChange;
   readonly error: unknown;
-  /** Another change came first. */
   readonly isConflict: boolean;
 }
 
@@ -27,7 +26,6 @@ export class PoolSettingsEditor {
   readonly known = signal<PoolSettings | undefined>(undefined);
   readonly isSaving = signal(false);
   readonly failed = signal<FailedChange | undefined>(undefined);
-  /** Why the settings could not be read. */
   readonly loadError = signal<unknown>(undefined);
   /** The version on which a change is based: from the first key on, not from when it is sent. */
   #base: PoolSettings | undefined;
@@ -62,7 +60,6 @@ export class PoolSettingsEditor {
     this.#base ??= this.known.value;
   }
 
-  /** Forgets a change that was begun. */
   cancel(): void {
     this.#base = undefined;
   }
@@ -80,7 +77,6 @@ export class PoolSettingsEditor {
     this.isSaving.value = false;
   }
 
-  /** Makes the change that failed, based on what is known now. */
   async retry(): Promise<void> {
     const { change } = this.failed.value ?? {};
     if (change === undefined) return;

@@ -40,7 +40,6 @@ export class PostEditor {
   readonly isBusy = signal(false);
   readonly error = signal<unknown>(undefined);
   readonly conflict = signal<Conflict | undefined>(undefined);
-  /** The last action, in words. */
   readonly done = signal('');
   readonly isDirty = computed(() => {
     const stored = this.stored.value;

@@ -11,7 +11,6 @@ import { PostPreview } from './post-preview.tsx';
 
 interface FormProps {
   editor: PostEditor;
-  /** Of a post that is there. */
   id: string | undefined;
   onCreated: (id: string) => void;
   onRemoved: () => void;

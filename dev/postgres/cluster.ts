@@ -21,7 +21,6 @@ export const roleName = 'quillgate';
 
 /** The files and folders of an embedded server, and the account of its programs. */
 export interface Installation {
-  /** The cluster's folder: PostgreSQL's data directory. */
   cluster: string;
   log: string;
   passwordFile: string;

@@ -16,7 +16,6 @@ export interface EmbeddedPostgres {
   url: string;
   /** Whether the server was already running, started by a process that has died or by another one. */
   adopted: boolean;
-  /** Creates another database unless it exists, and returns its URL. */
   createDatabase(name: string): Promise<string>;
   /** Resolves with a message when the server has ended, whether it was stopped or not. */
   readonly ended: Promise<string>;

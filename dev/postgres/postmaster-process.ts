@@ -7,7 +7,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface Postmaster {
   pid: number;
   port: number;
-  /** Whether its pid file says that it accepts connections. */
   ready: boolean;
 }
 

@@ -26,7 +26,6 @@ const quotedLogBytes = 1_000;
 /** A postmaster that accepted our credentials. */
 export interface ReadyPostmaster {
   postmaster: Postmaster;
-  /** Whether the database of the URL exists. */
   state: Extract<ServerState, 'ready' | 'no database'>;
   adopted: boolean;
 }

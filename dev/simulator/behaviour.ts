@@ -29,7 +29,6 @@ export interface ReplyBehaviour {
   readonly gapMs: number;
   /** The deltas after which a stream goes wrong; absent means after half of them, or all when it is cut short. */
   readonly afterDeltas?: number;
-  /** Says nothing of the tokens it took. */
   readonly withoutUsage?: boolean;
 }
 

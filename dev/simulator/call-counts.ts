@@ -6,7 +6,6 @@ const none = { total: 0, inFlight: 0, peakInFlight: 0 };
 export class CallCounts {
   readonly #providers = new Map<ProviderId, typeof none>();
 
-  /** Calls that have begun and not ended, over all providers. */
   get inFlight(): number {
     return [...this.#providers.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
   }

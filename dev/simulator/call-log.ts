@@ -4,7 +4,6 @@ import { CallCounts } from './call-counts.js';
 
 /** Which calls to list. */
 export interface CallFilter {
-  /** Absent means every model. */
   readonly model?: string | undefined;
   /** Only calls with a greater id; absent means all. */
   readonly since?: number | undefined;
@@ -37,7 +36,6 @@ export class CallLog {
     return this.#lastId;
   }
 
-  /** Calls that are not closed yet, over all providers. */
   get inFlight(): number {
     return this.#counts.inFlight;
   }
@@ -55,7 +53,6 @@ export class CallLog {
     return call;
   }
 
-  /** Marks the end of a call, and resolves the waits for it. */
   close(call: Call, end: CallEnd): void {
     call.close(end);
     this.#counts.end(call.provider);

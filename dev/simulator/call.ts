@@ -22,7 +22,6 @@ export interface CallFacts {
 export interface CallContent {
   readonly body: unknown;
   readonly turns: readonly Turn[] | undefined;
-  /** The parameters of a valid body. */
   readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
@@ -37,11 +36,9 @@ export class Call {
   readonly closed: Promise<void>;
   /** Dropped from old calls when all stored bodies are too large. */
   content: CallContent | undefined;
-  /** The status of the answer, once there is one. */
   status: number | undefined;
   finishedAt: number | undefined;
   closedAt: number | undefined;
-  /** Whether the client closed the connection before the answer was finished. */
   clientClosedFirst = false;
   /** Whether the simulator itself is about to cut the answer. */
   cutBySimulator = false;

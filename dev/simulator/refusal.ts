@@ -24,7 +24,6 @@ export function firstRefusal<T>(
 
 /** The errors of a provider, in its own format. */
 export interface ErrorBodies {
-  /** The body was not sent as JSON. */
   contentType(received: string): Refusal;
   /** The body is not well-formed JSON, or not an object. */
   json(): Refusal;
@@ -32,8 +31,6 @@ export interface ErrorBodies {
   model(model: string | undefined, path: string): Refusal;
   /** The provider's usual error for a status (400 to 599). */
   status(status: number): Refusal;
-  /** The conversation is too long for the model. */
   tooLong(tokens: number, maxTokens: number): Refusal;
-  /** The model exists but is still being loaded. */
   notReady(): Refusal;
 }

@@ -91,7 +91,6 @@ class Session {
     return answer({ call, ...asked, format, response, callNumbers: this.callNumbers }, behaviour);
   }
 
-  /** Forgets calls, counts and counters. */
   reset(): void {
     this.calls.clear();
     this.callNumbers.clear();

@@ -47,7 +47,6 @@ export interface Reply {
   readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** False where the provider says nothing of the tokens. */
   readonly hasUsage: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -77,7 +76,6 @@ export interface WireFormat {
   /** The operation, or the provider's error for an address or method it does not know. */
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
-  /** The provider's error for the first rule that the body violates. */
   validate(body: JsonObject): Refusal | undefined;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
