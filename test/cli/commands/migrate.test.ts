@@ -59,9 +59,6 @@ describe('migrate', () => {
     expect(await complaintOf(wrong.href)).toEqual(sentence('28P01'));
     wrong.port = String(await freePort());
     expect(await complaintOf(wrong.href)).toEqual(sentence('ECONNREFUSED'));
-  });
-
-  it('says in a sentence that a statement has failed', async () => {
     await open().execute(sql`create table users (id int)`);
     expect(await complaintOf(url)).toEqual(sentence('42P07'));
   });

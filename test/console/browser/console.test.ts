@@ -1,30 +1,22 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, it, vi } from 'vitest';
 import { routes } from '../../../console/routes.ts';
 import type { Samples } from '../../../shared/history.ts';
 import { withLag } from '../../support/lateness.js';
 import { patience } from '../../support/patience.js';
-import { findFaults, looks, openBrowser, takePicture, type Visit, visit } from './support/browser.js';
+import { findFaults, looks, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
-import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
+import { admin, openView, useConsole } from './support/console.js';
 
 /** The latest time at which an operator must see an event. */
 const maxDelayMs = 3000;
 
 describe.skipIf(findChromium() === undefined)('the console in a browser', () => {
-  let browser: Browser;
-  let started: ConsoleDeployment;
+  const opened = useConsole();
   const visits: Visit[] = [];
-  beforeAll(async () => {
-    [browser, started] = await Promise.all([openBrowser(), startConsole()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await started?.stop();
-  });
 
   const open = async (): Promise<Visit> => {
-    const visited = await visit(browser);
+    const visited = await visit(opened.browser);
     visits.push(visited);
     return visited;
   };
@@ -38,7 +30,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('refuses a wrong password, and lets in by the keyboard alone, to where one wanted to be', async () => {
     const { page, complaints } = await open();
-    await page.goto(`${started.deployment.url}/admin#/pools/anthropic`);
+    await page.goto(`${opened.deployment.url}/admin#/pools/anthropic`);
     await page.getByLabel('Name').waitFor();
     await page.keyboard.type(admin.name);
     await page.keyboard.press('Tab');
@@ -59,7 +51,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('sets the concurrency by the keyboard, on all workers, and pauses and resumes a pool', async () => {
     const { page, complaints } = await open();
-    await openView(page, started.deployment.url);
+    await openView(page, opened.deployment.url);
     const openai = card(page, 'OpenAI');
     const slider = openai.getByRole('slider');
     await slider.waitFor();
@@ -85,7 +77,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('shows who was first when two change the same setting, and loses nothing', async () => {
     const [one, other] = [await open(), await open()];
-    for (const { page } of [one, other]) await openView(page, started.deployment.url, 'pools/vertexai');
+    for (const { page } of [one, other]) await openView(page, opened.deployment.url, 'pools/vertexai');
     const mine = one.page.getByLabel('Jobs at once, exactly');
     await mine.waitFor();
     // Begun, and not yet left.
@@ -111,8 +103,8 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     'the view %s is whole and accessible, wide and narrow, light and dark',
     async (view = '', title = '') => {
       for (const look of looks) {
-        const { page, context, complaints } = await visit(browser, look);
-        await openView(page, started.deployment.url, view);
+        const { page, context, complaints } = await visit(opened.browser, look);
+        await openView(page, opened.deployment.url, view);
         await page.getByRole('heading', { name: title, level: 1 }).waitFor();
         await page.getByText('live', { exact: true }).waitFor();
         if (view === 'pools/openai') await page.getByLabel('Fallback', { exact: true }).waitFor();
@@ -126,13 +118,13 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('draws on the board what was measured before it was opened', async () => {
     const { page } = await open();
-    await openView(page, started.deployment.url, 'audit');
+    await openView(page, opened.deployment.url, 'audit');
     const countMeasured = async () => {
-      const answer = await page.request.get(`${started.deployment.url}/admin/samples?provider=openai`);
+      const answer = await page.request.get(`${opened.deployment.url}/admin/samples?provider=openai`);
       return ((await answer.json()) as Samples).samples.length;
     };
     await vi.waitFor(async () => expect(await countMeasured()).toBeGreaterThan(7), patience);
-    await openView(page, started.deployment.url);
+    await openView(page, opened.deployment.url);
     const areDrawn = () => {
       const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
       return [...lines].flatMap((line) => line.getAttribute('points')?.split(' ') ?? []).length >= 8;
@@ -144,12 +136,12 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('shows within three seconds that a worker was killed, and that the store is lost', async () => {
     const { page } = await open();
-    await openView(page, started.deployment.url, 'pools/openai');
+    await openView(page, opened.deployment.url, 'pools/openai');
     const workers = page.getByRole('region', { name: 'Table of workers' });
     await workers.getByText('serving').nth(1).waitFor();
-    process.kill(started.deployment.workers[1]?.pid ?? 0, 'SIGKILL');
+    process.kill(opened.deployment.workers[1]?.pid ?? 0, 'SIGKILL');
     expect(await timeUntil(() => workers.getByText('silent').waitFor())).toBeLessThan(maxDelayMs);
-    await started.wire.cut();
+    await opened.wire.cut();
     expect(
       await timeUntil(() => page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor()),
     ).toBeLessThan(maxDelayMs);
@@ -157,7 +149,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     // A change that cannot be saved says so, and can be tried again.
     await page.getByRole('button', { name: 'Drain' }).click();
     await page.getByRole('button', { name: 'Try again' }).waitFor();
-    await started.wire.mend();
+    await opened.wire.mend();
     await page
       .getByText(/is unavailable/)
       .first()
@@ -166,9 +158,9 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('shows within three seconds that the server is silent, and comes back by itself', async () => {
     const { page } = await open();
-    await openView(page, started.deployment.url);
+    await openView(page, opened.deployment.url);
     await page.getByText('live', { exact: true }).waitFor();
-    const { pid } = started.deployment.api;
+    const { pid } = opened.deployment.api;
     process.kill(pid, 'SIGSTOP');
     try {
       expect(await timeUntil(() => page.getByText(/No news from the server since/).waitFor())).toBeLessThan(
@@ -182,7 +174,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
 
   it('signs out, everywhere', async () => {
     const [one, other] = [await open(), await open()];
-    for (const { page } of [one, other]) await openView(page, started.deployment.url);
+    for (const { page } of [one, other]) await openView(page, opened.deployment.url);
     await one.page.getByText(admin.name, { exact: true }).click();
     await one.page.getByRole('button', { name: 'Sign out everywhere' }).click();
     for (const { page } of [one, other]) await page.getByLabel('Password').waitFor();

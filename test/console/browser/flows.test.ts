@@ -1,29 +1,23 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { patience } from '../../support/patience.js';
-import { findFaults, openBrowser, takePicture, type Visit, visit } from './support/browser.js';
+import { findFaults, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
-import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
+import { admin, openView, useConsole } from './support/console.js';
 
 /** A mark of this prompt; the simulator repeats it in its reply. */
 const secretWord = 'zanzibar';
 
 describe.skipIf(findChromium() === undefined)('what operators do in the console', () => {
-  let browser: Browser;
-  let started: ConsoleDeployment;
+  const opened = useConsole({ workers: 1 });
   let visited: Visit;
   let page: Page;
   beforeAll(async () => {
-    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 1 })]);
-    visited = await visit(browser);
+    visited = await visit(opened.browser);
     page = visited.page;
   });
-  afterAll(async () => {
-    await browser?.close();
-    await started?.stop();
-  });
 
-  const see = (view: string) => openView(page, started.deployment.url, view);
+  const see = (view: string) => openView(page, opened.deployment.url, view);
   const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
   /** Presses a button that asks once more. */
   const confirm = async (name: string) => {
@@ -32,12 +26,12 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
   };
   const chatStatus = async (username: string, secret: string) => {
     const credentials = Buffer.from(`${username}:${secret}`).toString('base64');
-    const { status } = await started.deployment.chat({ headers: { Authorization: `Basic ${credentials}` } });
+    const { status } = await opened.deployment.chat({ headers: { Authorization: `Basic ${credentials}` } });
     return status;
   };
   const modelsStatus = async (token: string) => {
     const headers = { Authorization: `Bearer ${token}` };
-    return (await fetch(`${started.deployment.url}/v1/models`, { headers })).status;
+    return (await fetch(`${opened.deployment.url}/v1/models`, { headers })).status;
   };
 
   it('adds a user, whose secret is shown once and works, gives a new one, and removes the user', async () => {
@@ -140,7 +134,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
   it('shows a provider whose calls fail first, as failing', async () => {
     const failing = { provider: 'bedrock', model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } };
     for (let n = 0; n < 3; n += 1)
-      await started.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
+      await opened.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
     await see('pools');
     const first = page.locator('section.card').first();
     await first.getByText('failing: provider error').waitFor();
@@ -183,7 +177,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
   it('lists the jobs of a queue by their state, page by page, without their texts', async () => {
     const messages = [{ content: secretWord }];
     const answers = await Promise.all(
-      Array.from({ length: 25 }, () => started.deployment.chat({ provider: 'anthropic', messages })),
+      Array.from({ length: 25 }, () => opened.deployment.chat({ provider: 'anthropic', messages })),
     );
     const [id = ''] = answers.map(({ headers }) => headers.get('x-request-id') ?? '');
     // A reply can arrive before the end of its job is stored.

@@ -1,23 +1,14 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFaults, looks, openBrowser, takePicture, visit } from './support/browser.js';
+import { describe, expect, it } from 'vitest';
+import { findFaults, looks, takePicture, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
-import { admin, type ConsoleDeployment, openView, startConsole } from './support/console.js';
+import { admin, openView, useConsole } from './support/console.js';
 
 describe.skipIf(findChromium() === undefined)('posts in the console', () => {
-  let browser: Browser;
-  let started: ConsoleDeployment;
-  beforeAll(async () => {
-    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 0 })]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await started?.stop();
-  });
+  const opened = useConsole({ workers: 0 });
 
   const open = async (view: string, look = looks[0]) => {
-    const visited = await visit(browser, look);
-    await openView(visited.page, started.deployment.url, view);
+    const visited = await visit(opened.browser, look);
+    await openView(visited.page, opened.deployment.url, view);
     return visited;
   };
 

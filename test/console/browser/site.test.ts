@@ -1,23 +1,16 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFaults, looks, openBrowser, takePicture, visit } from './support/browser.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { findFaults, looks, takePicture, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
-import { type ConsoleDeployment, startConsole } from './support/console.js';
+import { useConsole } from './support/console.js';
 
 describe.skipIf(findChromium() === undefined)('the site in a browser', () => {
-  let browser: Browser;
-  let started: ConsoleDeployment;
+  const opened = useConsole({ workers: 1 });
   beforeAll(async () => {
-    [browser, started] = await Promise.all([openBrowser(), startConsole({ workers: 1 })]);
     const post = {
       ...{ title: 'A first post', tags: ['news'], slug: 'a-first-post' },
       content: 'It has *words*, `code`[^1] and a table.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[^1]: A note.',
     };
-    expect((await started.deployment.blog('/blogs', { json: post })).status).toBe(201);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await started?.stop();
+    expect((await opened.deployment.blog('/blogs', { json: post })).status).toBe(201);
   });
 
   it.each([
@@ -29,8 +22,8 @@ describe.skipIf(findChromium() === undefined)('the site in a browser', () => {
     ['the form to sign in', '/admin', 'Quillgate console'],
   ])('%s is whole and accessible, wide and narrow, light and dark', async (name, path, heading) => {
     for (const look of looks) {
-      const { page, context, complaints } = await visit(browser, look);
-      await page.goto(started.deployment.url + path);
+      const { page, context, complaints } = await visit(opened.browser, look);
+      await page.goto(opened.deployment.url + path);
       // The browser reports the answer of 404.
       if (path === '/nothing-here') complaints.length = 0;
       await page.getByRole('heading', { name: heading }).first().waitFor();

@@ -1,33 +1,31 @@
-import type { Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
 import { type Deployment, startDeployment } from '../../../support/deployment.js';
 import { runServer } from '../../../support/postgres-server.js';
 import { openWireTo, type Wire } from '../../../support/wire.js';
+import { openBrowser } from './browser.js';
 
 /** Who may sign in. */
 export const admin = { name: 'ada', secret: 'canary-of-the-console-secret-27' };
 
-/** A deployment whose PostgreSQL, where the queue lives too, can be cut off. */
-export interface ConsoleDeployment {
-  readonly deployment: Deployment;
-  readonly wire: Wire;
-  stop(): Promise<void>;
-}
-
-export async function startConsole({ workers = 2 } = {}): Promise<ConsoleDeployment> {
-  const wire = await openWireTo(runServer() ?? '');
-  const deployment = await startDeployment({
-    store: { kind: 'postgres', url: wire.url, databaseUrl: wire.url },
-    workers,
-    variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
+/** A browser, and a deployment whose PostgreSQL, where the queue lives too, can be cut off, for the tests of a file. */
+export function useConsole({ workers = 2 } = {}) {
+  const opened = {} as { browser: Browser; deployment: Deployment; wire: Wire };
+  beforeAll(async () => {
+    opened.wire = await openWireTo(runServer() ?? '');
+    opened.browser = await openBrowser();
+    opened.deployment = await startDeployment({
+      store: { kind: 'postgres', url: opened.wire.url, databaseUrl: opened.wire.url },
+      workers,
+      variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
+    });
   });
-  return {
-    deployment,
-    wire,
-    stop: async () => {
-      await deployment.stop();
-      await wire.close();
-    },
-  };
+  afterAll(async () => {
+    await opened.browser?.close();
+    await opened.deployment?.stop();
+    await opened.wire?.close();
+  });
+  return opened;
 }
 
 /** Opens a view, through the form if there is no session yet. */
