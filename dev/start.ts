@@ -6,7 +6,7 @@ import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { banner, type Facts, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
-import { adminCredentials, blogToken, chatCredentials, chatToken, writePrivateFile } from './credentials.js';
+import { adminCredentials, chatCredentials, startToken, writePrivateFile } from './credentials.js';
 import { occupyDataDir } from './data-dir.js';
 import { freePort } from './free-port.js';
 import { rotateLogs } from './log-rotation.js';
@@ -90,7 +90,7 @@ async function startEverything(
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);
   const admin = adminCredentials(config, credentials);
-  const tokens = { blog: blogToken(config), chat: chatToken(config) };
+  const tokens = { blog: startToken('BLOG', config), chat: startToken('CHAT', config) };
   const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));

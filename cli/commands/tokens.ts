@@ -20,7 +20,7 @@ interface CreateOptions {
 /** `quillgate tokens create`: prints the new token, once. Throws `StartupError` for bad options. */
 export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
   const granted = readScopes(options.scope ?? ['blogs:write']);
-  const expiresAt = readExpiry(options.expires);
+  const expiresAt = parseExpiry(options.expires, new Date());
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
     const asOperator = granted.includes('admin');
@@ -76,27 +76,21 @@ function readScopes(given: readonly string[]): Scope[] {
   return granted;
 }
 
-function readExpiry(text: string): Date | undefined {
-  try {
-    return parseExpiry(text, new Date());
-  } catch (error) {
-    throw new StartupError(`--expires ${error instanceof RangeError ? error.message : 'cannot be read'}.`);
-  }
-}
-
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
  * The expiry of a new token: `30m`, `12h` or `90d` from now, a time in the future (a day alone means its start in UTC),
- * or undefined for `never`. Throws `RangeError` with a message that does not quote the text.
+ * or undefined for `never`. Throws `StartupError` with a message that does not quote the text.
  */
 export function parseExpiry(text: string, now: Date): Date | undefined {
   if (text === 'never') return undefined;
   const end = afterSpan(text, now) ?? parseTime(text);
   if (end === undefined)
-    throw new RangeError('must be like 30m, 12h or 90d, a day (2030-12-31), a time (RFC 3339), or never');
+    throw new StartupError(
+      '--expires must be like 30m, 12h or 90d, a day (2030-12-31), a time (RFC 3339), or never.',
+    );
   const time = new Date(end);
-  if (time <= now) throw new RangeError('must be in the future');
+  if (time <= now) throw new StartupError('--expires must be in the future.');
   return time;
 }
 

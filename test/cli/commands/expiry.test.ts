@@ -21,7 +21,7 @@ describe('parseExpiry', () => {
   it.each(['', '90', 'd', '-1d', '1.5d', '1w', '9999999d', '2026-02-30', 'Never', 'canary'])(
     'refuses %s',
     (text) => {
-      expect(() => parseExpiry(text, now)).toThrow(/^must be like 30m, 12h or 90d/);
+      expect(() => parseExpiry(text, now)).toThrow(/^--expires must be like 30m, 12h or 90d/);
     },
   );
 
