@@ -12,10 +12,11 @@ export const admin = { name: 'ada', secret: 'canary-of-the-console-secret-27' };
 export function useConsole({ workers = 2 } = {}) {
   const opened = {} as { browser: Browser; deployment: Deployment; wire: Wire };
   beforeAll(async () => {
-    opened.wire = await openWireTo(runServer() ?? '');
+    const wire = await openWireTo(runServer() ?? '');
+    opened.wire = wire;
     opened.browser = await openBrowser();
     opened.deployment = await startDeployment({
-      store: { kind: 'postgres', url: opened.wire.url, databaseUrl: opened.wire.url },
+      store: { kind: 'postgres', url: wire.url, databaseUrl: wire.url },
       workers,
       variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
     });
