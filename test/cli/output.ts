@@ -18,3 +18,10 @@ export function collectOutput(): Output {
   }
   return output;
 }
+
+/** Runs a command and gives what it printed. */
+export async function printedBy(command: () => Promise<void>): Promise<Output> {
+  const output = collectOutput();
+  await command();
+  return output;
+}

@@ -5,34 +5,27 @@ import { createToken, revokeToken } from '../../../cli/commands/tokens.js';
 import { addUser, removeUser } from '../../../cli/commands/users.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { openTestDatabase } from '../../support/database.js';
-import { collectOutput } from '../output.js';
+import { printedBy } from '../output.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
 beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens, audit`)));
 const environment = { DATABASE_URL: url };
 
-/** Runs a command and gives what it printed. */
-async function run(command: () => Promise<void>): Promise<{ stdout: string; stderr: string }> {
-  const output = collectOutput();
-  await command();
-  return output;
-}
-
 const printed = (options: { limit?: string; json?: boolean } = {}) =>
-  run(() => printAudit(environment, { limit: '100', ...options }));
+  printedBy(() => printAudit(environment, { limit: '100', ...options }));
 const entries = async () => JSON.parse((await printed({ json: true })).stdout);
 
 describe('printAudit', () => {
   it('tells who has done what to which user and which token, newest first, and no secret', async () => {
-    const user = JSON.parse((await run(() => addUser(environment, 'Zoë', { json: true }))).stdout);
+    const user = JSON.parse((await printedBy(() => addUser(environment, 'Zoë', { json: true }))).stdout);
     const options = { owner: 'Zoë', expires: 'never', json: true };
     const [one, two] = [
-      JSON.parse((await run(() => createToken(environment, options))).stdout),
-      JSON.parse((await run(() => createToken(environment, options))).stdout),
+      JSON.parse((await printedBy(() => createToken(environment, options))).stdout),
+      JSON.parse((await printedBy(() => createToken(environment, options))).stdout),
     ];
-    await run(() => revokeToken(environment, one.id));
-    await run(() => removeUser(environment, 'Zoë'));
+    await printedBy(() => revokeToken(environment, one.id));
+    await printedBy(() => removeUser(environment, 'Zoë'));
 
     const [at, actor] = [expect.stringMatching(/^\d{4}-.*Z$/), `${userInfo().username}@${hostname()}`];
     const entry = (action: string, targetId: string, after?: object) => ({
@@ -65,7 +58,7 @@ describe('printAudit', () => {
       stderr: 'Nothing was done to users, tokens or settings yet.\n',
     });
     expect((await printed({ json: true })).stdout).toBe('[]\n');
-    for (const name of ['a', 'b', 'c']) await run(() => addUser(environment, name, {}));
+    for (const name of ['a', 'b', 'c']) await printedBy(() => addUser(environment, name, {}));
     expect((await printed({ limit: '2' })).stdout.split('\n')).toHaveLength(4);
     for (const limit of ['0', 'x', '-1', '1e3', ''])
       await expect(printed({ limit })).rejects.toThrow('--limit must be a number');

@@ -7,7 +7,7 @@ import { digestOf, isAccessToken } from '../../../shared/access-token.js';
 import type { Environment } from '../../../shared/config/config.js';
 import { openTestDatabase } from '../../support/database.js';
 import { plant } from '../../support/folders.js';
-import { collectOutput } from '../output.js';
+import { collectOutput, printedBy } from '../output.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
@@ -16,9 +16,7 @@ const environment = { DATABASE_URL: url };
 const store = createTokenStore(database);
 
 async function create(options: Partial<Parameters<typeof createToken>[1]> = {}, more: Environment = {}) {
-  const output = collectOutput();
-  await createToken({ ...environment, ...more }, { expires: '90d', ...options });
-  return output;
+  return printedBy(() => createToken({ ...environment, ...more }, { expires: '90d', ...options }));
 }
 
 async function created(options: Parameters<typeof create>[0] = {}, more: Environment = {}) {
@@ -80,11 +78,7 @@ describe('createToken', () => {
 });
 
 describe('listTokens', () => {
-  const list = async (options = {}) => {
-    const output = collectOutput();
-    await listTokens(environment, options);
-    return output;
-  };
+  const list = (options = {}) => printedBy(() => listTokens(environment, options));
 
   it('prints every token, never a secret or its digest', async () => {
     const { token, id } = await created({ scope: ['chat,blogs:read'], expires: 'never' });
