@@ -18,14 +18,7 @@ import { withTimeout } from '../shared/runtime/with-timeout.js';
 import { findDatabase, silentLog } from './database.js';
 
 /** A command that hears the fleet itself: an API process may be what is broken. */
-export interface OpenFleet {
-  readonly state: FleetState;
-  /** Listens to the workers' heartbeats for this many milliseconds, or until the signal, or until the store fails. */
-  listen(ms: number, signal?: AbortSignal): Promise<void>;
-  /** The last heartbeats that have come so far of the provider's workers; each process sends one a second. */
-  heartbeatsOf(provider: ProviderId): readonly PoolHeartbeat[];
-  close(): Promise<void>;
-}
+export type OpenFleet = ReturnType<typeof openFleet>;
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
@@ -33,7 +26,7 @@ const closingMs = 1000;
 const reachMs = 4000;
 
 /** Opens the queue's store and listens, as soon as that is possible. Throws `StartupError` when none is configured. */
-export function openFleet(config: Config): OpenFleet {
+export function openFleet(config: Config) {
   const log = silentLog();
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
   const store = openQueueStore({ ...config, ...url }, log);
@@ -56,7 +49,8 @@ export function openFleet(config: Config): OpenFleet {
   listening.catch(() => undefined);
   return {
     state: new FleetState({ store, source: () => source }),
-    listen: async (ms, signal = closing.signal) => {
+    /** Listens to the workers' heartbeats for so many milliseconds, until the signal, or until the store fails. */
+    listen: async (ms: number, signal = closing.signal): Promise<void> => {
       const stopped = once(signal, 'abort').then(() => false);
       const isListening = await withTimeout(
         reachMs,
@@ -64,7 +58,8 @@ export function openFleet(config: Config): OpenFleet {
       ).catch(() => false);
       if (isListening) await delay(ms, undefined, { signal }).catch(() => undefined);
     },
-    heartbeatsOf: (provider) => heartbeats.of(provider) ?? [],
+    /** The last heartbeats that have come so far of the provider's workers; each process sends one a second. */
+    heartbeatsOf: (provider: ProviderId): readonly PoolHeartbeat[] => heartbeats.of(provider) ?? [],
     close: async () => {
       closing.abort();
       await closeChannelsSoon();

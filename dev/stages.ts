@@ -1,14 +1,7 @@
 import yoctoSpinner from 'yocto-spinner';
 
 /** Shows what a command is doing, one stage after another. */
-export interface Stages {
-  /** Begins a stage; the one before has succeeded. */
-  begin(text: string): void;
-  /** Begins a stage; the one before is abandoned. */
-  turnTo(text: string): void;
-  succeed(text?: string): void;
-  fail(text?: string): void;
-}
+export type Stages = ReturnType<typeof onTerminal>;
 
 /** Shows stages with a spinner where the stream is a terminal, and as plain lines where it is a file or a pipe. */
 export function showStages(stream: NodeJS.WriteStream = process.stderr): Stages {
@@ -17,16 +10,18 @@ export function showStages(stream: NodeJS.WriteStream = process.stderr): Stages 
   return stream.isTTY ? onTerminal(stream) : inLines(stream);
 }
 
-function onTerminal(stream: NodeJS.WriteStream): Stages {
+function onTerminal(stream: NodeJS.WriteStream) {
   // Its signal handler would end the program before it has stopped its children.
   const spinner = yoctoSpinner({ stream, handleSignals: false });
   // Restores the cursor of the terminal however the program ends.
   process.once('exit', () => spinner.stop());
   return {
-    begin: (text) => void spinner.success().start(text),
-    turnTo: (text) => void spinner.start(text),
-    succeed: (text) => void spinner.success(text),
-    fail: (text) => void spinner.error(text),
+    /** Begins a stage; the one before has succeeded. */
+    begin: (text: string) => void spinner.success().start(text),
+    /** Begins a stage; the one before is abandoned. */
+    turnTo: (text: string) => void spinner.start(text),
+    succeed: (text?: string) => void spinner.success(text),
+    fail: (text?: string) => void spinner.error(text),
   };
 }
 

@@ -35,27 +35,23 @@ const defaultListenMs = 1500;
 interface ListOptions {
   json?: boolean;
   /** How long to listen to the workers, in milliseconds; each sends a heartbeat a second. */
-  listenMs?: number;
+  listenMs?: number | undefined;
 }
 
 /**
  * `quillgate pools list`: the settings of the pools that can be changed, where each comes from, and what the workers'
  * last five minutes suggest as their concurrency.
  */
-export async function listPools(
-  environment: Environment,
-  { json, listenMs = defaultListenMs }: ListOptions,
-): Promise<void> {
+export async function listPools(environment: Environment, { json, listenMs }: ListOptions): Promise<void> {
   const config = parseConfig(environment, 'command');
-  const [stored, heard] = await Promise.all([
+  const [stored, heartbeatsOf] = await Promise.all([
     withSettings(environment, (stores) => Promise.all(providerIds.map((id) => readPoolSettings(id, stores)))),
     hearPools(config, listenMs),
   ]);
   const pools = providerIds.map((provider, n) => {
-    const heartbeats = heard.get(provider) ?? [];
-    const suggestion = suggestConcurrency(heartbeats);
+    const heartbeats = heartbeatsOf(provider);
     const pool = viewPool(provider, { config, current: stored[n]?.current, heartbeats });
-    return { ...pool, suggestion };
+    return { ...pool, suggestion: suggestConcurrency(heartbeats) };
   });
   const lines = pools.flatMap(({ provider, suggestion }) =>
     suggestion ? `${describeSuggestion(provider, suggestion)}\n` : [],
@@ -130,7 +126,7 @@ async function changePool(
   });
   // A setting that is taken back has the value of the workers' environment.
   const isTakenBack = Object.keys(before).some((name) => !(name in (current?.overrides ?? {})));
-  const heartbeats = isTakenBack ? ((await hearPools(config, defaultListenMs)).get(provider) ?? []) : [];
+  const heartbeats = isTakenBack ? (await hearPools(config))(provider) : [];
   const pool = viewPool(provider, { config, current, heartbeats });
   const shownBefore = viewSettings(provider, { config, overrides: before, heartbeats });
   const settings = pool.settings.filter((setting, index) => !isDeepStrictEqual(setting, shownBefore[index]));
@@ -187,12 +183,9 @@ function viewPool(provider: ProviderId, { config, current, heartbeats }: PoolFac
 
 type PoolView = ReturnType<typeof viewPool>;
 
-/** The heartbeats of each provider's workers; none while the store cannot be reached. */
-const hearPools = (
-  config: Config,
-  listenMs: number,
-): Promise<ReadonlyMap<ProviderId, readonly PoolHeartbeat[]>> =>
-  hearFleet(config, listenMs, ({ heartbeatsOf }) => new Map(providerIds.map((id) => [id, heartbeatsOf(id)])));
+/** Listens, and gives the heartbeats of a provider's workers; none while the store cannot be reached. */
+const hearPools = (config: Config, listenMs = defaultListenMs) =>
+  hearFleet(config, listenMs, ({ heartbeatsOf }) => heartbeatsOf);
 
 function renderPools(pools: readonly PoolView[]): string {
   const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>

@@ -7,12 +7,6 @@ export interface PostListFilter {
   readonly status: PostStatus | '';
 }
 
-/** The posts as far as they were read. */
-export interface Listed {
-  readonly posts: readonly Post[];
-  readonly next: string | null;
-}
-
 /** The choices, in this order. */
 export const statuses: readonly (readonly [status: PostListFilter['status'], text: string])[] = [
   ['', 'All'],
@@ -44,7 +38,11 @@ const none = {
 } as const;
 
 /** How many posts were found, as a sentence. */
-export function describeCount({ posts, next }: Listed, { search, status }: PostListFilter): string {
+export function describeCount(
+  posts: readonly Post[],
+  next: string | null,
+  { search, status }: PostListFilter,
+) {
   if (posts.length === 0) return search === '' ? none[status] : 'Nothing was found.';
   const found = search === '' ? '' : ' found';
   const noun = status === 'draft' ? 'draft' : 'post';

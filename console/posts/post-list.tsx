@@ -43,7 +43,7 @@ export function PostList({ filter, unsaved }: ListProps) {
       ))}
       <ErrorNotice error={list.error.value} />
       <p class="soft" role="status">
-        {list.isLoading.value ? 'Loading…' : posts && describeCount({ posts, next }, filter)}
+        {list.isLoading.value ? 'Loading…' : posts && describeCount(posts, next, filter)}
       </p>
       <ul class="posts">
         {posts?.map((post) => (
