@@ -42,7 +42,7 @@ describe('withDatabase', () => {
     );
   });
 
-  it('says in a sentence that nobody listens, without the address', async () => {
+  it('says in a sentence that no server listens, without the address', async () => {
     expect(await complaintOf({ DATABASE_URL: 'postgres://user:canary@127.0.0.1:1/db' })).toBe(
       'The database cannot be used: the database cannot be reached (ECONNREFUSED).',
     );

@@ -69,7 +69,7 @@ describe('the probes of deploy/kubernetes', () => {
       expect(await ask('livenessProbe')).toBe(200);
     });
 
-    it('go with metrics where Prometheus is told to look, and nowhere else', async () => {
+    it('go with metrics where Prometheus looks, and nowhere else', async () => {
       const servesApi = name === 'quillgate-api';
       const port = servesApi ? variables.METRICS_PORT : String(defaults.WORKER_PORT);
       expect(template.metadata?.annotations).toEqual({

@@ -25,7 +25,7 @@ describe('npm ci', () => {
   });
 
   // npm before 11 does not know allowScripts, and runs the script.
-  it('tells nobody of an installation, also where npm runs every script', async () => {
+  it('reports no installation, also where npm runs every script', async () => {
     const { stdout: tree } = await promisify(execFile)('npm', ['ls', '@scarf/scarf', '--json', '--long']);
     const verdict = await new Promise<unknown>((resolve, reject) =>
       scarf().processDependencyTreeOutput(resolve, reject)(null, tree),

@@ -162,7 +162,7 @@ describe('npm start', { timeout }, () => {
     expect(stillRunning(secondFamily)).toEqual([]);
   });
 
-  it.concurrent('stops with npm, whether npm alone is told to or everything in the terminal', async (test) => {
+  it.concurrent('stops with npm, by a signal to npm alone or to everything in the terminal', async (test) => {
     const place = await openPlace(test);
     for (const [signal, scope] of [
       ['SIGTERM', 'process'],

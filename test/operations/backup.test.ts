@@ -7,7 +7,7 @@ import { createToken, revokeToken } from '../../cli/commands/tokens.js';
 import { addUser } from '../../cli/commands/users.js';
 import journal from '../../db/migrations/meta/_journal.json' with { type: 'json' };
 import { startChild } from '../../dev/child-program.js';
-import { collectOutput } from '../cli/output.js';
+import { collectOutput, printedBy } from '../cli/output.js';
 import { exportTree, importFrom } from '../cli/post-commands.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { makeFolder, plant, plantTree } from '../support/folders.js';
@@ -34,11 +34,8 @@ function documented(command: string): string {
 }
 
 /** The output of a command, as JSON. */
-async function printed(command: Promise<void>): Promise<Record<string, string>> {
-  const output = collectOutput();
-  await command;
-  return JSON.parse(output.stdout);
-}
+const printed = async (command: () => Promise<void>): Promise<Record<string, string>> =>
+  JSON.parse((await printedBy(command)).stdout);
 
 /** Fills a database, and gives a token and a user's credentials as they were shown once. */
 async function fill(url: string): Promise<{ token: string; credentials: string }> {
@@ -46,10 +43,10 @@ async function fill(url: string): Promise<{ token: string; credentials: string }
   collectOutput();
   await migrate(environment);
   await importFrom(environment, plant(posts));
-  const { secret } = await printed(addUser(environment, 'ada', { json: true }));
+  const { secret } = await printed(() => addUser(environment, 'ada', { json: true }));
   const options = { expires: '90d', json: true, owner: 'ada', scope: ['blogs:read'] };
-  const { token = '' } = await printed(createToken(environment, options));
-  const { id = '' } = await printed(createToken(environment, options));
+  const { token = '' } = await printed(() => createToken(environment, options));
+  const { id = '' } = await printed(() => createToken(environment, options));
   await revokeToken(environment, id);
   await run(url, `update posts set slug = 'another' where status = 'published'`);
   await run(url, `insert into pool_setting values ('openai', 1, '{"concurrency":3}', now(), 'ada')`);

@@ -8,7 +8,7 @@ const ready = { '/livez': 200, '/readyz': 200 };
 const draining = { '/livez': 200, '/readyz': 503 };
 
 describe('quillgate health', () => {
-  it.each(['PORT', 'WORKER_PORT'])('asks whoever listens at %s', async (name) => {
+  it.each(['PORT', 'WORKER_PORT'])('asks the program that listens at %s', async (name) => {
     expect(await healthOf(name, ready, [])).toMatchObject({ code: 0, stdout: '/livez says 200\n' });
   });
 
@@ -18,8 +18,8 @@ describe('quillgate health', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: '503 /readyz says 503\n' });
   });
 
-  it('fails where nobody listens, and names the variables', async () => {
-    const { code, stderr } = await quillgate(['health'], await nobodysPorts());
+  it('fails where no program listens, and names the variables', async () => {
+    const { code, stderr } = await quillgate(['health'], await unusedPorts());
     expect(code).toBe(1);
     expect(stderr).toMatch(/^No program answers at ports \d+ \(PORT\) and \d+ \(WORKER_PORT\)\.\n$/);
   });
@@ -34,9 +34,9 @@ async function healthOf(variable: string, statuses: Record<string, number>, opti
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  return quillgate(['health', ...options], { ...(await nobodysPorts()), [variable]: `${port}` });
+  return quillgate(['health', ...options], { ...(await unusedPorts()), [variable]: `${port}` });
 }
 
-async function nobodysPorts() {
+async function unusedPorts() {
   return { HOST: '127.0.0.1', PORT: `${await freePort()}`, WORKER_PORT: `${await freePort()}` };
 }

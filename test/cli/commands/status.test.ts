@@ -34,7 +34,7 @@ describe('expectedProviders', () => {
 });
 
 describe('printStatus', () => {
-  it('says that the stores cannot be reached, that nobody can be heard of, and ends with 1', async () => {
+  it('says that the stores cannot be reached, that it hears no worker, and ends with 1', async () => {
     const { stdout, stderr, code } = await statusOf();
     expect(stdout).toMatch(/^database {2}failing: .*$/m);
     expect(stdout).toMatch(/^queue {5}failing \(redis\): the store cannot be reached/m);
@@ -62,7 +62,7 @@ describe('printStatus', () => {
     expect(stdout).toMatch(/^database {2}not configured$/m);
   });
 
-  it('refuses providers that nobody knows, and an environment without a store', async () => {
+  it('refuses unknown providers, and an environment without a store', async () => {
     await expect(statusOf({}, { providers: 'openai,canary' })).rejects.toThrow(
       '--providers must be a comma list of: openai, anthropic, bedrock, vertexai.',
     );

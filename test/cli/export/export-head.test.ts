@@ -130,7 +130,7 @@ describe('headOf', () => {
     expect(headFor('', { ...plain, content: '\uFEFFtext' })).toBe(renderHead({ ...post, ...plain }));
   });
 
-  it('is read back as the post, whatever the front matter and the change are', () => {
+  it('is read back as the post, with any front matter and any change', () => {
     const text = fc.oneof(
       fc.constantFrom('yes', '1.0', '# x', '---', 'a\n---\nb', 'null', '~', '\u0085', '\uFEFF', ': ', '- a'),
       fc.string({ unit: 'binary' }).map((string) => `a${string.replaceAll('\0', '')}`),

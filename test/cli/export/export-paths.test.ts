@@ -55,7 +55,7 @@ describe('ExportPaths', () => {
     expect(paths.claim('A/y.md')).toBe(true);
   });
 
-  it('names a post by its slug, and adds the id where that is taken, in whatever case', () => {
+  it('names a post by its slug, and adds the id where that is taken, in any case of letters', () => {
     const paths = new ExportPaths();
     paths.claim('Hello.md');
     expect(paths.claimFor({ slug: 'hello', id })).toBe(`hello-${id}.md`);

@@ -32,7 +32,7 @@ describe('splitFile', () => {
 });
 
 describe('readFrontMatter', () => {
-  it('takes texts as they were written, whatever YAML makes of them', () => {
+  it('takes texts as they were written, not as YAML reads them', () => {
     expect(read('title: 1.0\nauthor: yes\nstatus: 0x1F\ndate: 2020-01-01\ndraft: True\n')).toEqual({
       title: '1.0',
       author: 'yes',
@@ -55,7 +55,7 @@ describe('readFrontMatter', () => {
     expect(read(yaml).problems).toEqual(['line 3: must not refer to other lines (*)']);
   });
 
-  it('refuses more than anybody writes', () => {
+  it('refuses front matter of more than 65,536 characters', () => {
     expect(read(`title: ${'x'.repeat(65_529)}`)).not.toHaveProperty('problems');
     expect(read(`title: ${'x'.repeat(65_530)}`)).toEqual({
       problems: ['front matter must be at most 65536 characters'],
@@ -125,7 +125,7 @@ version: 3
 `);
   });
 
-  it('is read back as it was, whatever the texts and the content are', () => {
+  it('is read back as it was, with any texts and content', () => {
     const odd = fc.constantFrom(
       'yes',
       '1.0',

@@ -70,7 +70,7 @@ describe('a post that came from a file', () => {
     expect(await importFrom(renumbered)).toBe('1 created, 0 changed, 2 unchanged\n');
   });
 
-  it('keeps a slug that a file names, whichever title makes the same', async () => {
+  it('keeps a slug that a file names, also when a title makes the same', async () => {
     await importFrom(plant({ 'b.md': titled('b') }));
     const folder = plant({ 'b.md': titled('b'), 'c.md': '---\nslug: same-title\n---\nc' });
     expect(await importFrom(folder)).toBe('1 created, 1 changed, 0 unchanged\n');

@@ -43,7 +43,7 @@ describe('PagedList', () => {
     expect([list.rows.value, list.error.value]).toEqual([[1, 0], undefined]);
   });
 
-  it('shows the later of two readings, whichever comes first', async () => {
+  it('shows the later of two readings, also when that answers first', async () => {
     const slow = Promise.withResolvers<Response>();
     answers.set('/list', () => slow.promise);
     const list = openList();

@@ -8,7 +8,7 @@ const request = {
 };
 
 describe('toCurl', () => {
-  it('is a command that sends just this, whatever is in the texts', () => {
+  it('is a command that sends just this, with any texts', () => {
     const curl = toCurl(request, 'https://gate.example/chat');
     expect(curl).toContain('-u "$CHAT_USERNAME:$CHAT_PASSWORD"');
     const command = curl.replace(/^curl/, "printf '%s\\0'");

@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { describeProvider, failingFirst, reachOf, sumCalls } from '../../../console/pools/describe.ts';
 import type { FleetProvider, FleetWorker } from '../../../shared/fleet-contract.ts';
+import { fleetWorker as worker } from '../fleet-worker.ts';
 
-const worker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({
-  ...{ worker: 'w', state: 'serving', concurrency: 1, inFlight: 0, meanJobMs: 0, breakers: [] },
-  ...{ simulated: false, settingsVersion: 0, release: '0.5.0', host: 'h' },
-  ...facts,
-});
 const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetProvider => ({
   ...{ provider: 'openai', state, kind: 'real', concurrency: 1, inFlight: 0, workers },
 });

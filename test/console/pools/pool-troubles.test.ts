@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { openBreakersOf } from '../../../console/pools/pool-troubles.tsx';
 import type { FleetBreaker, FleetWorker } from '../../../shared/fleet-contract.ts';
+import { fleetWorker } from '../fleet-worker.ts';
 
-const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving'): FleetWorker => ({
-  ...{ worker: 'w', state, concurrency: 1, inFlight: 0, meanJobMs: 0, breakers },
-  ...{ simulated: false, settingsVersion: 0, release: '0.5.0', host: 'h' },
-});
+const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving') =>
+  fleetWorker({ breakers, state });
 
 describe('openBreakersOf', () => {
   it('counts the workers with the same breaker, with the earliest probe and the account first', () => {

@@ -69,7 +69,7 @@ describe('PoolSettingsEditor', () => {
     expect(editor.isSaving.value).toBe(false);
   });
 
-  it('does not overwrite what somebody has set since the change began, even when that is known by now', async () => {
+  it('does not overwrite what another operator has set since the change began, even when that is known by now', async () => {
     editor.begin();
     stored = settings(4, { concurrency: 7 }, 'somebody');
     await editor.load();

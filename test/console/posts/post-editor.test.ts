@@ -78,7 +78,7 @@ describe('PostEditor', () => {
     expect(stored).toMatchObject({ title: 'New', content: 'typed', slug: 'new' });
   });
 
-  it('keeps what was typed when another was first, and then saves or discards it, as it is told', async () => {
+  it('keeps what was typed when another was first, and then saves or discards it', async () => {
     editor.edit({ content: 'mine' });
     somebodyElse({ content: 'theirs', title: 'Theirs' });
     expect(await editor.save('published')).toBe(false);
@@ -95,7 +95,7 @@ describe('PostEditor', () => {
     expect([editor.fields.value.content, editor.isDirty.value]).toEqual(['theirs', false]);
   });
 
-  it('makes a new post of what was typed when somebody else has deleted it', async () => {
+  it('makes a new post of what was typed when the post was deleted', async () => {
     editor.edit({ content: 'mine' });
     stored = undefined;
     expect(await editor.save('draft')).toBe(false);

@@ -13,7 +13,7 @@ describe('phasesOf', () => {
     ]);
   });
 
-  it('has what is known: nothing of a refused one, no first token where nobody read along', () => {
+  it('has what is known: nothing of a refused one, no first token without a stream', () => {
     expect(phasesOf({ endedMs: 5 })).toEqual([{ name: 'received', ms: 5 }]);
     expect(phasesOf({ queuedMs: 1, startedMs: 4, endedMs: 9 }).map(({ ms }) => ms)).toEqual([1, 3, 5]);
   });

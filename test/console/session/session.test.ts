@@ -37,7 +37,7 @@ const tellOtherTab = (newValue: string | null) =>
   page.dispatchEvent(Object.assign(new Event('storage'), { key: 'quillgate.session-ends', newValue }));
 
 describe('restoreSession', () => {
-  it('asks the server only where somebody has signed in', async () => {
+  it('asks the server only after a sign-in', async () => {
     await restoreSession();
     expect([asked, session.value]).toEqual([0, null]);
     begin(60_000);

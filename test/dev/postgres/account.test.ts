@@ -53,7 +53,7 @@ describe('startEmbeddedPostgres', () => {
     },
   );
 
-  it.runIf(canPlayStranger)('tells a user that the data is of somebody else', async () => {
+  it.runIf(canPlayStranger)('refuses the data of another user, and names that', async () => {
     const asRoot = await startEmbeddedPostgres({ dataDir });
     await asRoot.stop();
     const asUser = spawnStarter(dataDir, { uid: stranger });

@@ -38,7 +38,7 @@ describe('the licences', () => {
     expect(written).not.toContain('tool');
   });
 
-  it.each([['SSPL-1.0'], [undefined]])('refuses %s until somebody has read it', async (license) => {
+  it.each([['SSPL-1.0'], [undefined]])('refuses %s, which is not on the list', async (license) => {
     lock({ 'node_modules/one': { version: '1.0.0', license } });
     const said = `one 1.0.0: the licence "${license ?? 'none'}" is not on the list in dev/release/licenses.mjs.\n`;
     expect(await licenses('--check')).toEqual({ code: 1, stderr: said });

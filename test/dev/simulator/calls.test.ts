@@ -1,4 +1,3 @@
-import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallFacts } from '../../../dev/simulator/call.js';
 import { CallLog } from '../../../dev/simulator/call-log.js';
@@ -144,21 +143,5 @@ describe('the control path', () => {
     await call.closed;
     expect(call.clientClosedFirst).toBe(false);
     expect(await hanging).toBe('fetch failed');
-  });
-
-  it('says what it is even to a client that does not speak HTTP', async () => {
-    const socket = connect(simulator.port, '127.0.0.1');
-    const chunks: Buffer[] = [];
-    socket.end('hello\r\n\r\n');
-    for await (const chunk of socket) chunks.push(chunk as Buffer);
-    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nX-Simulator: quillgate/);
-  });
-});
-
-describe('startSimulator', () => {
-  it('rejects when the port is taken', async () => {
-    const first = await startSimulator({ port: 0 });
-    await expect(startSimulator({ port: first.port })).rejects.toThrow('EADDRINUSE');
-    await first.close();
   });
 });
