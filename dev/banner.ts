@@ -1,8 +1,8 @@
 import type { Config } from '../shared/config/config.js';
 import { poolConfig } from '../shared/config/pool-config.js';
+import { credentialVariables } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
 import type { Credentials, StartToken } from './credentials.js';
-import { toMakeReal } from './simulated-providers.js';
 
 /** The running services, and their addresses. */
 export interface Facts {
@@ -97,9 +97,11 @@ const urlUnder = (base: string, path: string): string => `${base.replace(/\/+$/,
 
 function describe(id: ProviderId, facts: Facts): string {
   const name = id.padEnd(10);
-  if (facts.simulated.includes(id)) return `  ${name} simulated; to make it real set ${toMakeReal(id)}`;
+  const variable = `${id.toUpperCase()}_MODEL`;
+  if (facts.simulated.includes(id))
+    return `  ${name} simulated; to make it real set ${credentialVariables[id]}, and ${variable} for requests that name no model`;
   return lacksModel(id, facts)
-    ? `  ${name} real; requests must name a model in X-LLM-Model, or set ${id.toUpperCase()}_MODEL`
+    ? `  ${name} real; requests must name a model in X-LLM-Model, or set ${variable}`
     : `  ${name} real`;
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, parseConfig } from '../shared/config/config.js';
+import { type Config, type Environment, namesSet, parseConfig } from '../shared/config/config.js';
+import { hasCredentials } from '../shared/config/provider-credentials.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
@@ -12,7 +13,6 @@ import { freePort } from './free-port.js';
 import { rotateLogs } from './log-rotation.js';
 import { refuseUnusablePorts } from './ports.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
-import { simulatedProviders } from './simulated-providers.js';
 import { showStages } from './stages.js';
 import { StartReport } from './start-report.js';
 import { prepareStores } from './stores.js';
@@ -85,7 +85,8 @@ async function startEverything(
 ): Promise<Facts> {
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
-  const simulated = simulatedProviders(config);
+  const names = namesSet(config);
+  const simulated = config.WORKER_PROVIDERS.filter((id) => !hasCredentials(names, id));
   const withSimulator = simulated.length > 0 && config.SIMULATOR_URL === undefined;
   await refuseUnusablePorts(config, { withSimulator });
   const credentials = chatCredentials(config);

@@ -1,6 +1,5 @@
 import type { Role, Turn } from '../../../shared/contract.js';
-import { givenFields, type JsonObject } from '../json.js';
-import { serverSentEvent } from '../server-sent-event.js';
+import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
 import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
 import { checkAnthropicRequest } from './rules.js';

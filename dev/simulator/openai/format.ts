@@ -1,6 +1,5 @@
 import type { Role, Turn } from '../../../shared/contract.js';
-import { givenFields, isObject, type JsonObject } from '../json.js';
-import { serverSentEvent } from '../server-sent-event.js';
+import { givenFields, isObject, type JsonObject, serverSentEvent } from '../json.js';
 import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
 import { checkOpenAiRequest } from './rules.js';

@@ -1,8 +1,7 @@
 import type { Turn } from '../../../shared/contract.js';
-import { givenFields, type JsonObject } from '../json.js';
+import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import { serverSentEvent } from '../server-sent-event.js';
 import type {
   CallParameters,
   Ending,
