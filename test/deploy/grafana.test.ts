@@ -65,17 +65,6 @@ describe('the dashboard', () => {
     }
   });
 
-  it('lays its panels side by side', () => {
-    const cells = panels.flatMap(({ title, gridPos: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, n) => [`${x + (n % w)},${y + Math.floor(n / w)}`, title] as const),
-    );
-    const taken = new Map<string, string>();
-    const overlaps = cells.filter(([cell, title]) => taken.has(cell) || !taken.set(cell, title));
-    expect(overlaps).toEqual([]);
-    expect(Math.max(...panels.map(({ gridPos: { x, w } }) => x + w))).toBe(24);
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  });
-
   it('lets providers be chosen by what there is', () => {
     const [, provider] = dashboard.templating.list;
     expect(provider?.definition).toBe('label_values(quillgate_queue_jobs, provider)');

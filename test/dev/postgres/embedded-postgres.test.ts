@@ -66,14 +66,6 @@ describe('startEmbeddedPostgres', () => {
     await expect(run(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
   });
 
-  it('creates further databases, each once, also when asked for all at the same time', async () => {
-    const server = await start();
-    const names = ['a', 'b', 'Ünusual "name"', 'b'];
-    const urls = await Promise.all(names.map((name) => server.createDatabase(name)));
-    const answers = await Promise.all(urls.map((url) => run(url, 'SELECT current_database() AS name')));
-    expect(answers.flat().map(({ name }) => name)).toEqual(names);
-  });
-
   it('waits for a server that is slow to let in who creates a database', async () => {
     const server = await start();
     const pid = serverPid(dataDir);

@@ -18,8 +18,11 @@ afterEach(() => {
   left = new AbortController();
 });
 
+const open = (provider: ProviderId, model: string, stream: boolean) =>
+  send(simulator.url, validRequest(provider, { model, stream }), left.signal);
+
 async function ask(provider: ProviderId, model: string, stream = false) {
-  const response = await send(simulator.url, validRequest(provider, { model, stream }), left.signal);
+  const response = await open(provider, model, stream);
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
@@ -77,9 +80,8 @@ describe('time', () => {
 
   it.each(waysToAsk)('passes between the bytes %s drips (stream: %s)', async (provider, stream) => {
     // Far enough apart that a busy machine does not deliver two at once.
-    const model = 'sim-drip-250';
-    const response = await send(simulator.url, validRequest(provider, { model, stream }), left.signal);
-    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const { body } = await open(provider, 'sim-drip-250', stream);
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
     const first = await reader.read();
     const second = await reader.read();
     expect([first.value?.length, second.value?.length]).toEqual([1, 1]);
@@ -88,14 +90,8 @@ describe('time', () => {
 
 describe('a stream that goes wrong', () => {
   it.each(providerIds)('is silent after the deltas that %s was asked for', async (provider) => {
-    const response = await send(
-      simulator.url,
-      validRequest(provider, { model: 'sim-stall-2', stream: true }),
-      left.signal,
-    );
-    const reader = (response.body as ReadableStream<Uint8Array>)
-      .pipeThrough(new TextDecoderStream())
-      .getReader();
+    const { body } = await open(provider, 'sim-stall-2', true);
+    const reader = (body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     while (!text.includes(' 2')) text += (await reader.read()).value;
     const silence = Promise.race([reader.read(), delay(100, 'silence')]);
@@ -103,12 +99,9 @@ describe('a stream that goes wrong', () => {
     expect(text).not.toContain(' 3');
   });
 
-  it.each(providerIds)(
-    'has the connection closed by %s after the deltas it was asked for',
-    async (provider) => {
-      await expect(ask(provider, 'sim-cut-2', true)).rejects.toThrow('terminated');
-    },
-  );
+  it.each(providerIds)('is cut by %s after the deltas it was asked for', async (provider) => {
+    await expect(ask(provider, 'sim-cut-2', true)).rejects.toThrow('terminated');
+  });
 
   it.each(waysToAsk)('is a broken body of %s (stream: %s)', async (provider, stream) => {
     const whole = await ask(provider, stream ? 'sim-stream-4-0' : 'sim-echo', stream);
@@ -138,17 +131,16 @@ describe('the size of a reply', () => {
 });
 
 describe('timestamps', () => {
-  it.each(providerIds.filter((id) => id !== 'bedrock'))(
+  it.each(['openai', 'anthropic', 'vertexai'] as const)(
     'say when %s has sent each delta',
     async (provider) => {
       const before = Date.now();
       const { text } = await ask(provider, 'sim-timestamps-3-20', true);
       const times = [...text.matchAll(/\d{13}\.\d{3}/g)].map(([time]) => Number(time));
-      expect(times).toHaveLength(3);
-      expect(times).toEqual([...times].sort((a, b) => a - b));
+      expect(new Set(times).size).toBe(3);
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
       // The clocks of process and system may have drifted apart.
       for (const time of times) expect(Math.abs(time - before)).toBeLessThan(60_000);
-      expect(new Set(times).size).toBe(3);
     },
   );
 });
