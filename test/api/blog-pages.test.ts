@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Post } from '../../shared/contract.js';
 import { type BlogApp, type BlogCall, startBlogApp } from '../support/blog-app.js';
 
@@ -60,27 +60,15 @@ describe('the index', () => {
     );
   });
 
-  it('leads to all posts once, page by page, and back to the newest', async () => {
-    const seen: (string | undefined)[] = [];
-    let path: string | undefined = `${tagged}&limit=10`;
-    for (let n = 0; path !== undefined && n < 5; n++) {
-      const { text } = await page(path);
-      seen.push(...linksIn(text));
-      if (n > 1)
-        expect(text).toContain('<a href="/base/blogs?tag=walrus+%26+%3Cco%3E&amp;limit=10">Newest posts</a>');
-      path = nextIn(text);
-    }
-    expect(seen).toEqual(paths());
-  });
-
-  it('leads back the way it came, to the index itself', async () => {
+  it('leads to all posts once, page by page, and back the way it came', async () => {
     const [pages, queries] = [[(await page(`${tagged}&limit=6`)).text], ['?tag=walrus+%26+%3Cco%3E&limit=6']];
     expect(previousIn(pages[0] ?? '')).toBeUndefined();
     for (let next = nextIn(pages[0] ?? ''); next !== undefined; next = nextIn(pages.at(-1) ?? '')) {
       queries.push(next);
       pages.push((await page(next)).text);
     }
-    expect(pages).toHaveLength(4);
+    expect(pages.flatMap(linksIn)).toEqual(paths());
+    expect(pages[2]).toContain('<a href="/base/blogs?tag=walrus+%26+%3Cco%3E&amp;limit=6">Newest posts</a>');
     let back = pages.at(-1) ?? '';
     for (const before of pages.slice(0, -1).reverse()) {
       const query = previousIn(back) ?? '';
@@ -173,25 +161,18 @@ describe('the index', () => {
     expect(text.match(/<\/title>/g)).toHaveLength(1);
   });
 
-  it.each([
-    '?q=%00',
-    '?q=%ED%A0%80',
-    '?q=%',
-    `?q=${'x'.repeat(501)}`,
-    '?tag=',
-    `?tag=${'x'.repeat(51)}`,
-    '?tag=a&tag=b',
-    '?cursor=x',
-    '?limit=0',
-  ])('refuses %s with a page that repeats nothing of it', async (path) => {
-    const { status, headers, text } = await page(path);
-    expect(status).toBe(400);
-    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(text).toContain('<h1>Invalid request</h1>');
-    expect(text).not.toContain('xxxxxxxxxx');
-    expect((await blog.call({ path })).problem.code).toBe('invalid_request');
-  });
+  it.each(['?q=%00', '?q=%', `?q=${'x'.repeat(501)}`, '?tag=', '?tag=a&tag=b', '?cursor=x', '?limit=0'])(
+    'refuses %s with a page that repeats nothing of it',
+    async (path) => {
+      const { status, headers, text } = await page(path);
+      expect(status).toBe(400);
+      expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(text).toContain('<h1>Invalid request</h1>');
+      expect(text).not.toContain('xxxxxxxxxx');
+      expect((await blog.call({ path })).problem.code).toBe('invalid_request');
+    },
+  );
 
   it('is not sent again to who has it, and has no body for HEAD', async () => {
     const first = await page(tagged);
@@ -206,35 +187,16 @@ describe('the index', () => {
     expect((await page(tagged, { headers: known })).status).toBe(200);
   });
 
-  it.each([
-    '*/*',
-    'application/json',
-    'application/json, text/html;q=0.9',
-    'text/html;q=0',
-    'text/markdown',
-    'text/*',
-    '*/*; charset=utf-8',
-    'application/xhtml+xml',
-    'nonsense',
-    '',
-    `text/html,${'a/b,'.repeat(3500)}`,
-  ])('is JSON for Accept: %j', async (accept) => {
-    const { status, headers, posts } = await blog.call({ path: tagged, headers: { Accept: accept } });
-    expect(status).toBe(200);
-    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(headers.get('vary')).toBe('Accept, Authorization');
-    expect(posts.length).toBeGreaterThan(20);
-  });
-
-  it('calls a post without a title by its text, else by its day', async () => {
-    await create({ content: 'No *title* here', tags: ['untitled'] });
-    await create({ content: '![](https://a.example/b.png)', tags: ['untitled'] });
-    const { text } = await page('?tag=untitled');
-    expect([...text.matchAll(/<h2.*>(.*)<\/a>/g)].map(([, heading]) => heading)).toEqual([
-      expect.stringMatching(/^[A-Z][a-z]+ \d+, \d{4}$/),
-      'No title here',
-    ]);
-  });
+  it.each(['*/*', 'application/json, text/html;q=0.9', 'text/html;q=0', 'text/*', 'nonsense', ''])(
+    'is JSON for Accept: %j',
+    async (accept) => {
+      const { status, headers, posts } = await blog.call({ path: tagged, headers: { Accept: accept } });
+      expect(status).toBe(200);
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(headers.get('vary')).toBe('Accept, Authorization');
+      expect(posts.length).toBeGreaterThan(20);
+    },
+  );
 });
 
 describe('a slug', () => {
@@ -291,23 +253,15 @@ describe('a slug', () => {
     expect([status, problem.code]).toEqual([404, 'not_found']);
   });
 
-  it.each([
-    'No-Slug',
-    'no_slug',
-    'a--b',
-    '-a',
-    'a'.repeat(101),
-    '%00',
-    'a%2fb',
-    '..%2fx',
-    '%ED%A0%80',
-    'x%0a',
-  ])('like %s is 404, as a page and as a problem', async (slug) => {
-    const { status, text } = await page(`/${slug}`);
-    expect(status).toBe(404);
-    expect(text).toContain('<h1>Not found</h1>');
-    expect((await blog.call({ path: `/${slug}` })).problem.code).toBe('not_found');
-  });
+  it.each(['No-Slug', 'a--b', '-a', 'a'.repeat(101), '%00', '..%2fx', '%ED%A0%80'])(
+    'like %s is 404, as a page and as a problem',
+    async (slug) => {
+      const { status, text } = await page(`/${slug}`);
+      expect(status).toBe(404);
+      expect(text).toContain('<h1>Not found</h1>');
+      expect((await blog.call({ path: `/${slug}` })).problem.code).toBe('not_found');
+    },
+  );
 });
 
 describe('a page of what went wrong', () => {
@@ -334,19 +288,15 @@ describe('a page of what went wrong', () => {
     }
   });
 
-  it.each(['', '?tag=a', '?q=a', '/a-post', '/01890000-0000-7000-8000-000000000001'])(
-    'says of %j that the database is away',
-    async (path) => {
-      const away = await startBlogApp({ databaseIsAway: true });
-      try {
-        const { status, headers, text } = await away.call({ path, headers: { Accept: browser } });
-        expect(status).toBe(503);
-        expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-        expect(text).toMatch(/^<!doctype html>[\s\S]*<h1>Database unavailable<\/h1>[\s\S]*Request the-id/);
-        expect(text).toContain('<meta name="robots" content="noindex">');
-      } finally {
-        await away.close();
-      }
-    },
-  );
+  it('says that the database is away', async () => {
+    const away = await startBlogApp({ databaseIsAway: true });
+    onTestFinished(() => away.close());
+    for (const path of ['', '?q=a', '/a-post', '/01890000-0000-7000-8000-000000000001']) {
+      const { status, headers, text } = await away.call({ path, headers: { Accept: browser } });
+      expect(status).toBe(503);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(text).toMatch(/^<!doctype html>[\s\S]*<h1>Database unavailable<\/h1>[\s\S]*Request the-id/);
+      expect(text).toContain('<meta name="robots" content="noindex">');
+    }
+  });
 });

@@ -63,12 +63,6 @@ describe('POST /blogs', () => {
     );
   });
 
-  it('takes null for the default', async () => {
-    const nulls = { title: null, author: null, tags: null, slug: null, status: null };
-    const { post } = await call({ method: 'POST', body: { content: 'Text', ...nulls } });
-    expect(post).toMatchObject({ title: null, author: 'Wanda', tags: [], status: 'published' });
-  });
-
   it('refuses a slug that is taken, and finds another for the same title', async () => {
     const first = await create({ title: 'The same' });
     expect(first.slug).toBe('the-same');
@@ -112,29 +106,14 @@ describe('Idempotency-Key', () => {
     expect(second.headers.get('etag')).toBe(await etagNow(first.post));
   });
 
-  it('makes one post of ten requests at once', async () => {
+  it('is refused with another body, unless the token has another owner', async () => {
     const key = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => post(key, { content: 'At once' })));
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
-    expect(new Set(answers.map((answer) => answer.post.id)).size).toBe(1);
-    expect(answers.filter(({ headers }) => headers.get('idempotency-replayed') === null)).toHaveLength(1);
-  });
-
-  it('is refused with another body', async () => {
-    const key = randomUUID();
-    await post(key, { content: 'One' });
+    const first = await post(key, { content: 'One' });
     const { status, problem } = await post(key, { content: 'Other' });
-    expect(status).toBe(422);
-    expect(problem.code).toBe('idempotency_key_reused');
-  });
-
-  it('means something else with the token of another owner', async () => {
-    const key = randomUUID();
-    const mine = await post(key, { content: 'Mine' });
-    const theirs = await post(key, { content: 'Theirs' }, 'other');
-    expect(theirs.status).toBe(201);
-    expect(theirs.post.id).not.toBe(mine.post.id);
-    expect(theirs.post.author).toBe('Otto');
+    expect([status, problem.code]).toEqual([422, 'idempotency_key_reused']);
+    const other = await post(key, { content: 'Other' }, 'other');
+    expect(other).toMatchObject({ status: 201, post: { author: 'Otto' } });
+    expect(other.post.id).not.toBe(first.post.id);
   });
 
   it.each(['', 'a b', 'ä', 'a'.repeat(256), 'a, b'])('is refused as %j', async (key) => {
@@ -179,24 +158,6 @@ describe('GET /blogs', () => {
       if (path) expect(path).toMatch(/^\/base\/blogs\?tag=listed&limit=2&cursor=[\w-]+$/);
     }
     expect(ids(seen)).toEqual(ids(made));
-  });
-
-  it('has the next cursor in the envelope, and null on the last page', async () => {
-    const first = JSON.parse((await blog.call({ path: `?tag=${tag}&limit=3&envelope=true` })).text);
-    expect(ids(first.data)).toEqual(ids(made.slice(0, 3)));
-    const last = await blog.call({ path: `?tag=${tag}&limit=3&envelope=true&cursor=${first.next}` });
-    expect(JSON.parse(last.text)).toEqual({ data: made.slice(3), next: null });
-    expect(last.headers.get('link')).toBeNull();
-    expect((await blog.call({ path: `?tag=${tag}&envelope=false` })).posts).toHaveLength(5);
-  });
-
-  it('finds by author and by words', async () => {
-    expect(ids((await blog.call({ path: `?tag=${tag}&author=Even` })).posts)).toEqual(
-      ids(made.filter(({ author }) => author === 'Even')),
-    );
-    expect(ids((await blog.call({ path: `?tag=${tag}&q=walruses+5` })).posts)).toEqual(ids(made.slice(0, 1)));
-    expect((await blog.call({ path: `?tag=${tag}&q=` })).posts).toHaveLength(5);
-    expect((await blog.call({ path: '?tag=nobody-has-this' })).text).toBe('[]');
   });
 
   it('lists the drafts alone for who may write, page by page, and none for others', async () => {
@@ -301,17 +262,6 @@ describe('GET /blogs/{id}', () => {
     },
   );
 
-  it('has another entity tag for each representation', async () => {
-    const { id } = await create({});
-    const tags = ['application/json', 'text/markdown', 'text/html'].map(async (Accept) =>
-      (await blog.call({ path: `/${id}`, headers: { Accept } })).headers.get('etag'),
-    );
-    const [json, markdown, html] = await Promise.all(tags);
-    expect(new Set([json, markdown, html]).size).toBe(3);
-    const other = { Accept: 'text/html', 'If-None-Match': json ?? '' };
-    expect((await blog.call({ path: `/${id}`, headers: other })).status).toBe(200);
-  });
-
   it('answers HEAD with the same headers and no body', async () => {
     const { id } = await create({});
     for (const Accept of ['application/json', 'text/markdown', 'text/html']) {
@@ -351,16 +301,7 @@ describe('GET /blogs/{id}', () => {
 });
 
 describe('an id', () => {
-  const odd = [
-    'x',
-    '%00',
-    '%E0%A4%A',
-    'a'.repeat(10_000),
-    '..%2f',
-    `${unknownId}x`,
-    `%20${unknownId}`,
-    unknownId,
-  ];
+  const odd = ['x', '%00', '%E0%A4%A', 'a'.repeat(10_000), '..%2f', `${unknownId}x`, unknownId];
   it.each(odd)('that nobody has is not found: %#', async (id) => {
     const before = blog.logs();
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
@@ -394,21 +335,6 @@ describe('PUT /blogs/{id}', () => {
     expect(headers.get('etag')).toBe(await etagNow(post));
     expect(headers.get('last-modified')).toBe(new Date(replaced.updatedAt).toUTCString());
   });
-
-  it('needs the content, and names what it ignored', async () => {
-    const post = await create({});
-    expect((await write('PUT', post, { title: 'T' })).problem.errors).toEqual([
-      { pointer: '/content', detail: 'is required' },
-    ]);
-    const { status, headers } = await write('PUT', post, { ...post, content: 'New' });
-    expect(status).toBe(200);
-    expect(headers.get('x-ignored-fields')).toBe('id, publishedAt, createdAt, updatedAt, version');
-  });
-
-  it('refuses the slug of another post', async () => {
-    const [one, other] = [await create({}), await create({})];
-    expect((await write('PUT', one, { content: 'Text', slug: other.slug })).status).toBe(409);
-  });
 });
 
 describe('PATCH /blogs/{id}', () => {
@@ -436,20 +362,6 @@ describe('PATCH /blogs/{id}', () => {
     });
     expect(reset.post.slug).toMatch(/^post-/);
     expect(reset.post.content).toBe(post.content);
-  });
-
-  it('makes no new version of an empty patch', async () => {
-    const post = await create({});
-    const { post: same, headers } = await write('PATCH', post, { unknown: 1 });
-    expect(same).toEqual(post);
-    expect(headers.get('x-ignored-fields')).toBe('unknown');
-  });
-
-  it('refuses other kinds of patches and lists the supported ones', async () => {
-    const other = { 'Content-Type': 'application/json-patch+json' };
-    const { status, headers } = await write('PATCH', await create({}), [], other);
-    expect(status).toBe(415);
-    expect(headers.get('accept-patch')).toBe('application/merge-patch+json, application/json');
   });
 });
 

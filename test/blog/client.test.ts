@@ -108,16 +108,6 @@ describe('a generated client', () => {
     const unknown = await reader.POST('/blogs', { body: { content } });
     expect(unknown.error?.code).toBe('unauthorized');
   });
-
-  it('gets the feeds', async () => {
-    const { id } = await create('fed');
-    const feed = given(await reader.GET('/feed.json'));
-    expect(JSON.stringify(feed.items)).toContain(id);
-    const atom = await reader.GET('/feed.xml', { parseAs: 'text' });
-    expect(atom.data).toContain(id);
-    const header = { 'If-None-Match': atom.response.headers.get('ETag') ?? '' };
-    expect((await reader.GET('/feed.xml', { params: { header } })).response.status).toBe(304);
-  });
 });
 
 it('is compiled against what this server describes', async () => {

@@ -58,44 +58,16 @@ describe('the search vector of the longest post', () => {
     most = Math.max(1000, 10 * (await costOf(filled('some words '))));
   });
 
-  it.each([
-    ...[
-      'a_',
-      '1_',
-      'a-',
-      'a-1-',
-      'é.é-',
-      'a.',
-      'aa.',
-      './',
-      '/~',
-      '~/',
-      'a@',
-      'a@aa.',
-      'a:',
-      '&',
-      '&a',
-      '1e',
-      '+',
-    ],
-    ...[
-      '<!--',
-      '<!--a-->',
-      '<a "',
-      '<a ">',
-      '<a "\\"',
-      '<script>',
-      '<!D',
-      '<',
-      '-->',
-      'http://',
-      'aa.aa/',
-      '漢',
-    ],
-    ...['snake_case_name_', 'a', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'a_`', 'a_\\'],
-  ])('is made in about a second at most: %j', async (part) => {
-    expect(await costOf(filled(part))).toBeLessThan(most);
-  });
+  const words =
+    'a_ 1_ a- a-1- é.é- a. aa. ./ /~ ~/ a@ a@aa. a: & &a 1e + <!-- <!--a--> <script> <!D < --> http:// aa.aa/';
+  const odd = ['<a "', '<a ">', '<a "\\"', '漢', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'a_`', 'a_\\'];
+
+  it.each([...words.split(' '), ...odd, 'snake_case_name_', 'a'])(
+    'is made in about a second at most: %j',
+    async (part) => {
+      expect(await costOf(filled(part))).toBeLessThan(most);
+    },
+  );
 
   it('is made soon enough for the post to be stored and found', async () => {
     const database = openDatabase({ url: server.url, poolSize: 1, log: createRecordingLog().log });

@@ -176,10 +176,6 @@ describe('unknown fields', () => {
     return sent.headers.get('x-ignored-fields');
   };
 
-  it('are not listed when there are none', async () => {
-    expect(await ignoredOf({ content })).toBeNull();
-  });
-
   it('are left out and named, read-only ones too', async () => {
     expect(await ignoredOf({ content, id: 1, nested: { a: 1 }, version: 9 })).toBe('id, nested, version');
   });
@@ -229,30 +225,6 @@ describe('Prefer: handling=strict', () => {
   it('lists at most 20 errors of 100,000', async () => {
     const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`key${n}`, n]));
     expect(await errorsOf({ content, ...keys }, { headers: strict })).toHaveLength(20);
-  });
-
-  it.each([
-    'handling=strict',
-    'Handling="Strict"',
-    'respond-async, handling = strict',
-    'handling=strict; extra=1, wait=5',
-    'handling=strict, handling=lenient',
-  ])('is understood as %s', async (Prefer) => {
-    expect(await errorsOf({ content, a: 1 }, { headers: { Prefer } })).toHaveLength(1);
-    const { headers } = await send({ content }, { headers: { Prefer } });
-    expect(headers.get('preference-applied')).toBe('handling=strict');
-  });
-
-  it.each([
-    'handling=lenient',
-    'handling',
-    'handling=lenient, handling=strict',
-    'nothandling=strict',
-    'wait=1',
-  ])('is not meant by %s', async (Prefer) => {
-    const { status, headers } = await send({ content, a: 1 }, { headers: { Prefer } });
-    expect(status).toBe(200);
-    expect(headers.get('preference-applied')).toBeNull();
   });
 });
 
@@ -319,30 +291,13 @@ describe('the described schema', () => {
     $schema: undefined,
   });
 
-  it('has every limit', () => {
-    const { properties, required } = z.toJSONSchema(postInput, { target: 'openapi-3.0', io: 'input' });
-    expect(required).toEqual(['content']);
-    expect(properties).toMatchObject({
-      content: { type: 'string', minLength: 1, maxLength: 262_144, pattern: '\\S' },
-      title: { type: 'string', maxLength: 300, nullable: true },
-      author: { type: 'string', minLength: 1, maxLength: 200, nullable: true },
-      tags: {
-        type: 'array',
-        maxItems: 20,
-        items: { type: 'string', minLength: 1, maxLength: 50 },
-        nullable: true,
-      },
-      slug: { type: 'string', maxLength: 100, pattern: expect.any(String), nullable: true },
-    });
-    expect(JSON.stringify(properties?.status)).toContain('"published","draft"');
-    expect(z.toJSONSchema(postPatch, { target: 'openapi-3.0', io: 'input' }).required).toBeUndefined();
-  });
-
   it.each([
     { content },
     { content, title: emoji(300), tags: ['a'], slug: 'a-b', status: 'draft', author: null },
     { content: ' ' },
+    { content: 'a'.repeat(262_145) },
     { content, title: emoji(301) },
+    { content, author: emoji(201) },
     { content, tags: Array(21).fill('a') },
     { content, tags: [''] },
     { content, slug: 'A' },

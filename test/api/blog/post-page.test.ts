@@ -121,10 +121,6 @@ describe('createPostPages', () => {
     expect(await htmlOf({ status: 'draft' })).not.toContain('<time');
   });
 
-  it('leaves out the list of tags when there are none', async () => {
-    expect(await htmlOf({ tags: [] })).not.toContain('<ul');
-  });
-
   it('shows the source of a text that cannot be rendered, and says whether it may be later', async () => {
     const content = '<script>alert(1)</script>';
     for (const final of [true, false]) {

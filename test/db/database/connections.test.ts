@@ -132,13 +132,6 @@ describe('Connections', () => {
     bell.destroy();
   });
 
-  it('uses its connections again', async () => {
-    const database = open();
-    const before = await pidsOf(database);
-
-    expect(await pidsOf(database)).toEqual(before);
-  });
-
   it('runs queries that follow one another on one connection', async () => {
     const database = open();
     await pidsOf(database);
