@@ -1,7 +1,7 @@
 import type { Post } from '../../shared/contract.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
-import { asc, count, eq, gt, sql } from '../database/drizzle.js';
+import { asc, eq, gt, sql } from '../database/drizzle.js';
 import { postSources, posts } from '../schema.js';
 import { postColumns, toPost } from './post-rows.js';
 
@@ -25,7 +25,6 @@ export interface ExportedSource extends PostSource {
 
 /** Exports all posts, drafts included. Everything may throw `Failure('database_unavailable')`. */
 export interface PostExport {
-  count(): Promise<number>;
   /** The files that posts came from: path by the post's id. */
   sourcePaths(): Promise<Map<string, string>>;
   /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
@@ -35,10 +34,6 @@ export interface PostExport {
 /** Reads all posts, in statements with small results. */
 export function createPostExport(database: Database): PostExport {
   return {
-    count: async () => {
-      const [row] = await database.run((db) => db.select({ total: count() }).from(posts));
-      return row?.total ?? 0;
-    },
     sourcePaths: async () => {
       const paths = new Map<string, string>();
       for await (const rows of walk((after) => database.run((db) => pathsAfter(db, after))))

@@ -85,7 +85,7 @@ describe('storePosts', () => {
     expect(uncertain.length).toBeGreaterThan(0);
     expect(refused).toEqual([]);
     expect(counts.created + uncertain.length + untried).toBe(200);
-    const stored = await createPostImport(other).count();
+    const { length: stored } = await other.run((db) => db.execute(sql`select from posts`));
     expect(stored).toBeGreaterThanOrEqual(counts.created);
     expect(stored).toBeLessThanOrEqual(counts.created + uncertain.length);
 

@@ -260,7 +260,6 @@ describe('pages', () => {
     }
     expect(seen).toEqual([...new Set(seen)].sort());
     expect(seen).toHaveLength(451);
-    expect(await transfer.count()).toBe(451);
   });
 
   it('ends a page after the post that makes it a mebibyte, heads included', async () => {
