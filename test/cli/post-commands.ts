@@ -9,7 +9,7 @@ import type { Environment } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { openTestDatabase } from '../support/database.js';
 import { makeFolder, readTree, type Tree } from '../support/folders.js';
-import { collectOutput } from './output.js';
+import { collectOutput, printedBy } from './output.js';
 
 /** An empty database for each test of the file, and the commands on its posts. */
 export async function openPosts({ poolSize = 1 } = {}) {
@@ -41,9 +41,7 @@ export const commandsOn = (environment: Environment) => ({
 
 /** Imports a path and gives what was said; rejects as the command does. */
 export async function importFrom(environment: Environment, path: string): Promise<string> {
-  const output = collectOutput();
-  await importPosts(environment, path);
-  return output.stderr;
+  return (await printedBy(() => importPosts(environment, path))).stderr;
 }
 
 /** The message of a command that gives up. */

@@ -5,7 +5,7 @@ import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { digestOf } from '../../../shared/access-token.js';
 import { openTestDatabase } from '../../support/database.js';
-import { collectOutput } from '../output.js';
+import { printedBy } from '../output.js';
 
 const { database, url, stop } = await openTestDatabase();
 afterAll(stop);
@@ -13,11 +13,8 @@ beforeEach(() => database.run((db) => db.execute(sql`truncate users, tokens`)));
 const environment = { DATABASE_URL: url, CHAT_USERNAME: 'first', ADMIN_USERNAME: 'operator' };
 
 /** Runs a command and gives what it printed. */
-async function run(command: (...rest: never[]) => Promise<void>, ...args: unknown[]) {
-  const output = collectOutput();
-  await (command as (...rest: unknown[]) => Promise<void>)(environment, ...args);
-  return output;
-}
+const run = (command: (...rest: never[]) => Promise<void>, ...args: unknown[]) =>
+  printedBy(() => (command as (...rest: unknown[]) => Promise<void>)(environment, ...args));
 
 describe('addUser', () => {
   it('prints the secret alone on standard output and keeps its digest', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { echo, firstHalf, splitText } from '../../../dev/simulator/echo.js';
+import { echo, splitText } from '../../../dev/simulator/echo.js';
 import type { Turn } from '../../../shared/contract.js';
 
 const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
@@ -23,12 +23,6 @@ describe('echo', () => {
     expect(text).toContain('(800 earlier) | [user] <800> | ');
     expect(text.endsWith('[user] <999>')).toBe(true);
   });
-
-  it('never cuts a character in two', () => {
-    expect(echo('openai', [turn('system', `x${'👋'.repeat(100)}`), turn('user', 'u')]).isWellFormed()).toBe(
-      true,
-    );
-  });
 });
 
 describe('splitText', () => {
@@ -40,11 +34,4 @@ describe('splitText', () => {
       expect(pieces.every((piece) => piece.length > 0 && piece.isWellFormed())).toBe(true);
     },
   );
-});
-
-describe('firstHalf', () => {
-  it('keeps a character in the middle whole', () => {
-    expect(firstHalf('a👋b')).toBe('a👋');
-    expect(firstHalf('abcd')).toBe('ab');
-  });
 });
