@@ -1,5 +1,6 @@
 import type { AuditEntry } from '../shared/accounts.js';
 import type { AuditAction } from '../shared/contract.js';
+import { givenFields } from '../shared/given-fields.js';
 import type { Database } from './database/client.js';
 import type { Drizzle } from './database/connections.js';
 import { and, desc, eq, type SQL, sql } from './database/drizzle.js';
@@ -39,8 +40,7 @@ export async function listAudit(database: Pick<Database, 'run'>, filter: AuditFi
   return rows.map(({ at, before, after, ...entry }) => ({
     at: at.toISOString(),
     ...entry,
-    ...(before !== null && { before }),
-    ...(after !== null && { after }),
+    ...givenFields({ before: before ?? undefined, after: after ?? undefined }),
   }));
 }
 

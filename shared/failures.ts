@@ -142,26 +142,26 @@ export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...Failur
 
 interface FailureFacts {
   /** Replaces the table's text; must never quote the caller or the provider. */
-  detail?: string;
+  detail?: string | undefined;
   /** Another HTTP status than the code's, where a specification asks for one. */
-  status?: number;
-  errors?: ProblemError[];
-  provider?: ProviderId;
-  retryable?: boolean;
+  status?: number | undefined;
+  errors?: ProblemError[] | undefined;
+  provider?: ProviderId | undefined;
+  retryable?: boolean | undefined;
   /** How long to wait before trying again, in milliseconds. */
-  retryAfterMs?: number;
+  retryAfterMs?: number | undefined;
   /** The provider's model whose breaker refused the request; a name that has passed the check of models. */
-  model?: string;
+  model?: string | undefined;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
-  credentialsRefused?: boolean;
+  credentialsRefused?: boolean | undefined;
   /** Whether the provider does not know the model that it was asked for. */
-  modelUnknown?: boolean;
+  modelUnknown?: boolean | undefined;
   /** The tokens of a call that failed but is billed. */
-  usage?: { inputTokens: number; outputTokens: number };
+  usage?: { inputTokens: number; outputTokens: number } | undefined;
   /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */
-  neverCalled?: boolean;
+  neverCalled?: boolean | undefined;
   /** Extra response headers that the HTTP status requires (`Allow`, `WWW-Authenticate`). */
-  headers?: Record<string, string>;
+  headers?: Record<string, string> | undefined;
   cause?: unknown;
 }
 

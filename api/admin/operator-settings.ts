@@ -9,6 +9,7 @@ import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
 import type { PoolSettings } from '../../shared/fleet-contract.js';
+import { givenFields } from '../../shared/given-fields.js';
 import type { ModelRules } from '../../shared/model-names.js';
 import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
@@ -80,19 +81,17 @@ export class OperatorSettings {
     return {
       provider,
       version,
-      ...(changedAt !== undefined && { changedAt }),
-      ...(changedBy !== undefined && { changedBy }),
       settings: viewSettings(provider, { config: this.#deps.config, overrides, heartbeats }),
       concurrency: {
         workers,
-        ...(global !== undefined && { global }),
+        ...givenFields({ global }),
         boundBy: global !== undefined && global < workers ? 'global' : 'workers',
       },
       workers: {
         live: heartbeats.length,
         current: heartbeats.filter(({ settingsVersion }) => settingsVersion >= version).length,
       },
-      ...(suggestion && { suggestion }),
+      ...givenFields({ changedAt, changedBy, suggestion }),
     };
   }
 }

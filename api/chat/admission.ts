@@ -71,8 +71,8 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
       const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next));
       const attempt = {
         ...target,
-        ...(remaining.length > 0 && { fallback: remaining }),
-        ...(earlier.length > 0 && { earlier: [...earlier] }),
+        fallback: unlessEmpty(remaining),
+        earlier: unlessEmpty(earlier),
       };
       if (!pools.isPaused(target)) return attempt;
       paused ??= attempt;
@@ -86,6 +86,8 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
   throw failure;
 }
 
+const unlessEmpty = <T>(list: readonly T[]): T[] | undefined => (list.length > 0 ? [...list] : undefined);
+
 /** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
   { provider, model, parameters = {}, isStrict }: ChatCommand,
@@ -96,14 +98,13 @@ function targetsOf(
       findUnsupportedParameter(target.provider, parameters) === undefined &&
       !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
-  const targets = [{ provider, ...(model && { model }) }, ...able];
+  const targets = [{ provider, model }, ...able];
   const byModel = Map.groupBy(targets, (target) => `${target.provider}/${pools.modelOf(target)}`);
   return [...byModel.values()].flatMap(([first]) => first ?? []);
 }
 
 /** Operators have paused it: its model has passed the check. */
-const passedOver = ({ model }: Target): Failure =>
-  new Failure('provider_unavailable', model === undefined ? {} : { model });
+const passedOver = ({ model }: Target): Failure => new Failure('provider_unavailable', { model });
 
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
@@ -113,11 +114,7 @@ const afterCheck: ReadonlySet<string> = new Set(['overloaded', 'provider_rate_li
 
 function toEnded({ provider, model: asked }: Target, { code, retryable, facts }: Failure): EndedAttempt {
   const { retryAfterMs, model = afterCheck.has(code) ? asked : undefined } = facts;
-  return {
-    ...{ provider, code, retryable },
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(model !== undefined && { model }),
-  };
+  return { provider, code, retryable, retryAfterMs, model };
 }
 
 /** Why the chat is not admitted there; undefined when it is. */

@@ -103,18 +103,18 @@ export interface ClaimedChat {
   /** Milliseconds since the epoch, as is `expiresAt`. */
   readonly deadline: number;
   /** When the records of a stored chat end; absent for one that is not stored. */
-  readonly expiresAt?: number;
+  readonly expiresAt?: number | undefined;
   /** The attempt that is under way, or is to be made. */
   readonly current: Attempt;
   /** The room for its answer; present when this process has stored the chat. */
-  readonly answer?: Reservation;
+  readonly answer?: Reservation | undefined;
 }
 
 /** The chat of a command: new, joined while it is under way, or ended already. */
 export interface ResolvedChat {
   readonly chat: ClaimedChat;
   /** The records of a chat that the command joins; absent for a new one. */
-  readonly result?: JobResult;
+  readonly result?: JobResult | undefined;
 }
 
 /** The job of a chat's attempt. */
@@ -127,13 +127,13 @@ export function toNewJob(
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
-    ...(attempt.attempt !== undefined && { chatId: id }),
+    chatId: attempt.attempt === undefined ? undefined : id,
     turns,
     deadline,
     level,
-    ...(parameters && { parameters }),
-    ...(trace && { trace }),
-    ...(expiresAt !== undefined && { keptUntil: expiresAt }),
+    parameters,
+    trace,
+    keptUntil: expiresAt,
     ...(stream && { stream: true, firstDeltaBy: startBy }),
   };
 }

@@ -102,12 +102,6 @@ interface ChatHeaders {
   fallback: string | undefined;
 }
 
-/** The parts of a command beside its provider and its conversation. */
-type CommandOptions = Pick<
-  ChatCommand,
-  'requestId' | 'user' | 'fallback' | 'isStrict' | 'waitMs' | 'elapsedMs' | 'signal' | 'storeOptions'
->;
-
 /**
  * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known,
  * which stored chat it is, so that errors say it as well. Throws `invalid_request`.
@@ -117,7 +111,7 @@ export function readOptions(
   { prefer, idempotencyKey, fallback }: ChatHeaders,
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number,
-): { options: CommandOptions; applied: Applied } {
+): { options: Omit<ChatCommand, 'provider' | 'model' | 'turns'>; applied: Applied } {
   const response = request.res as HttpResponse;
   const waitS = readWait(prefer, maxWaitS);
   const key = readIdempotencyKey(idempotencyKey);

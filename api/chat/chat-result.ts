@@ -12,8 +12,8 @@ export type Completion = Extract<Outcome, { text: string }>;
 /** The reply; throws the failure that the outcome stands for, and `timeout` where there is no outcome yet. */
 export function toCompletion(result: JobResult, provider: ProviderId): Completion {
   if (result.state !== 'settled') {
-    const neverCalled = result.state === 'queued' && !result.wasTaken;
-    throw new Failure('timeout', { provider, ...(neverCalled && { neverCalled }) });
+    const neverCalled = (result.state === 'queued' && !result.wasTaken) || undefined;
+    throw new Failure('timeout', { provider, neverCalled });
   }
   if (isCompletion(result.outcome)) return result.outcome;
   throw outcomeToFailure(result.outcome, provider);
@@ -56,10 +56,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
-        ...{ provider, retryable, ...attempted },
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-        ...(credentialsRefused && { credentialsRefused }),
-        ...(refusesModel(outcome) && { modelUnknown: true }),
+        ...{ provider, retryable, retryAfterMs, ...attempted },
+        ...{ credentialsRefused, modelUnknown: refusesModel(outcome) || undefined },
       });
     }
   }

@@ -152,8 +152,8 @@ const toResolvedChat = (
   { chat, answer }: { chat: StoredChat; answer?: Reservation },
   result?: JobResult,
 ): ResolvedChat => ({
-  chat: { ...toClaimedChat(chat), ...(answer && { answer }) },
-  ...(result && { result }),
+  chat: { ...toClaimedChat(chat), answer },
+  result,
 });
 
 /** The stored chat, for requests that are attached to it. */
@@ -177,8 +177,8 @@ function describe(
     owner: storeOptions.owner.name,
     ownerId: storeOptions.owner.id,
     provider,
-    ...(model && { model }),
-    ...((current.fallback || current.earlier) && { current }),
+    model,
+    current: current.fallback || current.earlier ? current : undefined,
     requestHash,
     ...times,
   };

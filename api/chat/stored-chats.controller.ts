@@ -14,6 +14,7 @@ import {
 import type { Response as HttpResponse } from 'express';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { toProblem } from '../http/problem.js';
@@ -88,13 +89,16 @@ export class StoredChatsController extends Controller {
 
 function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Chat {
   const { id, provider, model, createdAt } = chat;
-  const begun = { id, status, provider, ...(model && { model }), createdAt: toTime(createdAt) };
+  const begun = { id, status, provider, ...givenFields({ model }), createdAt: toTime(createdAt) };
   // With the id of the request that failed, which is the one that began the chat.
   const failed = (failure: Failure) => ({ error: toProblem(failure, id) });
   if (status === 'expired') return { ...begun, ...failed(new Failure('timeout', { provider })) };
   if (result.state !== 'settled') return begun;
   const { outcome, settledAt } = result;
-  const ended = { ...begun, ...(settledAt !== undefined && { completedAt: toTime(settledAt) }) };
+  const ended = {
+    ...begun,
+    ...givenFields({ completedAt: settledAt === undefined ? undefined : toTime(settledAt) }),
+  };
   if (isCompletion(outcome))
     return {
       ...ended,

@@ -3,6 +3,7 @@ import { ValidateError } from '@tsoa/runtime';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError, ProviderId } from '../../shared/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { invalidRequest } from '../../shared/validation.js';
 import { drainRequest } from './drain-request.js';
@@ -92,9 +93,7 @@ export function toProblem(failure: Failure, requestId: string): Problem {
     detail: failure.facts.detail ?? detail,
     code: failure.code,
     requestId,
-    ...(errors && { errors }),
-    ...(provider && { provider }),
-    ...(status === 500 && { retryable: failure.retryable }),
+    ...givenFields({ errors, provider, retryable: status === 500 ? failure.retryable : undefined }),
   };
 }
 

@@ -18,18 +18,18 @@ export interface PoolConfig {
    * How long a stream with a fallback may take to its first delta before the next provider is asked, in milliseconds;
    * absent means as long as any other.
    */
-  fallbackAfterMs?: number;
+  fallbackAfterMs?: number | undefined;
   /** Model for requests that name none. */
   model: string | undefined;
   /** Other models that callers may name, as in `isModelAllowed`. */
-  models?: readonly string[];
+  models?: readonly string[] | undefined;
   /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
   maxOutputTokens: number;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
-  isSimulated?: boolean;
+  isSimulated?: boolean | undefined;
 }
 
 /** Which models these settings allow. */
@@ -49,19 +49,17 @@ export const fallbackOf = (config: Config, id: ProviderId): Target[] | undefined
 export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   const prefix = id.toUpperCase() as Uppercase<ProviderId>;
   const isPlayed = isSimulated(namesSet(config), id);
-  const fallbackAfterMs = config[`${prefix}_FALLBACK_AFTER_MS`];
-  const models = isPlayed ? undefined : config[`${prefix}_MODELS`];
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
     firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`],
     idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`],
-    ...(fallbackAfterMs !== undefined && { fallbackAfterMs }),
+    fallbackAfterMs: config[`${prefix}_FALLBACK_AFTER_MS`],
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
-    ...(models && { models }),
+    models: isPlayed ? undefined : config[`${prefix}_MODELS`],
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
     breakerResetMs: config.BREAKER_RESET_MS,
-    ...(isPlayed && { isSimulated: true }),
+    isSimulated: isPlayed || undefined,
   };
 }
 

@@ -46,7 +46,7 @@ const storedResultSchema = z.object({
 
 /** The attempt that is under way. */
 export const currentOf = ({ current, provider, model }: StoredChat): Attempt =>
-  current ?? { provider, ...(model !== undefined && { model }) };
+  current ?? { provider, model };
 
 /** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
 export const resultTimeoutMs = 10_000;

@@ -1,4 +1,5 @@
 import pRetry, { type Options } from 'p-retry';
+import { givenFields } from '../given-fields.js';
 
 /** When to try again; without `maxTries` and `maxMs` there is no end but success and the signal. */
 export interface RetryOptions {
@@ -68,9 +69,7 @@ function optionsOfPRetry(options: RetryOptions): Options {
     retries: maxTries - 1,
     minTimeout: pauseMs,
     factor: maxPauseMs === undefined ? 1 : 2,
-    ...(maxPauseMs !== undefined && { maxTimeout: maxPauseMs }),
-    ...(maxMs !== undefined && { maxRetryTime: maxMs }),
-    ...(signal && { signal }),
+    ...givenFields({ maxTimeout: maxPauseMs, maxRetryTime: maxMs, signal }),
     randomize,
     unref,
     // It is asked last, when nothing else ends the retrying.

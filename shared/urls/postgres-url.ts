@@ -1,4 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
+import { givenFields } from '../given-fields.js';
 import { tlsOptionsOf } from './postgres-tls.js';
 import { StoreUrlError } from './store-url-error.js';
 import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
@@ -28,15 +29,13 @@ export function parsePostgresUrl(text: string): PostgresAddress {
   refuseUnsupported(parameters);
   const host = parameters.get('host') || decodePart(url.hostname).replace(/^\[|\]$/g, '') || 'localhost';
   if (host.includes(',')) throw new StoreUrlError('must name one host alone');
-  const user = parameters.get('user') || decodePart(url.username);
-  const password = parameters.get('password') || decodePart(url.password);
-  const database = parameters.get('dbname') || decodePart(url.pathname.slice(1));
+  const user = parameters.get('user') || decodePart(url.username) || undefined;
+  const password = parameters.get('password') || decodePart(url.password) || undefined;
+  const database = parameters.get('dbname') || decodePart(url.pathname.slice(1)) || undefined;
   return {
     host,
     port: readPort(parameters.get('port') || url.port || '5432'),
-    ...(user && { user }),
-    ...(password && { password }),
-    ...(database && { database }),
+    ...givenFields({ user, password, database }),
     // As in libpq, a Unix socket is not encrypted.
     ssl: host.startsWith('/') ? false : tlsOptionsOf(parameters, host),
   };

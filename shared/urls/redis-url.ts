@@ -1,3 +1,4 @@
+import { givenFields } from '../given-fields.js';
 import { type RedisTls, redisTlsOf } from './redis-tls.js';
 import { StoreUrlError } from './store-url-error.js';
 import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
@@ -128,10 +129,8 @@ function readAuthority(authority: string): RedisCredentials & { hosts: string[] 
   };
 }
 
-const credentialsOf = (username?: string, password?: string): RedisCredentials => ({
-  ...(username && { username }),
-  ...(password && { password }),
-});
+const credentialsOf = (username?: string, password?: string): RedisCredentials =>
+  givenFields({ username: username || undefined, password: password || undefined });
 
 const readNode =
   (defaultPort: number) =>

@@ -23,14 +23,8 @@ export function toOutcome(
   { callId, askedModel, ...timings }: Timings & Pick<Completion, 'callId' | 'askedModel'>,
 ): Outcome {
   const completion = { text, model, askedModel, usage, callId, ...timings };
-  switch (reason) {
-    case 'stop':
-      return { kind: 'ok', ...completion };
-    case 'length':
-      return { kind: 'truncated', ...completion };
-    case 'blocked':
-      return { kind: 'blocked', usage, ...timings };
-  }
+  if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
+  return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };
 }
 
 /** A failure as an outcome for the API. */
@@ -51,7 +45,7 @@ export function describeOutcome(own: Outcome, next: ProviderId | undefined): obj
   const { kind, queueMs, providerMs } = own;
   const usage = 'usage' in own ? own.usage : undefined;
   const code = kind === 'failed' ? own.code : kind;
-  return { outcome: code, ...(next && { next }), queueMs, providerMs, ...usage };
+  return { outcome: code, next, queueMs, providerMs, ...usage };
 }
 
 /** The attempt that ended with this outcome of its job. */

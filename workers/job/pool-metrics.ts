@@ -136,17 +136,9 @@ export function codeOfError(error: unknown): WorkCode {
 
 /** The code of a job with this outcome. */
 export function codeOfOutcome(outcome: Outcome): WorkCode {
-  switch (outcome.kind) {
-    case 'ok':
-    case 'truncated':
-      return 'ok';
-    case 'blocked':
-      return 'content_blocked';
-    case 'cancelled':
-      return 'cancelled';
-    case 'failed':
-      return known(outcome.code);
-  }
+  if (outcome.kind === 'failed') return known(outcome.code);
+  if (outcome.kind === 'cancelled') return 'cancelled';
+  return outcome.kind === 'blocked' ? 'content_blocked' : 'ok';
 }
 
 const known = (code: string): WorkCode => workCodes.find((listed) => listed === code) ?? 'internal';

@@ -45,25 +45,22 @@ export class Slots {
     return new PoolSlot(urgency, this);
   }
 
-  resize(): void {
-    this.#grantFree();
-  }
-
   /** Resolves when one is free for a job that is as urgent. */
   take(urgency: Urgency): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const later = this.#waiting.findIndex((other) => isMoreUrgent(urgency, other));
     this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, { ...urgency, grant: resolve });
-    this.#grantFree();
+    this.grantFree();
     return promise;
   }
 
   release(): void {
     this.#taken -= 1;
-    this.#grantFree();
+    this.grantFree();
   }
 
-  #grantFree(): void {
+  /** Gives the slots that are free to those who wait; to be called when the size has changed. */
+  grantFree(): void {
     while (this.#taken < this.#size()) {
       const next = this.#waiting.shift();
       if (next === undefined) return;

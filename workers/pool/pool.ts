@@ -164,7 +164,7 @@ export class Pool {
 
   #onSettings(): void {
     this.#forceBreakers();
-    this.#slots.resize();
+    this.#slots.grantFree();
     this.#apply();
   }
 

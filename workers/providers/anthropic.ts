@@ -1,6 +1,7 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
+import { givenFields } from '../../shared/given-fields.js';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
@@ -8,7 +9,6 @@ import { toAlternating } from './message-shaping.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { givenFields } from './request-fields.js';
 import { readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 

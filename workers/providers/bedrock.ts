@@ -5,13 +5,13 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
+import { givenFields } from '../../shared/given-fields.js';
 import { tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { givenFields } from './request-fields.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {

@@ -84,7 +84,7 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
   const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
   return new Failure(code, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    retryAfterMs,
     cause: new ProviderCallError(
       name,
       facts.status,
@@ -101,7 +101,7 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
  */
 export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized', usage?: Usage): Failure {
   const cause = new ProviderCallError('UnusableAnswer', undefined, what);
-  return new Failure('provider_error', { retryable: what === 'unfinished', ...(usage && { usage }), cause });
+  return new Failure('provider_error', { retryable: what === 'unfinished', usage, cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

@@ -1,13 +1,13 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { givenFields } from './request-fields.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;

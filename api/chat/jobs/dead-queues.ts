@@ -91,7 +91,7 @@ export class DeadQueues {
       keptUntil !== undefined &&
       deadline > this.#deps.store.now() &&
       this.#deps.chats.find(chatId) === undefined &&
-      this.#isStranded({ provider, ...(model !== undefined && { model }), fallback })
+      this.#isStranded({ provider, model, fallback })
     );
   }
 
@@ -129,11 +129,8 @@ export class DeadQueues {
     { model }: ChatJobPayload,
     { provider, addedAt }: { provider: ProviderId; addedAt: number },
   ): EndedAttempt {
-    return {
-      ...{ provider, ...(model !== undefined && { model }) },
-      ...{ code: 'provider_unavailable', retryable: true },
-      ...{ queueMs: Math.max(0, this.#deps.store.now() - addedAt), providerMs: 0 },
-    };
+    const queueMs = Math.max(0, this.#deps.store.now() - addedAt);
+    return { provider, model, code: 'provider_unavailable', retryable: true, queueMs, providerMs: 0 };
   }
 }
 

@@ -42,7 +42,7 @@ import { type ChatReceiver, type PolledChat, ResultPoller } from './result-polle
  * after all that are not. With the trace that it is a part of, if there is one.
  */
 export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
-  readonly trace?: TraceSpan;
+  readonly trace?: TraceSpan | undefined;
   readonly isAsync?: boolean;
   readonly level?: ShareLevel;
 };

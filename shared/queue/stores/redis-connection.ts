@@ -1,4 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { givenFields } from '../../given-fields.js';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
 import { writeOncePerTurn } from '../patches/redis-writes.js';
 
@@ -81,8 +82,7 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
     ...optionsOf(address, mode),
     sentinels: [...nodes],
     name: masterName,
-    ...(known.username && { sentinelUsername: known.username }),
-    ...(known.password && { sentinelPassword: known.password }),
+    ...givenFields({ sentinelUsername: known.username, sentinelPassword: known.password }),
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout,

@@ -433,11 +433,11 @@ describe('a slot', () => {
     });
     await taken[0];
     size = 3;
-    few.resize();
+    few.grantFree();
     await taken[2];
     expect(granted).toEqual([0, 1, 2]);
     size = 1;
-    few.resize();
+    few.grantFree();
     opened[0]?.close();
     opened[1]?.close();
     await new Promise((resolve) => setImmediate(resolve));
