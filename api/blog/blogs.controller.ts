@@ -36,8 +36,8 @@ import type { PostPages } from './post-page.js';
 import {
   checkPostQuery,
   checkPostReference,
-  nextQuery,
   type PostQuery,
+  queryOf,
   toCursor,
   toPostFilter,
 } from './post-query.js';
@@ -123,7 +123,7 @@ export class BlogsController extends Controller {
     const { posts, next: position } = await this.deps.posts.list(filter);
     const next = position ? toCursor(position) : null;
     const path = `${basePathOf(request, this.deps.blog)}/blogs`;
-    if (next) this.setHeader('Link', `<${path}?${nextQuery(query, next)}>; rel="next"`);
+    if (next) this.setHeader('Link', `<${path}?${queryOf({ ...query, cursor: next })}>; rel="next"`);
     request.res?.set(negotiatedHeaders(request));
     return query.envelope ? { data: posts, next } : posts;
   }

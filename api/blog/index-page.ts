@@ -14,7 +14,14 @@ import {
 } from './blog-layout.js';
 import { type Page, policyOf } from './page-layout.js';
 import { sendPage } from './page-response.js';
-import { nextQuery, type PostQuery, toCursor, toNewerCursor, toPostFilter } from './post-query.js';
+import {
+  type PostQuery,
+  type PostQueryValues,
+  queryOf,
+  toCursor,
+  toNewerCursor,
+  toPostFilter,
+} from './post-query.js';
 import { negotiatedHeaders } from './post-representations.js';
 import { escapeHtml } from './rendering/markdown.js';
 import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
@@ -31,8 +38,8 @@ export async function sendIndex(
   const { tag, author, q, status, cursor, limit } = checked;
   // The generated check has put the default of the JSON list where there was no limit.
   const isLimited = request.query.limit !== undefined;
-  const query = present({ tag, author, q, status, cursor, limit: isLimited ? limit : undefined });
-  const filter = toPostFilter({ limit: postsPerPage, ...query }, { drafts: false });
+  const query = { tag, author, q, status, limit: isLimited ? limit : undefined, cursor };
+  const filter = toPostFilter({ ...query, limit: query.limit ?? postsPerPage }, { drafts: false });
   const page = await posts.summaries(filter);
   const index = { query, leadsBack: filter.before !== undefined, posts: page.posts };
   const html = indexPage(blog, { ...index, ...neighboursOf(page, { query, limit: filter.limit }) });
@@ -41,10 +48,7 @@ export async function sendIndex(
   return [];
 }
 
-type IndexQuery = Omit<PostQuery, 'envelope'>;
-
-const present = (values: { [Name in keyof IndexQuery]: IndexQuery[Name] | undefined }): IndexQuery =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+type IndexQuery = Omit<PostQueryValues, 'envelope'>;
 
 interface PostIndex extends NeighbourPages {
   query: IndexQuery;
@@ -65,18 +69,12 @@ function neighboursOf(
   { query, limit }: { query: IndexQuery; limit: number },
 ): NeighbourPages {
   if (!ends) return { newer: undefined, older: undefined };
-  const newerOnes = beyond.newer > limit ? nextQuery(query, toNewerCursor(ends.newest)) : newestQuery(query);
+  const cursor = beyond.newer > limit ? toNewerCursor(ends.newest) : undefined;
   return {
-    newer: beyond.newer > 0 ? newerOnes : undefined,
-    older: beyond.older ? nextQuery(query, toCursor(ends.oldest)) : undefined,
+    newer: beyond.newer > 0 ? queryOf({ ...query, cursor }) : undefined,
+    older: beyond.older ? queryOf({ ...query, cursor: toCursor(ends.oldest) }) : undefined,
   };
 }
-
-/** The query of the page with the newest posts. */
-const newestQuery = ({ cursor: _, ...filters }: IndexQuery): string =>
-  new URLSearchParams(
-    Object.entries(filters).map(([name, value]): [string, string] => [name, String(value)]),
-  ).toString();
 
 /** The page of a list of posts, newest first, with a search box. */
 function indexPage(blog: Blog, index: PostIndex): Page {
@@ -101,11 +99,11 @@ function headingOf(blog: Blog, { tag, author, q }: IndexQuery): string {
 }
 
 /** Search results, pages that lead back, and pages of drafts are not indexed; other pages are canonical. */
-function headOf(blog: Blog, { query: asked, leadsBack }: PostIndex, heading: string): string[] {
-  const { q, limit: _, status, ...query } = asked;
+function headOf(blog: Blog, { query, leadsBack }: PostIndex, heading: string): string[] {
+  const { q, status, tag, author, cursor } = query;
   if (q?.trim() || leadsBack || status === 'draft') return [noIndex];
   const url = `${blog.baseUrl}/blogs`;
-  const own = new URLSearchParams(query).toString();
+  const own = queryOf({ tag, author, cursor });
   const canonical = own === '' ? url : `${url}?${own}`;
   return [
     canonicalLink(canonical),
@@ -146,7 +144,7 @@ ${text === '' ? '' : `<p dir="auto">${escapeHtml(text)}</p>\n`}${tagList(blog, p
 }
 
 function pager(blog: Blog, { query, newer, older }: PostIndex): string {
-  const newest = newestQuery(query);
+  const newest = queryOf({ ...query, cursor: undefined });
   const links = [
     ...(query.cursor === undefined || newer === newest
       ? []

@@ -35,6 +35,9 @@ export interface PostQuery {
   envelope?: boolean;
 }
 
+/** The parameters of a query that are known so far. */
+export type PostQueryValues = { [Name in keyof PostQuery]?: PostQuery[Name] | undefined };
+
 /** Checks each parameter as it was sent. */
 export const postQuery = z
   .object({
@@ -68,7 +71,7 @@ export function checkPostReference(
 const defaultLimit = 100;
 
 /** The filter that a checked query describes. A blank `q` filters nothing. */
-export function toPostFilter(query: PostQuery, { drafts }: { drafts: boolean }): PostFilter {
+export function toPostFilter(query: PostQueryValues, { drafts }: { drafts: boolean }): PostFilter {
   const { limit = defaultLimit, cursor, tag, author, q, status } = query;
   return {
     limit,
@@ -81,13 +84,13 @@ export function toPostFilter(query: PostQuery, { drafts }: { drafts: boolean }):
   };
 }
 
-/** The query string of another page: the same parameters, with its cursor. */
-export function nextQuery({ cursor: _, ...query }: PostQuery, next: string): string {
-  const parameters = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value && Object.hasOwn(postQuery.shape, name) ? [[name, String(value)]] : [],
-  );
-  return new URLSearchParams([...parameters, ['cursor', next]]).toString();
-}
+/** The query string of these parameters, without those that are blank or unknown. */
+export const queryOf = (values: PostQueryValues): string =>
+  new URLSearchParams(
+    Object.entries(values).flatMap(([name, value]): [string, string][] =>
+      value && Object.hasOwn(postQuery.shape, name) ? [[name, String(value)]] : [],
+    ),
+  ).toString();
 
 /** The opaque text for the older posts after a position in the list. */
 export const toCursor = (position: Position): string => encodeCursor(position, '');

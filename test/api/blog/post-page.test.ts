@@ -5,21 +5,15 @@ import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
 import { createMarkdownRenderer } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../shared/contract.js';
+import { postOf } from '../../support/posts.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
-const published: Post = {
-  id: '01890000-0000-7000-8000-000000000001',
+const published = postOf({
   title: 'A title',
   content: 'Hello *world*',
-  author: 'Ann',
   tags: ['one', 'two words'],
-  slug: 'a-title',
-  status: 'published',
   publishedAt: '2026-11-03T23:59:59.999Z',
-  createdAt: '2026-11-01T00:00:00.000Z',
-  updatedAt: '2026-11-04T00:00:00.000Z',
-  version: 2,
-};
+});
 
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());

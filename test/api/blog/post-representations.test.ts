@@ -3,22 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectedVersions } from '../../../api/blog/post-etag.js';
 import type { PostPages } from '../../../api/blog/post-page.js';
 import { sendPost } from '../../../api/blog/post-representations.js';
-import type { Post } from '../../../shared/contract.js';
+import { postOf } from '../../support/posts.js';
 import { type Served, serve } from '../../support/serve.js';
 
-const post: Post = {
-  id: '01890000-0000-7000-8000-000000000001',
-  title: null,
-  content: '# Text',
-  author: 'Ann',
-  tags: [],
-  slug: 'text',
-  status: 'published',
-  publishedAt: '2026-11-01T00:00:00.000Z',
-  createdAt: '2026-11-01T00:00:00.000Z',
-  updatedAt: '2026-11-01T00:00:00.000Z',
-  version: 7,
-};
+const post = postOf({ content: '# Text', version: 7 });
 
 let pages: PostPages;
 let server: Served;

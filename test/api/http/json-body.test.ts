@@ -85,10 +85,6 @@ describe('jsonBody', () => {
     expect(Buffer.concat(await socket.toArray()).toString()).toContain('"code":"invalid_json"');
   });
 
-  it('refuses what is sent as nothing at all', async () => {
-    expect(await send('{}', {})).toBe('unsupported_media_type');
-  });
-
   it.each([
     ['an empty body', ''],
     ['a blank body', ' \n'],
@@ -98,12 +94,7 @@ describe('jsonBody', () => {
     ['an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22])],
     ['a surrogate in UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
     ['a cut character', Buffer.from([0x22, 0xc3])],
-    ['two values', '{}{}'],
-    ['single quotes', "{'a':1}"],
-    ['a trailing comma', '[1,]'],
-    ['NaN', '[NaN]'],
     ['a raw control character', '"\u0001"'],
-    ['a comment', '{}//'],
     ['a cut body', '{"a":'],
   ])('refuses %s as malformed, without quoting it', async (_, body) => {
     expect(await send(body)).toBe('invalid_json');
@@ -139,14 +130,6 @@ describe('jsonBody', () => {
     expect(await send(nested(depth))).toBe('invalid_request');
     expect(await send('['.repeat(depth))).toBe('invalid_request');
     expect(await send('{}')).toBe('read');
-  });
-
-  it('keeps prototypes out of reach', async () => {
-    expect(await send('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}')).toBe(
-      'read',
-    );
-    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
-    expect((read as Record<string, unknown>).polluted).toBeUndefined();
   });
 
   it('reads 100,000 keys', async () => {

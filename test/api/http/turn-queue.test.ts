@@ -18,13 +18,6 @@ it('does what there is room for at once, and the rest in the turns that follow, 
   expect(done).toEqual([0, 1, 2, 3, 4]);
 });
 
-it('has room again in the next turn', async () => {
-  const turns = new TurnQueue(2);
-  queueMany(turns, 2);
-  await nextTurn();
-  expect(queueMany(turns, 3)).toEqual([0, 1]);
-});
-
 it('starts no later task before one that waits', async () => {
   const turns = new TurnQueue(1);
   const order: string[] = [];

@@ -28,10 +28,6 @@ describe('createProviderStates', () => {
     });
   });
 
-  it('takes a provider for real when any of its workers is', async () => {
-    expect(await statesOf({ openai: [worker(true), worker()] })).toMatchObject({ openai: 'real' });
-  });
-
   it('knows nothing before the queue is connected', async () => {
     const look = createProviderStates({ heartbeats: () => undefined, checkStore: async () => undefined });
     expect(new Set(Object.values(await look()))).toEqual(new Set(['unknown']));

@@ -2,21 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { Rendering } from '../../../../api/blog/rendering/markdown.js';
 import { createPreview, createRenderedPosts } from '../../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../../shared/contract.js';
+import { postOf } from '../../../support/posts.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 
-const post: Post = {
-  id: '01890000-0000-7000-8000-000000000001',
-  title: null,
-  content: 'a <b>',
-  author: 'Ann',
-  tags: [],
-  slug: 'a',
-  status: 'published',
-  publishedAt: '2026-11-01T00:00:00.000Z',
-  createdAt: '2026-11-01T00:00:00.000Z',
-  updatedAt: '2026-11-01T00:00:00.000Z',
-  version: 1,
-};
+const post = postOf();
 
 /** `outcomes` are what the renderer answers in turn; later ones are the text in capitals. */
 function createPosts({ maxBytes, outcomes = [] }: { maxBytes?: number; outcomes?: (Rendering | Error)[] }) {
