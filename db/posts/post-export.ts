@@ -15,37 +15,25 @@ export interface PostSource {
 /** A post, with the file that it came from. */
 export interface ExportedPost {
   post: Post;
-  source: ExportedSource | null;
+  /** `isCurrent` says whether the post is unchanged since its import, so that the file still equals it. */
+  source: (PostSource & { isCurrent: boolean }) | null;
 }
 
-export interface ExportedSource extends PostSource {
-  /** Whether the post is unchanged since its import, so that the file still equals it. */
-  isCurrent: boolean;
-}
-
-/** Exports all posts, drafts included. Everything may throw `Failure('database_unavailable')`. */
-export interface PostExport {
+/** Exports all posts, drafts included, in statements with small results. Everything may throw `database_unavailable`. */
+export const createPostExport = (database: Database) => ({
   /** The files that posts came from: path by the post's id. */
-  sourcePaths(): Promise<Map<string, string>>;
+  async sourcePaths(): Promise<Map<string, string>> {
+    const paths = new Map<string, string>();
+    for await (const rows of walk((after) => database.run((db) => pathsAfter(db, after))))
+      for (const { id, path } of rows) paths.set(id, path);
+    return paths;
+  },
   /** Every post, page by page in the order of their ids; a page holds about 1 MiB of text, or one post. */
-  pages(): AsyncGenerator<ExportedPost[]>;
-}
-
-/** Reads all posts, in statements with small results. */
-export function createPostExport(database: Database): PostExport {
-  return {
-    sourcePaths: async () => {
-      const paths = new Map<string, string>();
-      for await (const rows of walk((after) => database.run((db) => pathsAfter(db, after))))
-        for (const { id, path } of rows) paths.set(id, path);
-      return paths;
-    },
-    pages: async function* (): AsyncGenerator<ExportedPost[]> {
-      for await (const rows of walk((after) => database.run((db) => postsAfter(db, after))))
-        yield rows.map(({ source, ...row }) => ({ post: toPost(row), source }));
-    },
-  };
-}
+  async *pages(): AsyncGenerator<ExportedPost[]> {
+    for await (const rows of walk((after) => database.run((db) => postsAfter(db, after))))
+      yield rows.map(({ source, ...row }) => ({ post: toPost(row), source }));
+  },
+});
 
 /** Every UUID but this one is greater. */
 const minId = '00000000-0000-0000-0000-000000000000';

@@ -5,7 +5,7 @@ import type { Database } from '../database/client.js';
 import { and, eq, inArray, type SQL, sql } from '../database/drizzle.js';
 import { isUniqueViolation } from '../database/errors.js';
 import { postSources, posts } from '../schema.js';
-import { createPostExport, type PostExport, type PostSource } from './post-export.js';
+import { createPostExport, type PostSource } from './post-export.js';
 
 /** A post to be stored; times are RFC 3339 in UTC. Undefined fields keep the values of a post that exists. */
 export interface ImportedPost {
@@ -40,47 +40,43 @@ export interface SlugOwner {
 export type Comparison = 'missing' | 'same' | 'different' | 'stale';
 
 /** Imports and exports posts, drafts included. Everything may throw `Failure('database_unavailable')`. */
-export interface PostImport extends PostExport {
+export type PostImport = ReturnType<typeof createPostImport>;
+
+export const createPostImport = (database: Database) => ({
+  ...createPostExport(database),
   /**
    * Creates or changes a post, or finds it equal and leaves it alone. Throws `Failure('slug_taken')`, and, unless it is
    * forced, `Failure('precondition_failed')` for a post that would be stale.
    */
-  store(post: ImportedPost, options?: { force: boolean }): Promise<Imported>;
+  store: (post: ImportedPost, { force } = { force: false }) => store(database, post, force),
   /**
    * The result that storing a post would have. A post is stale when storing it would change one that was changed since:
    * one that has neither the version that its file was imported as nor the version that is given, where one of the two
    * is known.
    */
-  compare(post: ImportedPost): Promise<Comparison>;
+  async compare(post: ImportedPost): Promise<Comparison> {
+    const query = sql`with ${compared(post)} select differs, stale from found`;
+    const [row] = await database.run((db) => db.execute<{ differs: boolean; stale: boolean }>(query));
+    if (row === undefined) return 'missing';
+    if (!row.differs) return 'same';
+    return row.stale ? 'stale' : 'different';
+  },
   /** The ids among these of posts that have another version than their file was imported as, if they came from one. */
-  changedSinceImport(ids: readonly string[]): Promise<Set<string>>;
+  async changedSinceImport(ids: readonly string[]): Promise<Set<string>> {
+    const isChanged = sql`${posts.version} is distinct from ${postSources.version}`;
+    const rows = await findSources(database, ids, (some) => and(inArray(posts.id, some), isChanged));
+    return new Set(rows.map(({ id }) => id));
+  },
   /** The posts that have these slugs, by slug. */
-  slugOwners(slugs: readonly string[]): Promise<Map<string, SlugOwner>>;
+  async slugOwners(slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
+    const rows = await findSources(database, slugs, (some) => inArray(posts.slug, some));
+    return new Map(rows.map(({ slug, ...owner }) => [slug, owner]));
+  },
   /** Records that the post's file now holds this version. */
-  markExported(id: string, file: PostSource & { version: number }): Promise<void>;
-}
-
-export function createPostImport(database: Database): PostImport {
-  return {
-    store: (post, { force } = { force: false }) => store(database, post, force),
-    compare: async (post) => {
-      const [row] = await database.run((db) =>
-        db.execute<{ differs: boolean; stale: boolean }>(
-          sql`with ${compared(post)} select differs, stale from found`,
-        ),
-      );
-      if (row === undefined) return 'missing';
-      if (!row.differs) return 'same';
-      return row.stale ? 'stale' : 'different';
-    },
-    changedSinceImport: (ids) => changedSinceImport(database, ids),
-    slugOwners: (slugs) => slugOwners(database, slugs),
-    markExported: async (id, file) => {
-      await database.run((db) => db.update(postSources).set(file).where(eq(postSources.postId, id)));
-    },
-    ...createPostExport(database),
-  };
-}
+  async markExported(id: string, file: PostSource & { version: number }): Promise<void> {
+    await database.run((db) => db.update(postSources).set(file).where(eq(postSources.postId, id)));
+  },
+});
 
 /** A second attempt sees what another writer did between the statement's read and its write. */
 const maxAttempts = 5;
@@ -166,17 +162,6 @@ const upsert = (post: ImportedPost, force: boolean): SQL => sql`
     )
     select outcome from stored
     union all select 'stale' from found where differs and stale and not ${force}`;
-
-async function changedSinceImport(database: Database, ids: readonly string[]): Promise<Set<string>> {
-  const isChanged = sql`${posts.version} is distinct from ${postSources.version}`;
-  const rows = await findSources(database, ids, (some) => and(inArray(posts.id, some), isChanged));
-  return new Set(rows.map(({ id }) => id));
-}
-
-async function slugOwners(database: Database, slugs: readonly string[]): Promise<Map<string, SlugOwner>> {
-  const rows = await findSources(database, slugs, (some) => inArray(posts.slug, some));
-  return new Map(rows.map(({ slug, ...owner }) => [slug, owner]));
-}
 
 const keysAtOnce = 1000;
 

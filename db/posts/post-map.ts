@@ -1,5 +1,5 @@
 import type { Database } from '../database/client.js';
-import { asc, sql } from '../database/drizzle.js';
+import { asc, count } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 import { isPublished } from './post-rows.js';
 
@@ -11,26 +11,20 @@ export interface MappedPost {
 }
 
 /** All published posts in parts of the same size, oldest first. May throw `Failure('database_unavailable')`. */
-export interface PostMap {
-  /** How many parts there are: one at least. */
-  countParts(): Promise<number>;
-  /** The posts of the part; parts are numbered from 1. Empty when there is no such part. */
-  part(number: number): Promise<MappedPost[]>;
-}
+export type PostMap = ReturnType<typeof createPostMap>;
 
 /** Reads them by their place in the order, in one statement each. */
-export const createPostMap = (
-  database: Pick<Database, 'run'>,
-  { partSize }: { partSize: number },
-): PostMap => ({
-  countParts: async () => {
+export const createPostMap = (database: Pick<Database, 'run'>, { partSize }: { partSize: number }) => ({
+  /** How many parts there are: one at least. */
+  async countParts(): Promise<number> {
     const [row] = await database.run(
-      (db) => db.select({ count: sql<number>`count(*)::integer` }).from(posts).where(isPublished),
+      (db) => db.select({ total: count() }).from(posts).where(isPublished),
       'search',
     );
-    return Math.max(1, Math.ceil((row?.count ?? 0) / partSize));
+    return Math.max(1, Math.ceil((row?.total ?? 0) / partSize));
   },
-  part: (number) =>
+  /** The posts of the part; parts are numbered from 1. Empty when there is no such part. */
+  part: (number: number): Promise<MappedPost[]> =>
     database.run(
       (db) =>
         db
