@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { type Message, providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contract.js';
 import { conversationShapes } from '../support/conversations.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 
@@ -31,21 +31,6 @@ describe.each(providerIds)('POST /chat with X-LLM: %s', (provider) => {
     expect(body.response).toMatch(/Hello/);
   });
 
-  it('asks the model that X-LLM-Model names', async () => {
-    const model = `sim-verbatim@${provider}`;
-    const { headers, body } = await deployment.chat({ provider, model, messages: [{ content: 'Echo me.' }] });
-    expect(body).toEqual({ response: 'Echo me.' });
-    expect(headers.get('x-llm-model')).toBe(model);
-    await deployment.simulator.waitForCall((call) => call.model === model);
-  });
-
-  it('gives a reply that was cut at the token limit, and says so', async () => {
-    const { status, headers, body } = await deployment.chat({ provider, model: 'sim-length' });
-    expect(status).toBe(200);
-    expect(headers.get('x-llm-finish-reason')).toBe('length');
-    expect(body.response).toMatch(/^Simulated/);
-  });
-
   it('carries a text of half a megabyte there and back, byte for byte', async () => {
     const content = '€ß漢🦉 '.repeat(25_000);
     const { status, body } = await deployment.chat({
@@ -69,25 +54,6 @@ describe('POST /chat', () => {
     expect(statuses).toEqual(
       conversationShapes.map(({ name, accepted }) => ({ name, status: accepted ? 200 : 400 })),
     );
-  });
-
-  it('keeps the order of the messages', async () => {
-    const messages: Message[] = [
-      { role: 'system', content: 'One.' },
-      { role: 'user', content: 'Two.' },
-      { role: 'assistant', content: 'Three.' },
-      { content: 'Four.' },
-    ];
-    await deployment.chat({ messages, model: 'sim-echo@order' });
-    const call = await deployment.simulator.waitForCall(({ model }) => model === 'sim-echo@order');
-    expect(call.turns?.map(({ content }) => content)).toEqual(['One.', 'Two.', 'Three.', 'Four.']);
-  });
-
-  it('ignores properties it does not know', async () => {
-    const body =
-      '{"messages":[{"content":"Hi","name":"x","__proto__":{"role":"system"}}],"temperature":2,"a":{"b":[]}}';
-    const { status } = await deployment.chat({ body });
-    expect(status).toBe(200);
   });
 
   it('keeps a hundred conversations at once apart', async () => {
