@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
+import { timeUntilOk } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { newUser } from './support/users.js';
 
@@ -99,7 +100,7 @@ fault(
     await askUntilRefused(books, { model, headers: { Prefer: 'wait=2' } });
     const openAt = performance.now();
     expect(simulator.calls.inFlight).toBe(patient.length);
-    await untilOk(books, model);
+    await timeUntilOk(books, { model });
     const tookMs = Math.round(performance.now() - openAt);
     expect(simulator.calls.inFlight).toBeGreaterThan(0);
     for (const asked of patient) asked.leave();
@@ -107,8 +108,3 @@ fault(
     return `the first good answer ${tookMs} ms after the breaker opened, ${patient.length} calls still hanging`;
   },
 );
-
-/** Asks until the first good answer. */
-async function untilOk(books: Books, model: string): Promise<void> {
-  while ((await books.chat({ model })).status !== 200);
-}

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject } from 'vitest';
 import type { ChatReply } from '../support/deployment.js';
-import { percentile } from '../support/lateness.js';
 import { openWireTo, type Wire } from '../support/wire.js';
 import type { Books } from './support/books.js';
-import { expectCodes, keepDoing } from './support/expectations.js';
+import { expectCodes, keepDoing, tookMsOf } from './support/expectations.js';
 import { fault } from './support/fault.js';
 
 /** As promised, from the moment at which the connections have died. */
@@ -94,10 +93,5 @@ async function medianMs(books: Books, url: string): Promise<number> {
   const replies: ChatReply[] = [];
   for (let sample = 0; sample < samples; sample += 1) replies.push(await books.chat({ url }));
   expectCodes(replies, ['ok']);
-  return Math.round(
-    percentile(
-      replies.map(({ tookMs }) => tookMs),
-      0.5,
-    ),
-  );
+  return Math.round(tookMsOf(replies, 0.5));
 }

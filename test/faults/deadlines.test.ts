@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import type { ChatCall, ChatReply } from '../support/deployment.js';
 import { percentile, withLag } from '../support/lateness.js';
+import { ofEveryPool } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { fault } from './support/fault.js';
@@ -37,8 +38,7 @@ for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
 fault(
   { id: 'D1', timed: true, injected: 'a slow queue, and a deadline of 1 s', timeoutMs: 90_000 },
   async (books) => {
-    const perPool = providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, String(each)]);
-    await books.start({ variables: Object.fromEntries(perPool) });
+    await books.start({ variables: ofEveryPool('CONCURRENCY', each) });
     // Calls that are soon answered: others come in behind slow ones.
     await chatAll(books, callsTo(1, {}));
     const { calls } = books.deployment.simulator;

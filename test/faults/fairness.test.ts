@@ -1,9 +1,9 @@
 import { expect, inject } from 'vitest';
 import type { ChatReply } from '../support/deployment.js';
-import { percentile, withLag } from '../support/lateness.js';
+import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
-import { keepDoing } from './support/expectations.js';
+import { keepDoing, tookMsOf } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { paced } from './support/pace.js';
 import { type Chat, newUser } from './support/users.js';
@@ -87,11 +87,7 @@ async function keepAsking(chat: Chat, isOver: Promise<unknown>): Promise<ChatRep
   return Promise.all(asking.stop());
 }
 
-const p99 = (replies: readonly ChatReply[]): number =>
-  percentile(
-    replies.map(({ tookMs }) => tookMs),
-    0.99,
-  );
+const p99 = (replies: readonly ChatReply[]): number => tookMsOf(replies, 0.99);
 
 interface Flood {
   /** Resolves when the provider is at work on the first of it. */

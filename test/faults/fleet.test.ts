@@ -1,6 +1,6 @@
 import { expect, vi } from 'vitest';
 import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
-import { quillgate } from '../support/command-line.js';
+import { createOperatorToken } from '../support/accounts.js';
 import type { Deployment } from '../support/deployment.js';
 import { readEvents, type StreamEvent } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
@@ -12,16 +12,11 @@ import { openStoreWire } from './support/store-wire.js';
 const shownMs = 3000;
 
 /** A deployment as an operator sees it: one look, and the events since. */
-async function openView({ stores, url }: Deployment) {
-  const command = ['tokens', 'create', '--scope', 'admin'];
-  const database = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-  const { stdout } = await quillgate(command, database);
-  const headers = { Authorization: `Bearer ${stdout.trim()}` };
-  const ask = (path: string) => fetch(`${url}${path}`, { headers });
-  await vi.waitFor(async () => expect((await ask('/admin/pools')).status).toBe(200), patience);
+async function openView(deployment: Deployment) {
+  const { ask } = await createOperatorToken(deployment);
   const events = readEvents(await ask('/admin/events'));
   return {
-    look: async () => (await (await ask('/admin/pools')).json()) as Fleet,
+    look: async () => (await (await ask()).json()) as Fleet,
     /** Reads until an event is such a one. */
     until: async (isIt: (event: StreamEvent) => boolean) => {
       for (;;) {

@@ -2,7 +2,7 @@ import { expect, inject } from 'vitest';
 import { percentile, withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
-import { keepDoing, timed } from './support/expectations.js';
+import { keepDoing, timed, tookMsOf } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { paced } from './support/pace.js';
 
@@ -56,10 +56,7 @@ fault(
     expect(good).toBeGreaterThanOrEqual(0.9 * reachedPerSecond);
     const refusals = replies.map(({ reply }) => reply).filter((reply) => codeOf(reply) === 'overloaded');
     for (const { headers } of refusals) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    const refusedInMs = percentile(
-      refusals.map(({ tookMs }) => tookMs),
-      0.99,
-    );
+    const refusedInMs = tookMsOf(refusals, 0.99);
     // No longer than what needs neither store nor worker.
     expect(refusedInMs).toBeLessThan(50 + lagMs + percentile(looks, 0.99));
     const most = watch.stop();

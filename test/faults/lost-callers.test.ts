@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { withLag } from '../support/lateness.js';
+import { providerOf } from './support/at-providers.js';
 import type { Books } from './support/books.js';
 import { expectCodes, timed } from './support/expectations.js';
 import { fault } from './support/fault.js';
@@ -10,7 +10,6 @@ import { openStoreWire } from './support/store-wire.js';
 
 const open = 50;
 const kept = 4;
-const providerOf = (n: number): ProviderId => providerIds[n % providerIds.length] ?? 'openai';
 const each = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n));
 

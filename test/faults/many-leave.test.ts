@@ -1,12 +1,12 @@
 import { expect, inject } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
+import { ofEveryPool, providerOf } from './support/at-providers.js';
 import type { Books } from './support/books.js';
 import { eventually } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { type Footprint, footprintOf } from './support/footprint.js';
 import { watchWarnings } from './support/warnings.js';
 
-const providerOf = (n: number) => providerIds[n % providerIds.length] ?? 'openai';
 const isRedis = inject('store').kind === 'redis';
 const rounds = isRedis ? 50 : 20;
 const perRound = isRedis ? 200 : 100;
@@ -21,8 +21,9 @@ fault(
     timeoutMs: 240_000,
   },
   async (books) => {
-    const tens = Object.fromEntries(providerIds.map((id) => [`${id.toUpperCase()}_CONCURRENCY`, '10']));
-    const deployment = await books.start({ variables: { ...tens, CHAT_TIMEOUT_MS: '30000' } });
+    const deployment = await books.start({
+      variables: { ...ofEveryPool('CONCURRENCY', 10), CHAT_TIMEOUT_MS: '30000' },
+    });
     const warningsSince = watchWarnings(deployment);
     const footprints: Footprint[] = [];
     for (let round = 0; round < rounds; round += 1) {

@@ -1,19 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { ChatReply } from '../support/deployment.js';
-import { percentile } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
+import { tookMsOf } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { paced } from './support/pace.js';
 
-const slowest = (replies: ChatReply[]) =>
-  Math.round(
-    percentile(
-      replies.map(({ tookMs }) => tookMs),
-      1,
-    ),
-  );
+const slowest = (replies: ChatReply[]) => Math.round(tookMsOf(replies, 1));
 
 /** Asks for a model of the same provider that is well, as long as something else goes on. */
 async function askMeanwhile(books: Books, other: Promise<unknown>): Promise<ChatReply[]> {

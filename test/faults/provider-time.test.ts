@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { percentile, withLag } from '../support/lateness.js';
+import { withLag } from '../support/lateness.js';
+import { ofEveryPool } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
+import { timeUntilOk, tookMsOf } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { paced } from './support/pace.js';
 
 const timeoutMs = 1000;
-const variables = Object.fromEntries(
-  providerIds.map((id) => [`${id.toUpperCase()}_TIMEOUT_MS`, String(timeoutMs)]),
-);
+const variables = ofEveryPool('TIMEOUT_MS', timeoutMs);
 
 /** Asks every provider for the model; gives how long the answers took at most. Each call has to be cut by us. */
 async function expectCut(books: Books, model: string): Promise<number> {
@@ -104,34 +104,22 @@ fault(
     const resets = Math.ceil((performance.now() - openAt) / resetMs);
     const refused = failing.filter((reply) => codeOf(reply) === 'provider_unavailable');
     const probes = simulator.calls.list({ since }).filter(({ provider }) => provider === 'openai').length;
-    const refusedMs = refused.map(({ tookMs }) => tookMs);
-    expect(percentile(refusedMs, 0.9)).toBeLessThan(100 + lagMs);
+    expect(tookMsOf(refused, 0.9)).toBeLessThan(100 + lagMs);
     // Who was let in just before the breaker opened waits for the probe.
-    expect(Math.max(...refusedMs)).toBeLessThan(resetMs + 500 + lagMs);
+    expect(tookMsOf(refused, 1)).toBeLessThan(resetMs + 500 + lagMs);
     expect(probes).toBeGreaterThan(0);
     expect(probes).toBeLessThanOrEqual(resets + 1);
     // A probe answers who made it; one more request may have been let in beside it.
     expect(failing.length - refused.length).toBeLessThanOrEqual(resets + 2);
     expect([...before, ...others].filter(({ status }) => status !== 200)).toEqual([]);
-    const p99 = (replies: typeof others) =>
-      percentile(
-        replies.map(({ tookMs }) => tookMs),
-        0.99,
-      );
+    const p99 = (replies: typeof others) => tookMsOf(replies, 0.99);
     expect(p99(others)).toBeLessThan(p99(before) + 50 + lagMs);
     // It fails exactly as often as opens a breaker.
     const passing = 'sim-fail-5-500-P10@P10';
     await untilRefused(books, passing);
-    const healedMs = await untilOk(books, passing);
+    const healedMs = await timeUntilOk(books, { model: passing });
     expect(healedMs).toBeLessThan(resetMs + 1000);
-    const [slowest, was, is] = [
-      percentile(
-        refused.map(({ tookMs }) => tookMs),
-        1,
-      ),
-      p99(before),
-      p99(others),
-    ].map(Math.round);
+    const [slowest, was, is] = [tookMsOf(refused, 1), p99(before), p99(others)].map(Math.round);
     return (
       `${refused.length} refused, the slowest in ${slowest} ms; ${probes} probes in ${openForMs} ms; well ${healedMs} ms after the ` +
       `provider was; p99 of another provider ${was} ms before and ${is} ms meanwhile`
@@ -141,11 +129,4 @@ fault(
 
 async function untilRefused(books: Books, model: string): Promise<void> {
   while (codeOf(await books.chat({ model })) !== 'provider_unavailable');
-}
-
-/** Time until the first good answer, in milliseconds. */
-async function untilOk(books: Books, model: string): Promise<number> {
-  const startedAt = performance.now();
-  while ((await books.chat({ model })).status !== 200);
-  return Math.round(performance.now() - startedAt);
 }

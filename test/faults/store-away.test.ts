@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject } from 'vitest';
 import { withLag } from '../support/lateness.js';
-import type { Books } from './support/books.js';
-import { eventually, expectCodes, keepDoing, timed, timeUntil } from './support/expectations.js';
+import { eventually, expectCodes, keepDoing, timed, timeUntil, timeUntilOk } from './support/expectations.js';
 import { fault } from './support/fault.js';
-import { startOwnRedis } from './support/own-redis.js';
+import { outage, startWithOutage } from './support/outage.js';
 import { openStoreWire } from './support/store-wire.js';
 
 const isRedis = inject('store').kind === 'redis';
@@ -67,9 +66,7 @@ fault({ id: 'R3', timed: true, injected: 'the store away for 20 s, the workers i
   const refused = await Promise.all(during.stop());
   expectCodes(refused, ['queue_unavailable']);
   await wire.mend();
-  const { result: wellMs, lagMs } = await withLag(() =>
-    timeUntil(async () => (await books.chat()).status === 200),
-  );
+  const { result: wellMs, lagMs } = await withLag(() => timeUntilOk(books));
   expect(wellMs).toBeLessThan(soonMs + lagMs);
   const said = (words: string) => books.deployment.logs().split(words).length - 1;
   await eventually(() =>
@@ -85,57 +82,20 @@ const everyMs = 50;
 const perOutage = 2;
 
 fault(
-  {
-    id: 'R2',
-    timed: true,
-    injected: 'Redis killed with -9 under load, back after 3 s',
-    stores: ['redis'],
-    callsPerRequest: perOutage,
+  { id: 'R2', timed: true, injected: `${outage}, under load`, callsPerRequest: perOutage },
+  async (books) => {
+    const takeAway = await startWithOutage(books);
+    const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
+    await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
+    await takeAway();
+    const wellMs = await timeUntilOk(books);
+    await delay(2000);
+    const replies = await Promise.all(load.stop());
+    // Until the first heartbeat after the outage no pool is known.
+    expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
+    // The last ones came when all was well again.
+    expectCodes(replies.slice(-20), ['ok']);
+    expect(wellMs).toBeLessThan(soonMs);
+    return `serves ${wellMs} ms after it is back`;
   },
-  async (books) => underLoad(books, await redisKilled(books)),
 );
-
-fault(
-  {
-    id: 'R2',
-    timed: true,
-    injected: 'PostgreSQL out of reach under load for 3 s',
-    stores: ['postgres'],
-    callsPerRequest: perOutage,
-  },
-  async (books) => underLoad(books, await wireCut(books)),
-);
-
-interface Outage {
-  begin(): Promise<void>;
-  end(): Promise<void>;
-}
-
-async function redisKilled(books: Books): Promise<Outage> {
-  const redis = await startOwnRedis(books);
-  await books.start({ store: redis.store, workers: 2 });
-  return { begin: redis.kill, end: redis.start };
-}
-
-async function wireCut(books: Books): Promise<Outage> {
-  const { wire, store } = await openStoreWire(books);
-  await books.start({ store, workers: 2 });
-  return { begin: wire.cut, end: wire.mend };
-}
-
-async function underLoad(books: Books, outage: Outage): Promise<string> {
-  const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
-  await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
-  await outage.begin();
-  await delay(3000);
-  await outage.end();
-  const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
-  await delay(2000);
-  const replies = await Promise.all(load.stop());
-  // Until the first heartbeat after the outage no pool is known.
-  expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
-  // The last ones came when all was well again.
-  expectCodes(replies.slice(-20), ['ok']);
-  expect(wellMs).toBeLessThan(soonMs);
-  return `serves ${wellMs} ms after it is back`;
-}

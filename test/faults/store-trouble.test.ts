@@ -2,18 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, inject, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
 import { cancelSchema, topics } from '../../shared/protocol/messages.js';
-import { openRelay } from '../../shared/queue/relay.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization } from '../support/deployment.js';
+import { hearPools } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
 import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { openConnectionKiller } from './support/connection-killer.js';
-import { eventually, expectCodes, keepDoing, timeUntil } from './support/expectations.js';
+import { eventually, expectCodes, keepDoing, timeUntilOk } from './support/expectations.js';
 import { fault } from './support/fault.js';
 import { startOwnRedis } from './support/own-redis.js';
 
@@ -98,12 +95,8 @@ fault(
 
 /** Gives a list to which the ids are added of the jobs that are called off from now on. */
 async function hearCancels(books: Books): Promise<string[]> {
-  const { log } = createRecordingLog();
-  const store = openQueueStore(parseConfig(books.deployment.stores, 'migrate'), log);
-  books.release(() => store.close());
-  await store.whenReady(AbortSignal.timeout(5000));
-  const relay = await openRelay(store, { name: 'test', log });
-  books.release(() => relay.close());
+  const { relay, close } = await hearPools(books.deployment.stores);
+  books.release(close);
   const calledOff: string[] = [];
   await relay.subscribe(
     topics.cancel('openai'),
@@ -153,7 +146,7 @@ fault(
     // A heartbeat can be lost as well; and a job that was taken by a worker that does not know it waits for the end of
     // its lock, perhaps twice, and requests behind such jobs may be refused at once.
     expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable', 'timeout', 'overloaded']);
-    const well = await timeUntil(async () => (await books.chat()).status === 200);
+    const well = await timeUntilOk(books);
     const ok = replies.filter(({ status }) => status === 200).length;
     expect(ok).toBeGreaterThan(replies.length / 2);
     return `${killed} connections killed, ${ok} of ${replies.length} answered 200, well after ${well} ms`;
@@ -174,7 +167,7 @@ fault(
     const ready = (await fetch(`${url}/readyz`)).status;
     await delay(3000);
     await redis.configure('maxmemory', '0');
-    const wellMs = await timeUntil(async () => (await books.chat()).status === 200);
+    const wellMs = await timeUntilOk(books);
     expectCodes(await Promise.all(running.map((asked) => asked.reply)), ['ok']);
     expect(wellMs).toBeLessThan(2000);
     return `500 queue_unavailable after ${Math.round(reply.tookMs)} ms (/readyz ${ready}); running jobs 200; well after ${wellMs} ms`;

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { ChildProgram } from '../../dev/child-program.js';
-import { providerIds } from '../../shared/contract.js';
 import { withLag } from '../support/lateness.js';
+import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { expectCodes, timed } from './support/expectations.js';
@@ -10,11 +9,27 @@ import { fault } from './support/fault.js';
 import { type AskedStream, numbersUpTo } from './support/streams.js';
 
 const open = 20;
-const providerOf = (n: number) => providerIds[n % providerIds.length] ?? 'openai';
 
 /** Opens streams at all providers. */
 const openStreams = (books: Books, model: string, count = open): AskedStream[] =>
   Array.from({ length: count }, (_, n) => books.stream({ provider: providerOf(n), model }));
+
+const storedCall = (model: string, n: number) => ({
+  provider: providerOf(n),
+  model: `${model}-${n}`,
+  headers: { 'Idempotency-Key': `${model}-${n}` },
+});
+
+/** Opens streams of stored chats at all providers. */
+const openStored = (books: Books, model: string, count: number): AskedStream[] =>
+  Array.from({ length: count }, (_, n) => books.stream(storedCall(model, n)));
+
+/** Asks another API process for the rest of stored streams. */
+const resume = (books: Books, url: string, asked: readonly AskedStream[]): AskedStream[] =>
+  asked.map(({ model, seen }, n) => {
+    const { headers, ...call } = storedCall(model.replace(/-\d+$/, ''), n);
+    return books.stream({ ...call, url, headers: { ...headers, 'Last-Event-ID': seen.lastEventId ?? '' } });
+  });
 
 const allBegun = (asked: readonly AskedStream[]) => Promise.all(asked.map(({ begun }) => begun));
 
@@ -70,22 +85,11 @@ fault(
   async (books) => {
     const { api, startApi, simulator } = await books.start();
     const { url } = await startApi();
-    const chats = Array.from({ length: open }, (_, n) => ({
-      provider: providerOf(n),
-      model: `sim-stream-200-20@T5-${n}`,
-      headers: { 'Idempotency-Key': randomUUID() },
-    }));
-    const first = chats.map((chat) => books.stream(chat));
+    const first = openStored(books, 'sim-stream-200-20@T5', open);
     await allBegun(first);
     await books.kill(api);
     await Promise.allSettled(first.map(({ end }) => end));
-    const rest = chats.map(({ headers, ...chat }, n) =>
-      books.stream({
-        ...chat,
-        url,
-        headers: { ...headers, 'Last-Event-ID': first[n]?.seen.lastEventId ?? '' },
-      }),
-    );
+    const rest = resume(books, url, first);
     const ends = await Promise.all(rest.map(({ end }) => end));
     expectCodes(ends, ['ok']);
     const whole = numbersUpTo(200 * 4).slice(0, String(ends[0]?.body.response).length);
@@ -93,7 +97,7 @@ fault(
       expect(body.response).toBe(whole);
       expect(`${first[n]?.seen.text}${rest[n]?.seen.text}`).toBe(whole);
     });
-    for (const { model } of chats) expect(simulator.calls.list({ model })).toHaveLength(1);
+    for (const { model } of first) expect(simulator.calls.list({ model })).toHaveLength(1);
     return `${open} resumed at another API, byte for byte, one call each`;
   },
 );
@@ -125,12 +129,7 @@ fault(
   async (books) => {
     const { api, startApi } = await books.start({ variables: grace });
     const { url } = await startApi();
-    const chats = Array.from({ length: 8 }, (_, n) => ({
-      provider: providerOf(n),
-      model: `sim-stream-250-20@T9-${n}`,
-      headers: { 'Idempotency-Key': randomUUID() },
-    }));
-    const asked = chats.map((chat) => books.stream(chat));
+    const asked = openStored(books, 'sim-stream-250-20@T9', 8);
     const ordinary = books.ask({ model: 'sim-latency-3000' });
     await Promise.all([allBegun(asked), ordinary.arrived()]);
     const tookMs = await endWithin(asked, api);
@@ -138,14 +137,7 @@ fault(
       expect(await end).toMatchObject({ begun: true, body: { code: 'internal', retryable: true } });
     expect(codeOf(await ordinary.reply)).toBe('ok');
     expect(await api.exitCode).toBe(0);
-    const rest = chats.map(({ headers, ...chat }, n) =>
-      books.stream({
-        ...chat,
-        url,
-        headers: { ...headers, 'Last-Event-ID': asked[n]?.seen.lastEventId ?? '' },
-      }),
-    );
-    expectCodes(await Promise.all(rest.map(({ end }) => end)), ['ok']);
+    expectCodes(await Promise.all(resume(books, url, asked).map(({ end }) => end)), ['ok']);
     return `error: internal, retryable, after ${tookMs} ms; the ordinary request 200; exit 0; all resumed at another`;
   },
 );

@@ -1,38 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { openConnectionKiller } from './support/connection-killer.js';
 import { expectCodes, timeUntil } from './support/expectations.js';
 import { fault } from './support/fault.js';
+import { outage, startWithOutage } from './support/outage.js';
 import { startOwnRedis } from './support/own-redis.js';
-import { openStoreWire } from './support/store-wire.js';
 import type { AskedStream } from './support/streams.js';
 
 const open = 20;
 const openStreams = (books: Books, model: string): AskedStream[] =>
-  Array.from({ length: open }, (_, n) =>
-    books.stream({ provider: providerIds[n % providerIds.length] ?? 'openai', model }),
-  );
-
-const away = { timed: true, id: 'T7', callsPerRequest: 2 } as const;
+  Array.from({ length: open }, (_, n) => books.stream({ provider: providerOf(n), model }));
 
 fault(
-  { ...away, injected: `Redis killed with -9, back after 3 s, ${open} streams open`, stores: ['redis'] },
+  { timed: true, id: 'T7', callsPerRequest: 2, injected: `${outage}, ${open} streams open` },
   async (books) => {
-    const redis = await startOwnRedis(books);
-    await books.start({ store: redis.store, workers: 2 });
-    return duringOutage(books, { begin: redis.kill, end: redis.start });
-  },
-);
-
-fault(
-  { ...away, injected: `PostgreSQL out of reach for 3 s, ${open} streams open`, stores: ['postgres'] },
-  async (books) => {
-    const { wire, store } = await openStoreWire(books);
-    await books.start({ store, workers: 2 });
-    return duringOutage(books, { begin: wire.cut, end: wire.mend });
+    const takeAway = await startWithOutage(books);
+    const asked = openStreams(books, 'sim-stream-300-20');
+    await Promise.all(asked.map(({ begun }) => begun));
+    await takeAway();
+    return endsAndRecovery(books, asked);
   },
 );
 
@@ -49,24 +38,14 @@ fault(
     const asked = openStreams(books, 'sim-stream-250-20');
     await Promise.all(asked.map(({ begun }) => begun));
     await redis.command('FLUSHALL');
-    const told = await endsOf(asked);
-    const wellMs = await timeUntil(async () => codeOf(await books.stream().end) === 'ok');
-    return `${told}; serves ${wellMs} ms after that`;
+    return endsAndRecovery(books, asked);
   },
 );
 
-async function duringOutage(
-  books: Books,
-  outage: { begin(): Promise<void>; end(): Promise<void> },
-): Promise<string> {
-  const asked = openStreams(books, 'sim-stream-300-20');
-  await Promise.all(asked.map(({ begun }) => begun));
-  await outage.begin();
-  await delay(3000);
-  await outage.end();
-  const told = await endsOf(asked);
+async function endsAndRecovery(books: Books, asked: readonly AskedStream[]): Promise<string> {
+  const ends = await endsOf(asked);
   const wellMs = await timeUntil(async () => codeOf(await books.stream().end) === 'ok');
-  return `${told}; serves ${wellMs} ms after that`;
+  return `${ends}; serves ${wellMs} ms after that`;
 }
 
 const times = 20;

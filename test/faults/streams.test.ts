@@ -1,14 +1,12 @@
 import { expect } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { withLag } from '../support/lateness.js';
-import { beginWell } from './support/at-providers.js';
+import { beginWell, ofEveryPool } from './support/at-providers.js';
 import type { Books } from './support/books.js';
 import { fault } from './support/fault.js';
 import type { AskedStream } from './support/streams.js';
 
 const each = <T>(do_: (provider: ProviderId) => T): T[] => providerIds.map(do_);
-const forEach = (name: string, value: string) =>
-  Object.fromEntries(each((id) => [`${id.toUpperCase()}_${name}`, value]));
 
 /** Asks every provider for a stream of each of the models, all at once. */
 const streamAll = (books: Books, models: readonly string[]): AskedStream[] =>
@@ -112,8 +110,8 @@ fault(
   async (books) => {
     await books.start({
       variables: {
-        ...forEach('FIRST_TOKEN_TIMEOUT_MS', String(firstTokenMs)),
-        ...forEach('IDLE_TIMEOUT_MS', String(idleMs)),
+        ...ofEveryPool('FIRST_TOKEN_TIMEOUT_MS', firstTokenMs),
+        ...ofEveryPool('IDLE_TIMEOUT_MS', idleMs),
       },
     });
     await beginWell(books, 12);
@@ -139,8 +137,8 @@ fault(
     await books.start({
       variables: {
         CHAT_TIMEOUT_MS: '1000',
-        ...forEach('TIMEOUT_MS', '1000'),
-        ...forEach('IDLE_TIMEOUT_MS', '1000'),
+        ...ofEveryPool('TIMEOUT_MS', 1000),
+        ...ofEveryPool('IDLE_TIMEOUT_MS', 1000),
       },
     });
     await beginWell(books, 1);

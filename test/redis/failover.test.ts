@@ -3,7 +3,7 @@ import { expect, inject } from 'vitest';
 import { queueName } from '../../shared/protocol/messages.js';
 import { namesOfKeys } from '../../shared/queue/stores/redis.js';
 import type { Books } from '../faults/support/books.js';
-import { eventually, expectCodes, keepDoing, timeUntil } from '../faults/support/expectations.js';
+import { eventually, expectCodes, keepDoing, timeUntilOk } from '../faults/support/expectations.js';
 import { fault } from '../faults/support/fault.js';
 import { authorization } from '../support/deployment.js';
 import type { RedisProcess } from '../support/redis-process.js';
@@ -50,7 +50,7 @@ async function underLoad({ books, redis, begin, end }: Failover): Promise<string
   const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
   await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
   await begin();
-  const awayMs = await timeUntil(async () => (await books.chat()).status === 200);
+  const awayMs = await timeUntilOk(books);
   await end();
   await eventually(() => isSynchronised(old));
   await delay(1000);

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
 import type { Chat } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import {
   authorization,
   type ChatCall,
@@ -13,8 +11,8 @@ import {
   type StartedApi,
   startDeployment,
 } from '../support/deployment.js';
+import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
 
 /** Two API processes and one worker, which does one job of OpenAI at a time. */
 let deployment: Deployment;
@@ -28,7 +26,7 @@ beforeAll(async () => {
     variables: { OPENAI_CONCURRENCY: '1', CHAT_MAX_WAIT_S: '30' },
   });
   another = await deployment.startApi();
-  store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
+  store = await openStoreOf(deployment.stores);
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {

@@ -1,38 +1,19 @@
-import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
-import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
-import { followPools } from '../../shared/queue/channels.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openRelay, type Relay } from '../../shared/queue/relay.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { hearPools } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
 
 /** One worker, which does one job of OpenAI at a time. */
 let deployment: Deployment;
-let store: QueueStore;
-let queue: Queue;
-let relay: Relay;
-let heartbeats: PoolHeartbeat[];
+let fleet: Awaited<ReturnType<typeof hearPools>>;
 
 beforeAll(async () => {
   const variables = { OPENAI_CONCURRENCY: '1' };
   deployment = await startDeployment({ store: inject('store'), variables });
-  const { log } = createRecordingLog();
-  store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
-  queue = store.createQueue(queueName('openai'));
-  relay = await openRelay(store, { name: 'test', log });
-  heartbeats = [];
-  await followPools(relay, (heartbeat) => {
-    if (heartbeat.provider === 'openai') heartbeats.push(heartbeat);
-  });
+  fleet = await hearPools(deployment.stores);
 });
 afterAll(async () => {
-  await relay?.close();
-  await queue?.close();
-  await store?.close();
+  await fleet?.close();
   await deployment?.stop();
 });
 
@@ -58,7 +39,7 @@ describe('a caller who waits', () => {
     expect(await Promise.all(locations.map(statusOf))).toEqual(Array(backlog).fill('queued'));
     const waiting = deployment.chat({ model: 'sim-echo@waiting' });
     await vi.waitFor(
-      () => expect(heartbeats.at(-1)).toMatchObject({ inFlight: 1, waiting: 1, waitingAsync: backlog }),
+      () => expect(fleet.pools()).toMatchObject([{ inFlight: 1, waiting: 1, waitingAsync: backlog }]),
       patience,
     );
     going.abort();
@@ -70,6 +51,6 @@ describe('a caller who waits', () => {
     );
     const served = deployment.simulator.calls.list({ since }).map(({ model }) => model);
     expect(served).toEqual(['sim-echo@waiting', ...Array(backlog).fill('sim-echo@async')]);
-    expect(await queue.count()).toBe(0);
+    expect(await fleet.queue.count()).toBe(0);
   });
 });

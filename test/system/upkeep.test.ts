@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { startPruner } from '../../shared/queue/pruner.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
-import { patience, patienceMs } from '../support/patience.js';
+import { openStoreOf } from '../support/opened-store.js';
+import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { whereIn } from '../support/store-contents.js';
 
@@ -24,8 +23,7 @@ beforeEach(async () => {
       CHAT_MAX_WAIT_S: '2',
     },
   });
-  store = openQueueStore(parseConfig(deployment.stores, 'config'), recording.log);
-  await store.whenReady(AbortSignal.timeout(patienceMs));
+  store = await openStoreOf(deployment.stores);
 });
 afterEach(async () => {
   await store.close();

@@ -1,12 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
 import { queueName } from '../../shared/protocol/messages.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
-import { patience, patienceMs } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
+import { openStoreOf } from '../support/opened-store.js';
+import { patience } from '../support/patience.js';
 import { openWireTo } from '../support/wire.js';
 
 const lockMs = 3000;
@@ -79,8 +77,7 @@ describe('an idle worker that is frozen', () => {
 describe('a job of another shape', () => {
   it('fails, and its worker goes on', async () => {
     await start({});
-    const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
-    await store.whenReady(AbortSignal.timeout(patienceMs));
+    const store = await openStoreOf(deployment.stores);
     const queue = store.createQueue(queueName('openai'));
     for (const data of [null, 'text', { v: 1, replyTo: 'node' }]) await queue.add('chat', data);
     await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), patience);

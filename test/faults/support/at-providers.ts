@@ -4,6 +4,13 @@ import type { ChatReply } from '../../support/deployment.js';
 import { codeOf } from './balance.js';
 import type { Books } from './books.js';
 
+/** The provider of the nth request, where each goes to another one than the request before. */
+export const providerOf = (n: number): ProviderId => providerIds[n % providerIds.length] ?? 'openai';
+
+/** A variable of every pool, such as its `CONCURRENCY`. */
+export const ofEveryPool = (name: string, value: number): Record<string, string> =>
+  Object.fromEntries(providerIds.map((id) => [`${id.toUpperCase()}_${name}`, String(value)]));
+
 /** The calls of one provider's model. */
 export interface Met {
   readonly provider: ProviderId;

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
-import type { ChatReply } from '../../support/deployment.js';
+import type { ChatCall, ChatReply } from '../../support/deployment.js';
+import { percentile } from '../../support/lateness.js';
 import { codeOf } from './balance.js';
+import type { Books } from './books.js';
 
 /** Waits until the check passes, for fifteen seconds at most. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> =>
@@ -18,6 +20,17 @@ export async function timeUntil(succeeds: () => Promise<boolean>): Promise<numbe
   while (!(await succeeds())) await delay(20);
   return Math.round(performance.now() - startedAt);
 }
+
+/** Asks until an answer is good, and gives how long that took, in milliseconds. */
+export const timeUntilOk = (books: Books, call: ChatCall = {}): Promise<number> =>
+  timeUntil(async () => (await books.chat(call)).status === 200);
+
+/** The time in which this share of the replies came, in milliseconds. */
+export const tookMsOf = (replies: readonly { tookMs: number }[], share: number): number =>
+  percentile(
+    replies.map(({ tookMs }) => tookMs),
+    share,
+  );
 
 /** Starts something at this interval until it is stopped; gives all that was started. */
 export function keepDoing<T>(everyMs: number, start: () => T): { stop(): T[] } {

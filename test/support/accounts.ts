@@ -1,0 +1,37 @@
+import { expect, vi } from 'vitest';
+import { quillgate } from './command-line.js';
+import type { Deployment } from './deployment.js';
+import { patience } from './patience.js';
+
+type Running = Pick<Deployment, 'url' | 'stores'>;
+
+// Rarely: thirty failures a minute slow all clients of an address.
+const rarely = { ...patience, interval: 300 };
+
+/** Makes a user with the command line, and gives its `Authorization` once the API process knows of the user. */
+export async function addUser({ url, stores }: Running, name: string): Promise<string> {
+  const { stdout: secret } = await quillgate(['users', 'add', name], stores);
+  const Authorization = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
+  const isKnown = async () =>
+    expect((await fetch(`${url}/v1/models`, { headers: { Authorization } })).status).toBe(200);
+  await vi.waitFor(isKnown, rarely);
+  return Authorization;
+}
+
+/** A token with the scope admin, and requests with it, by default for the pools at the deployment's API process. */
+export interface OperatorToken {
+  readonly id: string;
+  readonly token: string;
+  ask(path?: string, url?: string): Promise<Response>;
+}
+
+/** Creates the token with the command line; the API process knows it when this resolves. */
+export async function createOperatorToken({ url, stores }: Running): Promise<OperatorToken> {
+  const environment = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], environment);
+  const { id, token }: { id: string; token: string } = JSON.parse(stdout);
+  const ask = (path = '/admin/pools', at = url) =>
+    fetch(`${at}${path}`, { headers: { Authorization: `Bearer ${token}` } });
+  await vi.waitFor(async () => expect((await ask()).status).toBe(200), rarely);
+  return { id, token, ask };
+}
