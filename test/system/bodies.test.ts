@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
-import { quillgate } from '../support/command-line.js';
+import { addUser } from '../support/accounts.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 
@@ -25,18 +25,8 @@ function residentBytes(): number {
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
 }
 
-/** A user that the API knows. */
-async function newUser(name: string): Promise<string> {
-  const { stdout: secret } = await quillgate(['users', 'add', name], deployment.stores);
-  const credentials = `Basic ${Buffer.from(`${name}:${secret.trim()}`).toString('base64')}`;
-  const isKnown = async () =>
-    expect((await deployment.chat({ headers: { Authorization: credentials } })).status).toBe(200);
-  await vi.waitFor(isKnown, { ...patience, interval: 300 });
-  return credentials;
-}
-
 it('bodies of a megabyte that never end cost no more than their user may hold, and another user is served (finding S2)', async () => {
-  const other = await newUser('another');
+  const other = await addUser(deployment, 'another');
   const body = gzipSync(Buffer.alloc(bodyBytes, ' '));
   const head = [
     'POST /chat HTTP/1.1',

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
+import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { blogToken, chatToken, type Deployment, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
@@ -19,41 +20,36 @@ beforeAll(async () => {
 });
 afterAll(() => deployment?.stop());
 
-async function createToken(): Promise<{ id: string; token: string }> {
-  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], databaseOnly);
-  const created = JSON.parse(stdout);
-  await vi.waitFor(async () => expect((await ask(created.token)).status).toBe(200), patience);
-  return created;
-}
-const ask = (token: string, path = '/admin/pools', url = deployment.url) =>
-  fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${token}` } });
-const fleet = async (token: string) => (await (await ask(token)).json()) as Fleet;
-const openai = async (token: string) => (await fleet(token)).providers[0] as FleetProvider;
+const fleet = async ({ ask }: OperatorToken) => (await (await ask()).json()) as Fleet;
+const createToken = () => createOperatorToken(deployment);
 
 describe('the fleet', () => {
   it('is there for tokens with the scope admin alone', async () => {
     expect((await fetch(`${deployment.url}/admin/pools`)).status).toBe(401);
     for (const given of [blogToken, chatToken])
-      for (const path of ['/admin/pools', '/admin/events']) expect((await ask(given, path)).status).toBe(403);
-    const { token } = await createToken();
+      for (const path of ['/admin/pools', '/admin/events']) {
+        const headers = { Authorization: `Bearer ${given}` };
+        expect((await fetch(deployment.url + path, { headers })).status).toBe(403);
+      }
+    const operator = await createToken();
     const served = {
       ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
       workers: [{ settingsVersion: 0, host: expect.any(String) }],
     };
     // All have been heard of a second after the start.
     await vi.waitFor(async () => {
-      const { queue, providers } = await fleet(token);
+      const { queue, providers } = await fleet(operator);
       expect(queue.status).toBe('ok');
       expect(providers).toMatchObject(Array(4).fill(served));
     }, patience);
   });
 
   it('says what broke a model, and what failed last', async () => {
-    const { token } = await createToken();
+    const operator = await createToken();
     for (let n = 0; n < 10; n += 1)
       await deployment.chat({ model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } });
     await vi.waitFor(async () => {
-      const [worker] = (await openai(token)).workers;
+      const [worker] = (await fleet(operator)).providers[0]?.workers ?? [];
       expect(worker?.breakers).toMatchObject([{ model: 'sim-status-503', reason: 'provider_error' }]);
       expect(worker?.lastError).toMatchObject({ code: 'provider_error', since: expect.any(String) });
     }, patience);
@@ -61,8 +57,8 @@ describe('the fleet', () => {
 
   it('shows a worker that was killed as silent, first to those who read its events', async () => {
     const killed = await deployment.startWorker({ WORKER_PROVIDERS: 'bedrock' });
-    const { token } = await createToken();
-    const events = readEvents(await ask(token, '/admin/events'));
+    const operator = await createToken();
+    const events = readEvents(await operator.ask('/admin/events'));
     const untilBedrock = async (states: string[]) => {
       for (;;) {
         const { value } = await events.next();
@@ -85,20 +81,20 @@ describe('the fleet', () => {
   });
 
   it('is followed no longer once the token is revoked', async () => {
-    const { id, token } = await createToken();
-    const events = readEvents(await ask(token, '/admin/events'));
+    const { id, ask } = await createToken();
+    const events = readEvents(await ask('/admin/events'));
     expect((await events.next()).value?.event).toBe('snapshot');
     expect(await quillgate(['tokens', 'revoke', id], databaseOnly)).toMatchObject({ code: 0 });
     let last: unknown;
     for (let next = await events.next(); !next.done; next = await events.next()) last = next.value;
     expect(last).toMatchObject({ event: 'error', data: { code: 'unauthorized', status: 401 } });
-    expect((await ask(token)).status).toBe(401);
+    expect((await ask()).status).toBe(401);
   });
 
   it('is followed no longer than the API process serves, which does not wait for those who follow it', async () => {
-    const { token } = await createToken();
+    const operator = await createToken();
     const other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
-    const events = readEvents(await ask(token, '/admin/events', other.url));
+    const events = readEvents(await operator.ask('/admin/events', other.url));
     expect((await events.next()).value?.event).toBe('snapshot');
     const stopped = other.child.stop({ graceMs: 60_000 });
     let ended = await events.next();

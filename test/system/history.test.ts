@@ -1,28 +1,24 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { PoolJobPage } from '../../shared/fleet-contract.js';
 import type { RecentRequests, Samples } from '../../shared/history.js';
+import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
 import { promptCanary } from '../support/canaries.js';
-import { quillgate } from '../support/command-line.js';
 import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
 
 let deployment: Deployment;
 let other: StartedApi;
-let token: string;
+let operator: OperatorToken;
 beforeAll(async () => {
   deployment = await startDeployment({ store: inject('store'), workers: 1 });
   other = await deployment.startApi();
-  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], database);
-  ({ token } = JSON.parse(stdout));
-  await vi.waitFor(async () => expect((await ask('/admin/pools')).status).toBe(200), patience);
+  operator = await createOperatorToken(deployment);
 });
 afterAll(() => deployment?.stop());
 
 /** At the process that has done none of the chats. */
-const ask = (path: string, url = other.url) =>
-  fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${token}` } });
+const ask = (path: string) => operator.ask(path, other.url);
 const requests = async (query = '') =>
   (await (await ask(`/admin/requests${query}`)).json()) as RecentRequests;
 

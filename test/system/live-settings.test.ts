@@ -2,24 +2,20 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { resetPool, type SetOptions, setIntake, setPool } from '../../cli/commands/pool-settings.js';
-import { createToken } from '../../cli/commands/tokens.js';
-import { parseConfig } from '../../shared/config/config.js';
-import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
+import type { PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { settingsKey } from '../../shared/protocol/settings.js';
-import { followPools } from '../../shared/queue/channels.js';
-import { openRelay } from '../../shared/queue/relay.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
+import { createOperatorToken } from '../support/accounts.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
-import { patience, patienceMs } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
+import { hearPools } from '../support/opened-store.js';
+import { patience } from '../support/patience.js';
 
 /** Far longer than any test: what begins while they run does not begin because one of them has ended. */
 const long = 'sim-latency-45000';
 const workers = 2;
 
 let deployment: Deployment;
-let fleet: Awaited<ReturnType<typeof hearFleet>>;
+let fleet: Awaited<ReturnType<typeof hearPools>>;
 /** Ends the chats of a test. */
 let leaving: AbortController;
 
@@ -28,7 +24,7 @@ beforeEach(async () => {
   leaving = new AbortController();
   const variables = { OPENAI_CONCURRENCY: '2', CHAT_TIMEOUT_MS: '60000', WORKER_PROVIDERS: 'openai' };
   deployment = await startDeployment({ store: inject('store'), workers, variables });
-  fleet = await hearFleet();
+  fleet = await hearPools(deployment.stores);
   await vi.waitFor(() => expect(fleet.pools()).toHaveLength(workers), patience);
 });
 afterEach(async () => {
@@ -48,7 +44,11 @@ const inFlight = () => deployment.simulator.calls.inFlight;
 const untilInFlight = (count: number) =>
   vi.waitFor(() => expect(inFlight()).toBe(count), { ...patience, interval: 5 });
 const codeOf = (reply: ChatReply | undefined) => reply && { status: reply.status, code: reply.body.code };
-const each = (facts: Partial<PoolHeartbeat>) => Array(workers).fill(expect.objectContaining(facts));
+/** Resolves when the last heartbeat of every worker says this. */
+const untilEach = (facts: Partial<PoolHeartbeat>) => {
+  const all = Array(workers).fill(expect.objectContaining(facts));
+  return vi.waitFor(() => expect(fleet.pools()).toEqual(all), patience);
+};
 const cut = () =>
   deployment.simulator.calls.list().filter(({ clientClosedFirst }) => clientClosedFirst).length;
 
@@ -70,7 +70,7 @@ describe('the concurrency', () => {
     expect(await timeUntilInFlight(10)).toBeLessThan(1000);
     await set({ concurrency: '1' });
     const over = { concurrency: 1, inFlight: 5, waiting: 2, settingsVersion: 2 };
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each(over)), patience);
+    await untilEach(over);
     expect(inFlight()).toBe(10);
     expect(cut()).toBe(0);
   });
@@ -78,7 +78,7 @@ describe('the concurrency', () => {
   it('is bounded over all workers, and that bound raised within a second', async () => {
     await set({ concurrency: '5', globalConcurrency: '3' });
     ask(9);
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 6, settingsVersion: 1 })), patience);
+    await untilEach({ waiting: 6, settingsVersion: 1 });
     expect(inFlight()).toBe(3);
     await set({ globalConcurrency: '7' });
     expect(await timeUntilInFlight(7)).toBeLessThan(1000);
@@ -90,10 +90,10 @@ describe('the concurrency', () => {
 describe('the rate', () => {
   it('holds over all workers, and a higher one within a second', async () => {
     await set({ concurrency: '10', rate: '2/20s' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await untilEach({ settingsVersion: 1 });
     // Those that wait for two more windows are in time.
     ask(6, long, { Prefer: 'wait=200' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 4 })), patience);
+    await untilEach({ waiting: 4 });
     expect(inFlight()).toBe(2);
     await set({ rate: '100/1s' });
     expect(await timeUntilInFlight(6)).toBeLessThan(1500);
@@ -104,16 +104,16 @@ describe('the rate', () => {
 
   it('whose window is used up has refused what cannot begin in time', async () => {
     await set({ rate: '2/60s' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await untilEach({ settingsVersion: 1 });
     await Promise.all(ask(2, 'sim-echo'));
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ rateLeftMs: expect.any(Number) })), patience);
+    await untilEach({ rateLeftMs: expect.any(Number) });
     const { status, body } = await deployment.chat({ model: 'sim-echo', headers: { Prefer: 'wait=5' } });
     expect([status, body.code]).toEqual([500, 'overloaded']);
   });
 
   it('begins as many jobs in each of its windows, and no more', async () => {
     await set({ rate: '2/2s' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await untilEach({ settingsVersion: 1 });
     const replies = await Promise.all(ask(5, 'sim-echo'));
     expect(replies.map((reply) => reply?.status)).toEqual(Array(5).fill(200));
     const at = deployment.simulator.calls.list().map(({ facts }) => facts.receivedAt);
@@ -128,9 +128,9 @@ describe('a pause', () => {
     await untilInFlight(1);
     await intake('paused');
     const paused = { state: 'paused', pausedBy: 'operator' } as const;
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each(paused)), patience);
+    await untilEach(paused);
     const held = ask(3, 'sim-echo');
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ ...paused, waiting: 3 })), patience);
+    await untilEach({ ...paused, waiting: 3 });
     await deployment.startWorker();
     await vi.waitFor(() => expect(fleet.pools()).toHaveLength(workers + 1), patience);
     for (const pool of fleet.pools()) expect(pool).toMatchObject({ state: 'paused', waiting: 3 });
@@ -148,7 +148,7 @@ describe('a pause, for a chat with a fallback,', () => {
     await untilInFlight(4);
     const call = { model: 'sim-echo', headers: { 'X-LLM-Fallback': 'anthropic/sim-echo' } };
     const before = deployment.chat(call);
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 1 })), patience);
+    await untilEach({ waiting: 1 });
     await intake('paused');
     const replies = await Promise.all([before, deployment.chat(call)]);
     for (const { status, headers } of replies)
@@ -159,7 +159,7 @@ describe('a pause, for a chat with a fallback,', () => {
 describe('draining', () => {
   it('refuses new chats at every API process, also a new one, and finishes what is queued', async () => {
     const queued = ask(7, 'sim-latency-1500');
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ waiting: 3 })), patience);
+    await untilEach({ waiting: 3 });
     await intake('draining');
     const refused = { status: 500, code: 'provider_unavailable' };
     expect(codeOf(await deployment.chat({}))).toEqual(refused);
@@ -176,7 +176,7 @@ describe('a breaker', () => {
     ask(1);
     await untilInFlight(1);
     await set({ breaker: 'open' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ state: 'paused' })), patience);
+    await untilEach({ state: 'paused' });
     await vi.waitFor(
       async () =>
         expect(codeOf(await deployment.chat({}))).toEqual({ status: 500, code: 'provider_unavailable' }),
@@ -191,7 +191,7 @@ describe('a breaker', () => {
 describe('a store that was wiped', () => {
   it('gets the settings and the limits of the queue back', async () => {
     await set({ globalConcurrency: '3', concurrency: '5' });
-    await vi.waitFor(() => expect(fleet.pools()).toEqual(each({ settingsVersion: 1 })), patience);
+    await untilEach({ settingsVersion: 1 });
     await wipe(deployment.stores);
     const recorded = () => fleet.store.records.read(settingsKey('openai'));
     await vi.waitFor(async () => expect(await recorded()).toContain('"globalConcurrency":3'), patience);
@@ -202,7 +202,8 @@ describe('a store that was wiped', () => {
 describe('PUT /admin/pools/{provider}', () => {
   it('takes effect on every worker and at every API process, and each says so', async () => {
     const { url } = await deployment.startApi();
-    const Authorization = `Bearer ${await createOperatorToken()}`;
+    const { token } = await createOperatorToken(deployment);
+    const Authorization = `Bearer ${token}`;
     const ask = async (at: string, init: RequestInit = {}) => {
       const response = await fetch(`${at}/admin/pools/openai`, {
         ...init,
@@ -225,30 +226,6 @@ describe('PUT /admin/pools/{provider}', () => {
   });
 });
 
-describe('two people', () => {
-  it('do not overwrite each other: the second is told who was first', async () => {
-    await set({ concurrency: '3' });
-    await set({ concurrency: '4', ifVersion: '1' });
-    await expect(set({ concurrency: '9', ifVersion: '1' })).rejects.toThrow(/version 2, by \S+@\S+/);
-    await vi.waitFor(
-      () => expect(fleet.pools()).toEqual(each({ concurrency: 4, settingsVersion: 2 })),
-      patience,
-    );
-  });
-});
-
-async function createOperatorToken(): Promise<string> {
-  let printed = '';
-  vi.mocked(process.stdout.write).mockImplementation((text) => {
-    printed += text;
-    return true;
-  });
-  vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  const environment = { ...deployment.stores, ADMIN_USERNAME: 'operator' };
-  await createToken(environment, { scope: ['admin'], expires: '1h', json: true });
-  return JSON.parse(printed).token;
-}
-
 /** Forgets what the queue's store knows of settings and limits. */
 async function wipe({ REDIS_URL, DATABASE_URL }: Record<string, string>): Promise<void> {
   if (REDIS_URL !== undefined && !inject('store').topology) {
@@ -261,27 +238,4 @@ async function wipe({ REDIS_URL, DATABASE_URL }: Record<string, string>): Promis
     await client.query('delete from bullmq.quillgate_records; delete from bullmq.meta');
     await client.end();
   }
-}
-
-/** Listens to the pools of OpenAI, and reads what the store has. */
-async function hearFleet() {
-  const { log } = createRecordingLog();
-  const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
-  await store.whenReady(AbortSignal.timeout(patienceMs));
-  const relay = await openRelay(store, { name: 'test', log });
-  const queue = store.createQueue(queueName('openai'));
-  const last = new Map<string, PoolHeartbeat>();
-  await followPools(relay, (heartbeat) => {
-    if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
-  });
-  return {
-    store,
-    queue,
-    pools: () => [...last.values()],
-    close: async () => {
-      await queue.close();
-      await relay.close();
-      await store.close();
-    },
-  };
 }

@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { parseConfig } from '../../shared/config/config.js';
 import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metrics/metrics.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
-import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
-import { openStream, readStream } from '../support/event-streams.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
-import { patience, patienceMs } from '../support/patience.js';
-import { createRecordingLog } from '../support/recording-log.js';
+import { openStoreOf } from '../support/opened-store.js';
+import { patience } from '../support/patience.js';
 
 let deployment: Deployment;
 
@@ -35,12 +32,8 @@ const jobs = (provider: string, code: string) =>
   `quillgate_jobs_total{provider="${provider}",code="${code}"}`;
 const calls = (provider: string, kind: string, code: string) =>
   `quillgate_provider_calls_total{provider="${provider}",kind="${kind}",code="${code}"}`;
-const breaker = (provider: string, state: string) =>
-  `quillgate_breaker_state{provider="${provider}",state="${state}"}`;
 const inStore = (provider: string, state: string) =>
   `quillgate_queue_jobs{provider="${provider}",state="${state}"}`;
-const streamsOpen = 'quillgate_streams_open{provider="vertexai"}';
-const streams = (code: string) => `quillgate_streams_total{provider="vertexai",code="${code}"}`;
 const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kind="${kind}"}`;
 
 describe('the metrics of an API process and a worker', () => {
@@ -61,18 +54,6 @@ describe('the metrics of an API process and a worker', () => {
     going.abort();
     await asked;
   };
-
-  it('begin at zero', async () => {
-    const api = await ofApi();
-    expect(api.get(chats('openai', 'ok'))).toBe(0);
-    expect(api.get(chats('none', 'unauthorized'))).toBe(0);
-    expect(api.get(cancels('caller_gone'))).toBe(0);
-    const worker = await ofWorker();
-    expect(worker.get(calls('openai', 'retry', 'provider_rate_limited'))).toBe(0);
-    expect(worker.get('quillgate_queue_wait_seconds_count{provider="bedrock"}')).toBe(0);
-    expect(worker.get('quillgate_pool_concurrency{provider="anthropic"}')).toBe(7);
-    expect(worker.get(breaker('vertexai', 'closed'))).toBe(1);
-  });
 
   it('tell what became of every request', async () => {
     await deployment.chat({});
@@ -128,50 +109,6 @@ describe('the metrics of an API process and a worker', () => {
     });
   });
 
-  it('tell of streams: how many are read, how soon they begin, how they end', async () => {
-    const call = { url: deployment.url, provider: 'vertexai' };
-    const going = new AbortController();
-    const { events } = await openStream({ ...call, model: 'sim-stall-3', signal: going.signal });
-    await events.next();
-    await shows(ofApi, { [streamsOpen]: 1, [streams('ok')]: 0 });
-    going.abort();
-    await shows(ofApi, { [streamsOpen]: 0, [streams('client_closed')]: 1 });
-    await readStream(await openStream({ ...call, model: 'sim-stream-3-20' }));
-    await readStream(await openStream({ ...call, model: 'sim-cut-3' }));
-    await shows(ofApi, {
-      [streamsOpen]: 0,
-      [streams('ok')]: 1,
-      [streams('provider_error')]: 1,
-      'quillgate_stream_first_event_seconds_count{provider="vertexai"}': 3,
-    });
-    await shows(ofWorker, { 'quillgate_provider_first_delta_seconds_count{provider="vertexai"}': 3 });
-  });
-
-  it('show that a breaker has opened', async () => {
-    // One that comes once the breaker is open waits in the queue, and no other worker takes it.
-    const failing = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=2' } };
-    await Promise.all(Array.from({ length: 6 }, () => deployment.chat(failing)));
-    await shows(ofWorker, {
-      [breaker('anthropic', 'open')]: 1,
-      [breaker('anthropic', 'closed')]: 0,
-      'quillgate_breaker_changes_total{provider="anthropic",state="open"}': 1,
-      [breaker('openai', 'open')]: 0,
-    });
-    const worker = await ofWorker();
-    const made = ['first', 'retry'].map(
-      (kind) => worker.get(calls('anthropic', kind, 'provider_error')) ?? 0,
-    );
-    expect(made.reduce((sum, count) => sum + count)).toBe(
-      deployment.simulator.calls.list({ model: 'sim-status-500' }).length,
-    );
-    const refused = { provider: 'anthropic', model: 'sim-status-500', headers: { Prefer: 'wait=1' } };
-    await vi.waitUntil(
-      async () => (await deployment.chat(refused)).body.code === 'provider_unavailable',
-      patience,
-    );
-    expect((await ofApi()).get(chats('anthropic', 'provider_unavailable'))).toBeGreaterThan(0);
-  });
-
   it('are those of the table, with the labels that stand there, and of the process', async () => {
     expect(strange(await ofApi(), apiMetrics)).toEqual([]);
     expect(strange(await ofWorker(), workerMetrics)).toEqual([]);
@@ -179,11 +116,6 @@ describe('the metrics of an API process and a worker', () => {
       expect(scraped.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
       expect(scraped.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
     }
-  });
-
-  it('are on a page that takes no other method, and is in no document', async () => {
-    expect((await fetch(`${deployment.url}/metrics`, { method: 'POST' })).status).toBe(405);
-    expect(await (await fetch(`${deployment.url}/openapi.json`)).text()).not.toContain('/metrics');
   });
 });
 
@@ -215,8 +147,7 @@ describe('the metrics of the queue', () => {
 
 /** Puts these jobs into the queue of OpenAI, as half a minute ago. */
 async function addJobs(options: JobsOptions[]): Promise<void> {
-  const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
-  await store.whenReady(AbortSignal.timeout(patienceMs));
+  const store = await openStoreOf(deployment.stores);
   const queue = store.createQueue(queueName('openai'));
   const job = encodeChatJob({
     v: 1,

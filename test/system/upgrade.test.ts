@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
+import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
@@ -19,7 +20,7 @@ const mixtures = [
 ] as const;
 
 let deployment: Deployment;
-let adminToken: string | undefined;
+let operator: OperatorToken | undefined;
 let apis: Record<'older' | 'newer', Pick<StartedApi, 'url' | 'chat' | 'blog'>>;
 
 async function start(release: string): Promise<void> {
@@ -58,10 +59,8 @@ async function untilRefused(api: Pick<StartedApi, 'chat'>, provider: string): Pr
 
 /** The fleet as the newer API shows it to operators. */
 async function readFleet(): Promise<Fleet> {
-  const database = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-  adminToken ??= (await quillgate(['tokens', 'create', '--scope', 'admin'], database)).stdout.trim();
-  const headers = { Authorization: `Bearer ${adminToken}` };
-  const response = await fetch(`${apis.newer.url}/admin/pools`, { headers });
+  operator ??= await createOperatorToken(deployment);
+  const response = await operator.ask();
   expect(response.status).toBe(200);
   return (await response.json()) as Fleet;
 }
