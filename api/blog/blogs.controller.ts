@@ -129,8 +129,8 @@ export class BlogsController extends Controller {
   }
 
   /**
-   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header; errors are pages as well for who asks
-   * for one.
+   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header. A request for a page also gets its
+   * errors as pages.
    *
    * @summary Get a post
    * @param id Id of the post, a UUID, or its slug; one that it had before leads to it with 308.

@@ -67,7 +67,7 @@ function readChunks(source: Readable, onChunk: (chunk: Buffer) => void): Promise
   return promise;
 }
 
-/** Memory that is not written yet, and so is not filled with zeros either, costs nothing. */
+/** Does not fill the new memory with zeros: memory that was never written costs nothing. */
 function enlarge(bytes: Buffer, size: number): Buffer {
   const larger = Buffer.allocUnsafe(size);
   larger.set(bytes);

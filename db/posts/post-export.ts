@@ -19,7 +19,7 @@ export interface ExportedPost {
   source: (PostSource & { isCurrent: boolean }) | null;
 }
 
-/** Exports all posts, drafts included, in statements with small results. Everything may throw `database_unavailable`. */
+/** Exports all posts, drafts included, in small statements. Everything may throw `Failure('database_unavailable')`. */
 export const createPostExport = (database: Database) => ({
   /** The files that posts came from: path by the post's id. */
   async sourcePaths(): Promise<Map<string, string>> {

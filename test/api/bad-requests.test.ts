@@ -140,19 +140,14 @@ describe('an answer to a request without a body', () => {
 });
 
 describe('X-LLM-Model', () => {
-  it.each([
-    '../../admin',
-    'a b',
-    '-x',
-    'x'.repeat(257),
-    'x'.repeat(129),
-    'arn:aws:bedrock:us-east-1:1:inference-profile/x',
-    'projects/p/locations/l/endpoints/1',
-  ])('is refused as %j', async (model) => {
-    const { status, body } = await deployment.chat({ model });
-    const errors = [{ pointer: 'X-LLM-Model', detail: expect.any(String) }];
-    expect([status, body]).toEqual([400, expect.objectContaining({ code: 'invalid_request', errors })]);
-  });
+  it.each(['../../admin', 'a b', 'x'.repeat(257), 'projects/p/locations/l/endpoints/1'])(
+    'is refused as %j',
+    async (model) => {
+      const { status, body } = await deployment.chat({ model });
+      const errors = [{ pointer: 'X-LLM-Model', detail: expect.any(String) }];
+      expect([status, body]).toEqual([400, expect.objectContaining({ code: 'invalid_request', errors })]);
+    },
+  );
 });
 
 describe('another method', () => {

@@ -73,12 +73,6 @@ describe('problemHandler', () => {
     expect(response.headers.get('retry-after')).toBe(expected);
   });
 
-  it('sends the headers that a status demands', async () => {
-    const headers = { 'WWW-Authenticate': 'Basic realm="chat"' };
-    const { response } = await answerTo(new Failure('unauthorized', { headers }));
-    expect(response.headers.get('www-authenticate')).toBe('Basic realm="chat"');
-  });
-
   it.each([
     [
       'an error',

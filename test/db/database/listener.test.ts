@@ -81,14 +81,6 @@ describe('listen', () => {
     expect(await next()).toBe('notify');
   });
 
-  it('begins to listen when the server that was silent at first answers', async () => {
-    const { next, wire, lines } = await listen({ frozen: true });
-    await vi.waitUntil(() => lines.length > 1, patience);
-    wire.thaw();
-
-    expect(await next()).toBe('listen');
-  });
-
   it('ends with the database within about a second, also when the server is silent', async () => {
     const { database, next, wire } = await listen();
     expect(await next()).toBe('listen');

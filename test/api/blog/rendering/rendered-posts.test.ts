@@ -67,13 +67,6 @@ describe('createRenderedPosts', () => {
     expect(texts.map(([letter]) => letter)).toEqual(['x', 'y', 'z', 'y']);
   });
 
-  it('caches nothing that is larger than its memory', async () => {
-    const { texts, render } = createPosts({ maxBytes: 5000 });
-    const long = { ...post, id: 'long', content: 'a'.repeat(2500) };
-    for (const asked of [long, post, long]) await render(asked);
-    expect(texts).toHaveLength(3);
-  });
-
   it('shows what was refused as it was written, does not try it again and says which post it was', async () => {
     const { texts, render, logs } = createPosts({ outcomes: [{ kind: 'refused' }] });
     for (let reader = 0; reader < 2; reader += 1) {
