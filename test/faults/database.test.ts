@@ -1,10 +1,7 @@
 import pg from 'pg';
 import { expect, inject, vi } from 'vitest';
-import { createTokenStore } from '../../db/access/tokens.js';
-import { openDatabase } from '../../db/database/client.js';
-import { digestOf, makeAccessToken } from '../../shared/access-token.js';
+import { quillgate } from '../support/command-line.js';
 import type { Deployment } from '../support/deployment.js';
-import { createRecordingLog } from '../support/recording-log.js';
 import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
@@ -23,17 +20,13 @@ async function expectChatUnaffected(books: Books): Promise<void> {
   }
 }
 
-/** Stores a token with the scope chat, which the API knows by the time this resolves. */
+/** Creates a token with the scope chat, which the API knows by the time this resolves. */
 async function makeChatToken(books: Books): Promise<string> {
-  const url = books.deployment.stores.DATABASE_URL ?? '';
-  const database = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
-  const token = makeAccessToken();
-  const stored = { owner: 'Ida', scopes: ['chat' as const], expiresAt: undefined };
-  await createTokenStore(database).create({ ...stored, secretHash: digestOf(token) });
-  await database.close();
+  const environment = { DATABASE_URL: books.deployment.stores.DATABASE_URL ?? '' };
+  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'chat'], environment);
   // Rarely: thirty failed logins a minute slow all clients of an address.
-  await vi.waitFor(() => expectTokenKnown(books, token), { timeout: 15_000, interval: 300 });
-  return token;
+  await vi.waitFor(() => expectTokenKnown(books, stdout.trim()), { timeout: 15_000, interval: 300 });
+  return stdout.trim();
 }
 
 /** Tokens for chat are checked without the database. */

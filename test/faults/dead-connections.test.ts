@@ -17,26 +17,17 @@ const noticeableMs = 500;
 /** A call whose outcome could not be stored within its lock is made once more. */
 const rules = { id: 'R10', timed: true, callsPerRequest: 2, timeoutMs: 90_000 } as const;
 
-fault(
-  { ...rules, injected: "an API's connections to a healthy store die without a word, under load" },
-  async (books) => {
-    const { startApi, startWorker, stores } = await books.start({ workers: 0 });
-    const { wire, variables } = await openWireOf(books, stores);
-    await startWorker();
-    const { url } = await startApi(variables);
-    return underLoad(books, { wire, url });
-  },
-);
-
-fault(
-  { ...rules, injected: "a worker's connections to a healthy store die without a word, under load" },
-  async (books) => {
-    const { url, startWorker, stores } = await books.start({ workers: 0 });
-    const { wire, variables } = await openWireOf(books, stores);
-    await startWorker(variables);
-    return underLoad(books, { wire, url });
-  },
-);
+for (const program of ['API', 'worker'])
+  fault(
+    { ...rules, injected: `the ${program}'s connections to a healthy store die without a word, under load` },
+    async (books) => {
+      const { startApi, startWorker, stores, ...deployment } = await books.start({ workers: 0 });
+      const { wire, variables } = await openWireOf(books, stores);
+      await startWorker(program === 'worker' ? variables : {});
+      const { url } = program === 'API' ? await startApi(variables) : deployment;
+      return underLoad(books, { wire, url });
+    },
+  );
 
 fault(
   { ...rules, injected: 'the connections of API and worker to a healthy store die without a word, idle' },

@@ -39,14 +39,14 @@ async function startOwnTopology(books: Books): Promise<OwnTopology> {
 
 interface Failover {
   books: Books;
-  redis: OwnTopology;
-  begin: () => Promise<void>;
-  end: () => Promise<void>;
+  /** The master that goes. */
+  old: RedisProcess;
+  begin: () => Promise<void> | void;
+  end: () => Promise<void> | void;
 }
 
 /** A load during which the master goes, its replica takes over, and the old master comes back to be a replica. */
-async function underLoad({ books, redis, begin, end }: Failover): Promise<string> {
-  const old = await redis.master();
+async function underLoad({ books, old, begin, end }: Failover): Promise<string> {
   const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
   await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
   await begin();
@@ -65,25 +65,20 @@ async function underLoad({ books, redis, begin, end }: Failover): Promise<string
 
 const rules = { id: 'R2', stores: ['redis'], onTopologies: true, callsPerRequest: 2 } as const;
 
-fault(
-  { ...rules, injected: 'the master killed with -9 under load; its replica takes over, and it comes back' },
-  async (books) => {
-    const redis = await startOwnTopology(books);
-    await books.start({ store: redis.store, workers: 2 });
-    const master = await redis.master();
-    return underLoad({ books, redis, begin: master.kill, end: master.start });
-  },
-);
-
-fault(
-  { ...rules, injected: 'the master falls silent under load; its replica takes over, and it speaks again' },
-  async (books) => {
-    const redis = await startOwnTopology(books);
-    await books.start({ store: redis.store, workers: 2 });
-    const master = await redis.master();
-    return underLoad({ books, redis, begin: async () => master.freeze(), end: async () => master.thaw() });
-  },
-);
+const ways = [
+  ['is killed with -9', 'kill', 'comes back', 'start'],
+  ['falls silent', 'freeze', 'speaks again', 'thaw'],
+] as const;
+for (const [goes, begin, comesBack, end] of ways)
+  fault(
+    { ...rules, injected: `the master ${goes} under load; its replica takes over, and it ${comesBack}` },
+    async (books) => {
+      const redis = await startOwnTopology(books);
+      await books.start({ store: redis.store, workers: 2 });
+      const master = await redis.master();
+      return underLoad({ books, old: master, begin: () => master[begin](), end: () => master[end]() });
+    },
+  );
 
 fault(
   {

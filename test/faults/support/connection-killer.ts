@@ -1,18 +1,8 @@
 import pg from 'pg';
 import { openRedis } from '../../support/redis-masters.js';
 
-/** Ends all other connections to the queue's store. */
-export interface ConnectionKiller {
-  /** Gives how many there were. */
-  killAll(): Promise<number>;
-  close(): Promise<void>;
-}
-
-/** Opens the store that the variables name. */
-export async function openConnectionKiller({
-  REDIS_URL,
-  DATABASE_URL,
-}: Record<string, string>): Promise<ConnectionKiller> {
+/** Ends all other connections to the queue's store that the variables name; `killAll` gives how many there were. */
+export async function openConnectionKiller({ REDIS_URL, DATABASE_URL }: Record<string, string>) {
   if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
   const { redis, masters } = await openRedis(REDIS_URL);
   return {
@@ -26,7 +16,7 @@ export async function openConnectionKiller({
   };
 }
 
-async function inPostgres(url: string): Promise<ConnectionKiller> {
+async function inPostgres(url: string) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const others = 'datname = current_database() AND pid <> pg_backend_pid()';

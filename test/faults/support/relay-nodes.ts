@@ -1,17 +1,8 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** Removes the relay's registrations and its listeners in the store, so that messages are lost. */
-export interface Forgetting {
-  again(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Opens the store that the variables name, as `shared/queue.ts` chooses it. */
-export async function forgetRelayNodes({
-  REDIS_URL,
-  DATABASE_URL,
-}: Record<string, string>): Promise<Forgetting> {
+/** Removes the relay's registrations and its listeners in the store, so that messages are lost; `again` does it. */
+export async function forgetRelayNodes({ REDIS_URL, DATABASE_URL }: Record<string, string>) {
   if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
   const redis = new Redis(REDIS_URL);
   return {
@@ -24,7 +15,7 @@ export async function forgetRelayNodes({
   };
 }
 
-async function inPostgres(url: string): Promise<Forgetting> {
+async function inPostgres(url: string) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   return {
