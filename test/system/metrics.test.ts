@@ -38,10 +38,7 @@ const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kin
 
 describe('the metrics of an API process and a worker', () => {
   beforeAll(async () => {
-    deployment = await startDeployment({
-      store: inject('store'),
-      variables: { BREAKER_RESET_MS: '60000', ANTHROPIC_CONCURRENCY: '7' },
-    });
+    deployment = await startDeployment({ store: inject('store') });
   });
   afterAll(() => deployment.stop());
 

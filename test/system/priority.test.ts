@@ -20,8 +20,7 @@ afterAll(async () => {
 const backlog = 5;
 
 const statusOf = async (location: string | null): Promise<unknown> => {
-  const headers = { Authorization: authorization };
-  const response = await fetch(`${deployment.url}${location}`, { headers });
+  const response = await fetch(`${deployment.url}${location}`, { headers: { Authorization: authorization } });
   return ((await response.json()) as { status: unknown }).status;
 };
 
