@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
 import { z } from 'zod';
 import type { Position, PostFilter } from '../../db/posts/post-lists.js';
+import { slug } from '../../db/posts/post-rules.js';
 import type { PostStatus } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
@@ -54,17 +55,13 @@ export const postQuery = z
 /** See `checkQuery`. */
 export const checkPostQuery = checkQuery(postQuery);
 
-const slug = /^[a-z0-9]+(-[a-z0-9]+)*$/;
-const maxSlug = 100;
-
 /** Throws `not_found` unless the `id` of the path can be the id or the slug of a post. */
 export function checkPostReference(
   { params: { id } }: Request,
   _response: Response,
   next: NextFunction,
 ): void {
-  if (typeof id !== 'string' || !(isUuid(id) || (id.length <= maxSlug && slug.test(id))))
-    throw new Failure('not_found');
+  if (!isUuid(String(id)) && !slug.safeParse(id).success) throw new Failure('not_found');
   next();
 }
 

@@ -13,7 +13,8 @@ const tags = z
   .transform((given) => [...new Set(given)])
   .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: maxTags });
 
-const slug = z
+/** Checks a slug. */
+export const slug = z
   .string({ error: 'must be a string' })
   .max(100, { error: 'must be at most 100 characters' })
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'must be lowercase letters, digits and single hyphens' });
