@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { scopes } from '../../shared/contract.js';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
-import { brokenBody, jsonBody, withUnknownFields, withWrongType } from './bodies.js';
-import * as credentials from './credentials.js';
+import { oddId, strangeQuery } from './addresses.js';
+import { bodiesOf } from './bodies.js';
+import { notOperators, operator } from './credentials.js';
 import * as headers from './headers.js';
 import type { Plan } from './plan.js';
+import { requestsOf } from './requests.js';
 import { canary } from './texts.js';
-import { type Twist, twisted } from './twist.js';
 
 /** Few enough that some are made, taken and removed again; never the owner of the operators' tokens. */
 const name = fc.oneof(
@@ -14,33 +14,14 @@ const name = fc.oneof(
   fc.constantFrom('Zoë', '🎉', "'; drop table users --", '../x', 'a/b', '__proto__'),
 );
 
-const twists = (path: string, ...more: fc.Arbitrary<Twist>[]): fc.Arbitrary<Twist> =>
-  fc.oneof(
-    credentials.wrongCredentials,
-    credentials.notOperators,
-    headers.oddMethod,
-    headers.unreadableHeaders,
-    oddAddress(path),
-    ...more,
+const listing = (at: string, parameters: fc.Arbitrary<string>): fc.Arbitrary<Plan> => {
+  const asked = fc.array(fc.oneof(parameters, limit), { minLength: 1, maxLength: 4 });
+  const query = fc.oneof(
+    strangeQuery,
+    asked.map((chosen) => chosen.join('&')),
   );
-
-const listing = (path: string, parameters: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method: fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
-      path: fc.constant(path),
-      query: fc.oneof(
-        strangeQuery,
-        fc
-          .array(fc.oneof(parameters, limit), { minLength: 1, maxLength: 4 })
-          .map((chosen) => chosen.join('&')),
-      ),
-      credentials: credentials.operator,
-      own: headers.accept,
-      others: headers.others,
-    }),
-    twists(path),
-  );
+  return requestsOf({ at, query, credentials: operator, odd: [notOperators] });
+};
 
 const limit = fc.constantFrom('1', '200', '0', '201', '', '-1', '1e2', '%00').map((n) => `limit=${n}`);
 const any = fc.oneof(
@@ -73,34 +54,11 @@ export const listAudit = listing(
   ),
 );
 
-interface Bodies {
-  sound: fc.Arbitrary<object>;
-  beyond: fc.Arbitrary<object>;
-  fields: readonly string[];
-}
-
-const creating = (path: string, { sound, beyond, fields }: Bodies): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method: fc.constant('POST'),
-      path: fc.constant(path),
-      query: strangeQuery,
-      credentials: credentials.operator,
-      contentType: headers.jsonType(),
-      others: headers.others,
-      body: fc.oneof(
-        { weight: 12, arbitrary: jsonBody(sound) },
-        { weight: 3, arbitrary: jsonBody(withUnknownFields(sound)) },
-        {
-          weight: 4,
-          arbitrary: jsonBody(fc.tuple(sound, beyond).map(([some, fault]) => ({ ...some, ...fault }))),
-        },
-        { weight: 3, arbitrary: jsonBody(withWrongType(sound, fields)) },
-        { weight: 2, arbitrary: brokenBody(sound) },
-      ),
-    }),
-    twists(path, headers.oddMediaType, headers.oddEncoding),
-  );
+const creating = (at: string, fields: Parameters<typeof bodiesOf>[0]): fc.Arbitrary<Plan> =>
+  requestsOf({
+    ...{ methods: ['POST'], at, credentials: operator, odd: [notOperators] },
+    ...{ own: fc.constant([]), contentType: headers.jsonType(), body: bodiesOf(fields) },
+  });
 
 const badName = fc.constantFrom('', 'a:b', 'a\nb', '\0', 'x'.repeat(129), '🎉'.repeat(65));
 
@@ -111,7 +69,7 @@ export const createUser = creating('/admin/users', {
     badName.map((bad) => ({ name: bad })),
     fc.constant({ role: 'root' }),
   ),
-  fields: ['name', 'role'],
+  names: ['name', 'role'],
 });
 
 /** `POST /admin/tokens`. */
@@ -129,7 +87,7 @@ export const createToken = creating('/admin/tokens', {
     fc.constantFrom({ scopes: [] }, { scopes: ['root'] }, { scopes: Array(5).fill('chat') }),
     fc.constantFrom({ expiresInDays: 0 }, { expiresInDays: 3651 }, { expiresInDays: 0.5 }),
   ),
-  fields: ['owner', 'scopes', 'expiresInDays'],
+  names: ['owner', 'scopes', 'expiresInDays'],
 });
 
 /** `POST /admin/preview`. */
@@ -138,40 +96,28 @@ export const preview = creating('/admin/preview', {
     content: fc.oneof(canary, fc.constantFrom('# A *b*', '<script>', '[a](javascript:b)', '')),
   }),
   beyond: fc.constantFrom({ content: '\0' }, { content: 'x'.repeat(262_145) }, { content: null }),
-  fields: ['content'],
+  names: ['content'],
 });
 
-const removing = (path: string, last: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method: fc.constant('DELETE'),
-      path: last.map((step) => `${path}/${step}`),
-      query: strangeQuery,
-      credentials: credentials.operator,
-      others: headers.others,
-    }),
-    twists(path, oddId(path)),
-  );
+const named = name.map(encodeURIComponent);
+
+const removing = (near: string, last: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
+  requestsOf({
+    ...{ methods: ['DELETE'], at: last.map((step) => ({ path: `${near}/${step}`, own: [] })), near },
+    ...{ credentials: operator, odd: [notOperators, oddId(near)] },
+  });
 
 /** `DELETE /admin/users/{name}`; `owner` is whose the operators' tokens are. */
-export const removeUser = removing(
-  '/admin/users',
-  fc.oneof(name.map(encodeURIComponent), fc.constant('owner')),
-);
+export const removeUser = removing('/admin/users', fc.oneof(named, fc.constant('owner')));
 
 /** `POST /admin/users/{name}/secret`. */
-export const resetSecret: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method: fc.constant('POST'),
-    path: fc
-      .oneof(name.map(encodeURIComponent), fc.constantFrom('nobody', 'a%3Ab', '%00'))
-      .map((step) => `/admin/users/${step}/secret`),
-    query: strangeQuery,
-    credentials: credentials.operator,
-    others: headers.others,
-  }),
-  twists('/admin/users/nobody/secret'),
-);
+export const resetSecret: fc.Arbitrary<Plan> = requestsOf({
+  methods: ['POST'],
+  at: fc
+    .oneof(named, fc.constantFrom('nobody', 'a%3Ab', '%00'))
+    .map((step) => ({ path: `/admin/users/${step}/secret`, own: [] })),
+  ...{ near: '/admin/users/nobody/secret', credentials: operator, odd: [notOperators] },
+});
 
 /** `DELETE /admin/tokens/{id}`. */
 export const revokeToken = removing('/admin/tokens', fc.oneof(fc.uuid(), fc.constant('«token»')));

@@ -1,105 +1,61 @@
 import fc from 'fast-check';
 import { providerIds } from '../../shared/contract.js';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
-import { brokenBody, jsonBody, withUnknownFields, withWrongType } from './bodies.js';
-import * as credentials from './credentials.js';
+import { oddId, strangeQuery } from './addresses.js';
+import { bodiesOf } from './bodies.js';
+import { notOperators, operator } from './credentials.js';
 import * as headers from './headers.js';
 import type { Plan } from './plan.js';
-import { type Twist, twisted } from './twist.js';
+import { reads, requestsOf } from './requests.js';
+import { one, type Twist } from './twist.js';
 
-/** `method` is that of requests that nothing is wrong with. */
+/** With a query of these parameters, or a strange one. */
 const reading = (
-  path: string,
-  method: fc.Arbitrary<string>,
-  ...twists: fc.Arbitrary<Twist>[]
-): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method,
-      path: fc.constant(path),
-      query: strangeQuery,
-      credentials: credentials.operator,
-      own: headers.accept,
-      others: headers.others,
-    }),
-    fc.oneof(
-      credentials.wrongCredentials,
-      credentials.notOperators,
-      headers.oddMethod,
-      headers.unreadableHeaders,
-      oddAddress(path),
-      ...twists,
-    ),
+  at: string,
+  parameters: readonly string[] = [],
+  { methods = reads, odd = [] }: { methods?: string[]; odd?: fc.Arbitrary<Twist>[] } = {},
+): fc.Arbitrary<Plan> => {
+  const asked = fc.subarray([...parameters], { maxLength: Math.min(3, parameters.length) });
+  const query = fc.oneof(
+    strangeQuery,
+    asked.map((all) => all.join('&')),
   );
+  return requestsOf({ methods, at, query, credentials: operator, odd: [notOperators, ...odd] });
+};
 
 /** `GET /admin/pools`. */
-export const getFleet = reading('/admin/pools', fc.constantFrom('GET', 'GET', 'GET', 'HEAD'));
-
-/** A query of these parameters, or a strange one. */
-const asking = (...parameters: string[]): fc.Arbitrary<string | undefined> =>
-  fc.oneof(
-    strangeQuery,
-    fc.subarray(parameters, { minLength: 1, maxLength: 3 }).map((all) => all.join('&')),
-  );
-
-const queried = (
-  path: string,
-  method: fc.Arbitrary<string>,
-  query: fc.Arbitrary<string | undefined>,
-  ...twists: fc.Arbitrary<Twist>[]
-): fc.Arbitrary<Plan> =>
-  fc
-    .tuple(reading(path, method, ...twists), query)
-    .map(([plan, asked]) => (plan.odd ? plan : { ...plan, query: asked }));
+export const getFleet = reading('/admin/pools');
 
 /** `GET /admin/requests`. */
-export const listRequests = queried(
-  '/admin/requests',
-  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
-  asking(
-    ...[
-      'provider=openai',
-      'provider=nobody',
-      'provider=',
-      'code=ok',
-      'code=overloaded',
-      'code=200',
-      'user=x',
-    ],
-    ...['user=%00', 'user=%ff', 'limit=1', 'limit=1000', 'limit=1001', 'limit=0', 'limit=x', 'limit=2'],
-  ),
-);
+export const listRequests = reading('/admin/requests', [
+  ...['provider=openai', 'provider=nobody', 'provider=', 'code=ok', 'code=overloaded', 'code=200', 'user=x'],
+  ...['user=%00', 'user=%ff', 'limit=1', 'limit=1000', 'limit=1001', 'limit=0', 'limit=x', 'limit=2'],
+]);
 
 /** `GET /admin/samples`. */
-export const getSamples = queried(
-  '/admin/samples',
-  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
-  asking('provider=bedrock', 'provider=OpenAI', 'provider=openai', 'provider=%F0'),
-);
+export const getSamples = reading('/admin/samples', [
+  ...['provider=bedrock', 'provider=OpenAI', 'provider=openai', 'provider=%F0'],
+]);
 
 /** `GET /admin/events`, whose answer to GET never ends. */
-export const followFleet = queried(
+export const followFleet = reading(
   '/admin/events',
-  fc.constant('HEAD'),
-  asking('include=requests', 'include=samples,requests', 'include=all', 'include=', 'include=samples,'),
+  ['include=requests', 'include=samples,requests', 'include=all', 'include=', 'include=samples,'],
+  { methods: ['HEAD'] },
 );
 
 /** `GET /admin/pools/{provider}`. */
 export const getPoolSettings: fc.Arbitrary<Plan> = fc.oneof(
-  ...providerIds.map((id) =>
-    reading(`/admin/pools/${id}`, fc.constantFrom('GET', 'GET', 'GET', 'HEAD'), oddId('/admin/pools')),
-  ),
+  ...providerIds.map((id) => reading(`/admin/pools/${id}`, [], { odd: [oddId('/admin/pools')] })),
 );
 
 /** `GET /admin/pools/{provider}/jobs`. */
-export const listJobs = queried(
+export const listJobs = reading(
   '/admin/pools/openai/jobs',
-  fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
-  asking(
+  [
     ...['state=active', 'state=waiting', 'state=completed', 'state=prioritized', 'state=', 'limit=1'],
     ...['limit=200', 'limit=201', 'offset=1', 'offset=9999', 'offset=0', 'offset=10000', 'offset=x'],
-  ),
-  oddId('/admin/pools').map((twist) => ({ ...twist, path: `${twist.path}/jobs` })),
+  ],
+  { odd: [oddId('/admin/pools').map((twist) => ({ ...twist, path: `${twist.path}/jobs` }))] },
 );
 
 const milliseconds = fc.integer({ min: 100, max: 3_600_000 });
@@ -134,39 +90,19 @@ const beyond: fc.Arbitrary<object> = fc.constantFrom(
 );
 
 /** `PUT /admin/pools/{provider}`. */
-export const replacePoolSettings: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method: fc.constant('PUT'),
-    path: fc.constantFrom(...providerIds).map((id) => `/admin/pools/${id}`),
-    query: strangeQuery,
-    credentials: credentials.operator,
-    contentType: headers.jsonType(),
-    own: fc
-      .oneof(
-        fc.nat(60).map((version) => `"${version}"`),
-        fc.constantFrom('*', '', '"x"', 'W/"1"', '1', '"01"', '"99999999999"', '"1", "2"'),
-      )
-      .map((tag): [[string, string]] => [['If-Match', tag]]),
-    others: headers.others,
-    body: fc.oneof(
-      { weight: 12, arbitrary: jsonBody(anySettings) },
-      { weight: 3, arbitrary: jsonBody(withUnknownFields(anySettings)) },
-      {
-        weight: 4,
-        arbitrary: jsonBody(fc.tuple(anySettings, beyond).map(([some, fault]) => ({ ...some, ...fault }))),
-      },
-      { weight: 3, arbitrary: jsonBody(withWrongType(anySettings, Object.keys(settings))) },
-      { weight: 2, arbitrary: brokenBody(anySettings) },
+export const replacePoolSettings: fc.Arbitrary<Plan> = requestsOf({
+  methods: ['PUT'],
+  at: fc.constantFrom(...providerIds).map((id) => ({ path: `/admin/pools/${id}` })),
+  near: '/admin/pools/openai',
+  credentials: operator,
+  contentType: headers.jsonType(),
+  own: one(
+    'If-Match',
+    fc.oneof(
+      fc.nat(60).map((version) => `"${version}"`),
+      fc.constantFrom('*', '', '"x"', 'W/"1"', '1', '"01"', '"99999999999"', '"1", "2"'),
     ),
-  }),
-  fc.oneof(
-    credentials.wrongCredentials,
-    credentials.notOperators,
-    headers.oddMethod,
-    headers.oddMediaType,
-    headers.oddEncoding,
-    headers.unreadableHeaders,
-    oddAddress('/admin/pools/openai'),
-    oddId('/admin/pools'),
   ),
-);
+  body: bodiesOf({ sound: anySettings, beyond, names: Object.keys(settings) }),
+  odd: [notOperators, oddId('/admin/pools')],
+});

@@ -174,3 +174,23 @@ export const brokenBody = (values: fc.Arbitrary<unknown>): fc.Arbitrary<PlannedB
       ),
     },
   );
+
+interface Fields {
+  sound: fc.Arbitrary<object>;
+  /** One field that is refused. */
+  beyond: fc.Arbitrary<object>;
+  names: readonly string[];
+}
+
+/** Bodies of these fields: sound, with more than these, with a field that is refused or of a wrong type, or broken. */
+export const bodiesOf = ({ sound, beyond, names }: Fields): fc.Arbitrary<PlannedBody> =>
+  fc.oneof(
+    { weight: 12, arbitrary: jsonBody(sound) },
+    { weight: 3, arbitrary: jsonBody(withUnknownFields(sound)) },
+    {
+      weight: 4,
+      arbitrary: jsonBody(fc.tuple(sound, beyond).map(([some, fault]) => ({ ...some, ...fault }))),
+    },
+    { weight: 3, arbitrary: jsonBody(withWrongType(sound, names)) },
+    { weight: 2, arbitrary: brokenBody(sound) },
+  );

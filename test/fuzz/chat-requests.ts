@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { providerIds } from '../../shared/contract.js';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
+import { oddId } from './addresses.js';
 import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } from './bodies.js';
 import type { Header } from './client.js';
-import * as credentials from './credentials.js';
+import { weakCredentials } from './credentials.js';
 import * as headers from './headers.js';
 import { numberedChats, type Plan, type PlannedBody } from './plan.js';
+import { reads, requestsOf } from './requests.js';
 import { canary, text, unstorable } from './texts.js';
-import { one, type Twist, twisted } from './twist.js';
+import { one, type Twist } from './twist.js';
 
 const role = fc.constantFrom('system', 'user', 'assistant');
 
@@ -143,60 +144,33 @@ const user: fc.Arbitrary<Header[]> = fc
   .constantFrom('Basic', 'basic', 'BASIC  ')
   .map((scheme) => [['Authorization', `${scheme} «user»`]]);
 
-const plans: fc.Arbitrary<Plan> = fc.record({
-  method: fc.constant('POST'),
-  path: fc.constantFrom('/chat', '/chat', '/v1/chat'),
-  query: strangeQuery,
-  credentials: user,
-  contentType: headers.jsonType(),
-  own,
-  others: headers.others,
-  body: bodies,
+/** `POST /chat`. */
+export const chat: fc.Arbitrary<Plan> = requestsOf({
+  methods: ['POST'],
+  at: fc.constantFrom('/chat', '/chat', '/v1/chat').map((path) => ({ path })),
+  near: '/chat',
+  ...{ credentials: user, contentType: headers.jsonType(), own, body: bodies },
+  odd: [
+    weakCredentials,
+    fc.oneof(oddProvider, oddModel).map((odd): Twist => ({ odd: 'headers', own: odd })),
+    oddPatience.map((odd): Twist => ({ odd: 'headers', own: [['X-LLM', 'openai'], ...odd] })),
+    headers.oddIdempotencyKey.map(
+      (twist): Twist => ({ ...twist, own: [['X-LLM', 'openai'], ...(twist.own ?? [])] }),
+    ),
+  ],
 });
 
-const twists: fc.Arbitrary<Twist> = fc.oneof(
-  credentials.wrongCredentials,
-  credentials.weakCredentials,
-  headers.oddMethod,
-  headers.oddMediaType,
-  headers.oddEncoding,
-  headers.unreadableHeaders,
-  oddAddress('/chat'),
-  fc.oneof(oddProvider, oddModel).map((odd): Twist => ({ odd: 'headers', own: odd })),
-  oddPatience.map((odd): Twist => ({ odd: 'headers', own: [['X-LLM', 'openai'], ...odd] })),
-  headers.oddIdempotencyKey.map(
-    (twist): Twist => ({ ...twist, own: [['X-LLM', 'openai'], ...(twist.own ?? [])] }),
-  ),
-);
-
-/** `POST /chat`. */
-export const chat: fc.Arbitrary<Plan> = twisted(plans, twists);
-
-const oneChat = (method: fc.Arbitrary<string>): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method,
-      path: fc
-        .tuple(fc.constantFrom('/chat', '/v1/chat'), fc.nat(numberedChats - 1))
-        .map(([base, n]) => `${base}/«chat ${n}»`),
-      query: strangeQuery,
-      credentials: user,
-      own: headers.accept,
-      others: headers.others,
-    }),
-    fc.oneof(
-      credentials.wrongCredentials,
-      credentials.weakCredentials,
-      headers.oddMethod,
-      headers.unreadableHeaders,
-      oddAddress('/chat/«chat 1»'),
-      oddId('/chat'),
-      oddId('/chat'),
-    ),
-  );
+const oneChat = (...methods: string[]): fc.Arbitrary<Plan> =>
+  requestsOf({
+    methods,
+    at: fc
+      .tuple(fc.constantFrom('/chat', '/v1/chat'), fc.nat(numberedChats - 1))
+      .map(([base, n]) => ({ path: `${base}/«chat ${n}»` })),
+    ...{ near: '/chat/«chat 1»', credentials: user, odd: [weakCredentials, oddId('/chat'), oddId('/chat')] },
+  });
 
 /** `GET /chat/{id}`. */
-export const getChat = oneChat(fc.constantFrom('GET', 'GET', 'GET', 'HEAD'));
+export const getChat = oneChat(...reads);
 
 /** `DELETE /chat/{id}`. */
-export const cancelChat = oneChat(fc.constant('DELETE'));
+export const cancelChat = oneChat('DELETE');

@@ -18,7 +18,7 @@ import { cancelChat, chat, getChat } from './chat-requests.js';
 import { type Answer, type Client, type Header, openClient } from './client.js';
 import { floodedAddress } from './credentials.js';
 import { createChatCompletion, getModel, listModels } from './openai-requests.js';
-import type { OperationId, Plan, PlannedBody, SentPlan } from './plan.js';
+import type { Plan, PlannedBody, SentPlan } from './plan.js';
 import { createPost, deletePost, patchPost, replacePost } from './post-requests.js';
 import { atomFeed, getPost, jsonFeed, listPosts } from './read-requests.js';
 import { canaryMark, nameMark } from './texts.js';
@@ -33,7 +33,8 @@ const isLong = requests >= 300;
 /** So many requests at once: more than may wait, one a second, for their turn to guess from the flooded address. */
 const lanes = 32;
 
-const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
+/** Of every operation, in an order that leaves something to read for those that read. */
+export const plans = {
   createPost,
   listPosts,
   getPost,
@@ -55,42 +56,31 @@ const plans: Record<OperationId, fc.Arbitrary<Plan>> = {
   followFleet,
   listRequests,
   getSamples,
+  // Before users are removed.
+  ...{ createUser: accounts.createUser, resetSecret: accounts.resetSecret },
   ...accounts,
-};
+} satisfies Record<string, fc.Arbitrary<Plan>>;
+
+export type OperationId = keyof typeof plans;
+
+/** About half of them, by time. */
+export const readsAndChats: readonly OperationId[] = [
+  ...(['listPosts', 'getPost', 'jsonFeed', 'atomFeed', 'chat', 'getChat', 'createChatCompletion'] as const),
+];
+
+/** Documented, and no answer to the requests of these plans. */
+const unmet: ReadonlySet<string> = new Set([
+  ...['chat 404', 'getPost 308', 'listPosts 403', 'getPost 403', 'jsonFeed 403', 'atomFeed 403'],
+  ...['getPost 400', 'jsonFeed 400', 'atomFeed 400', 'getChat 400', 'cancelChat 400', 'listModels 400'],
+  ...['getModel 400', 'getFleet 400', 'getPoolSettings 400', 'resetSecret 400', 'removeUser 400'],
+  'revokeToken 400',
+]);
 
 /** The statuses that a run has to meet; otherwise it has tested less than it seems. */
-const expectedStatuses: Record<OperationId, number[]> = {
-  createPost: [201, 400, 401, 403, 405, 409, 413, 415, 422, 429],
-  listPosts: [200, 400, 401, 405, 429],
-  getPost: [200, 304, 401, 404, 405, 429],
-  jsonFeed: [200, 304, 401, 405, 429],
-  atomFeed: [200, 304, 401, 405, 429],
-  replacePost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
-  patchPost: [200, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429],
-  deletePost: [204, 400, 401, 403, 404, 405, 412, 429],
-  chat: [200, 202, 400, 401, 405, 413, 415, 422, 429],
-  getChat: [200, 401, 404, 405, 429],
-  cancelChat: [204, 401, 404, 405, 429],
-  createChatCompletion: [200, 202, 400, 401, 403, 404, 405, 413, 415, 422, 429],
-  listModels: [200, 401, 403, 405, 429],
-  getModel: [200, 401, 403, 404, 405, 429],
-  getFleet: [200, 401, 403, 405, 429],
-  getPoolSettings: [200, 401, 403, 404, 405, 429],
-  replacePoolSettings: [200, 400, 401, 403, 404, 405, 412, 413, 415, 429],
-  listJobs: [200, 400, 401, 403, 404, 405, 429],
-  followFleet: [200, 400, 401, 403, 405, 429],
-  listRequests: [200, 400, 401, 403, 405, 429],
-  getSamples: [200, 400, 401, 403, 405, 429],
-  listUsers: [200, 400, 401, 403, 405, 429],
-  createUser: [201, 400, 401, 403, 405, 409, 413, 415, 429],
-  resetSecret: [200, 401, 403, 404, 405, 429],
-  removeUser: [204, 401, 403, 404, 405, 409, 429],
-  listTokens: [200, 400, 401, 403, 405, 429],
-  createToken: [201, 400, 401, 403, 405, 413, 415, 429],
-  revokeToken: [204, 401, 403, 404, 405, 429],
-  listAudit: [200, 400, 401, 403, 405, 429],
-  preview: [200, 400, 401, 403, 405, 413, 415, 429],
-};
+const expectedStatuses = (id: OperationId): number[] =>
+  Object.keys(world.operations.get(id)?.responses ?? {})
+    .filter((status) => status < '500' && !unmet.has(`${id} ${status}`))
+    .map(Number);
 
 let world: World;
 let client: Client;
@@ -124,7 +114,7 @@ export function fuzz(ids: readonly OperationId[]): void {
     const failed = (await Promise.all(runs)).find((details) => details.failed);
     if (failed) throw new Error(`With FUZZ_SEED=${seed}: ${(failed.errorInstance as Error).message}`);
     expect(saidTooMuch()).toEqual([]);
-    if (isLong) expect([...met.keys()]).toEqual(expect.arrayContaining(expectedStatuses[id]));
+    if (isLong) expect([...met.keys()]).toEqual(expect.arrayContaining(expectedStatuses(id)));
   });
 }
 

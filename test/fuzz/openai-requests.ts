@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { providerIds } from '../../shared/contract.js';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
+import { oddId } from './addresses.js';
 import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } from './bodies.js';
 import type { Header } from './client.js';
-import * as credentials from './credentials.js';
+import { chatless } from './credentials.js';
 import * as headers from './headers.js';
 import type { Plan, PlannedBody } from './plan.js';
+import { requestsOf } from './requests.js';
 import { canary, text } from './texts.js';
-import { one, type Twist, twisted } from './twist.js';
+import { one, type Twist } from './twist.js';
 
 const model = fc
   .tuple(fc.constantFrom(...providerIds), fc.constantFrom('sim-echo', 'sim-length', 'sim-latency-5'))
@@ -121,53 +122,20 @@ const oddHeaders: fc.Arbitrary<Twist> = fc.oneof(
 );
 
 /** `POST /v1/chat/completions`. */
-export const createChatCompletion: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method: fc.constant('POST'),
-    path: fc.constant('/v1/chat/completions'),
-    query: strangeQuery,
-    credentials: user,
-    contentType: headers.jsonType(),
-    own,
-    others: headers.others,
-    body: bodies,
-  }),
-  fc.oneof(
-    credentials.wrongCredentials,
-    credentials.chatless,
-    headers.oddMethod,
-    headers.oddMediaType,
-    headers.oddEncoding,
-    headers.unreadableHeaders,
-    oddAddress('/v1/chat/completions'),
-    oddHeaders,
-  ),
-);
-
-const reading = (path: fc.Arbitrary<string>, odd: fc.Arbitrary<Twist>): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method: fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
-      path,
-      query: strangeQuery,
-      credentials: user,
-      own: headers.accept,
-      others: headers.others,
-    }),
-    fc.oneof(
-      credentials.wrongCredentials,
-      credentials.chatless,
-      headers.oddMethod,
-      headers.unreadableHeaders,
-      odd,
-    ),
-  );
+export const createChatCompletion: fc.Arbitrary<Plan> = requestsOf({
+  ...{ methods: ['POST'], at: '/v1/chat/completions', credentials: user },
+  ...{ contentType: headers.jsonType(), own, body: bodies, odd: [chatless, oddHeaders] },
+});
 
 /** `GET /v1/models`. */
-export const listModels = reading(fc.constant('/v1/models'), oddAddress('/v1/models'));
+export const listModels = requestsOf({ at: '/v1/models', credentials: user, odd: [chatless] });
 
 /** `GET /v1/models/{id}`. */
-export const getModel = reading(
-  fc.constantFrom('/v1/models/openai%2Fsim-echo', '/v1/models/vertexai/sim-echo'),
-  fc.oneof(oddAddress('/v1/models/openai/sim-echo'), oddId('/v1/models'), oddId('/v1/models/openai')),
-);
+export const getModel = requestsOf({
+  at: fc
+    .constantFrom('/v1/models/openai%2Fsim-echo', '/v1/models/vertexai/sim-echo')
+    .map((path) => ({ path })),
+  near: '/v1/models/openai/sim-echo',
+  credentials: user,
+  odd: [chatless, oddId('/v1/models'), oddId('/v1/models/openai')],
+});

@@ -1,44 +1,5 @@
 import type { Header } from './client.js';
 
-/** Every operation of the API, in an order that leaves something to read for those that read. */
-export const operationIds = [
-  'createPost',
-  'listPosts',
-  'getPost',
-  'jsonFeed',
-  'atomFeed',
-  'replacePost',
-  'patchPost',
-  'deletePost',
-  'chat',
-  'getChat',
-  'cancelChat',
-  'createChatCompletion',
-  'listModels',
-  'getModel',
-  'getFleet',
-  'getPoolSettings',
-  'replacePoolSettings',
-  'listJobs',
-  'followFleet',
-  'listRequests',
-  'getSamples',
-  'listUsers',
-  'createUser',
-  'removeUser',
-  'resetSecret',
-  'listTokens',
-  'createToken',
-  'revokeToken',
-  'listAudit',
-  'preview',
-] as const;
-
-/** Operations with a cookie, which these requests lack; `session.controller.test.ts` has their refusals. */
-export const sessionOperationIds = ['signIn', 'getSession', 'signOut'] as const;
-
-export type OperationId = (typeof operationIds)[number];
-
 /** The part of a request, apart from its body and its query, that an operation cannot take, or may not. */
 export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type' | 'encoding';
 
@@ -53,9 +14,9 @@ export interface Plan {
   /** Without the question mark. */
   readonly query?: string | undefined;
   readonly credentials: readonly Header[];
-  readonly contentType?: readonly Header[];
+  readonly contentType?: readonly Header[] | undefined;
   /** Headers that mean something to the operation. */
-  readonly own?: readonly Header[];
+  readonly own?: readonly Header[] | undefined;
   /** Headers that mean nothing to it. */
   readonly others?: readonly Header[];
   readonly body?: PlannedBody | undefined;

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
-import { brokenBody, jsonBody, withUnknownFields, withWrongType } from './bodies.js';
+import { oddId } from './addresses.js';
+import { bodiesOf } from './bodies.js';
+import type { Header } from './client.js';
 import * as conditions from './conditions.js';
-import * as credentials from './credentials.js';
+import { weakCredentials, writer } from './credentials.js';
 import * as headers from './headers.js';
 import { numberedPosts, type Plan, type PlannedBody } from './plan.js';
+import { requestsOf } from './requests.js';
 import { canary, exactly, text, unstorable, visibleText } from './texts.js';
-import { twisted } from './twist.js';
+import { one } from './twist.js';
 
 const longest = { content: 262_144, title: 300, author: 200, tag: 50, slug: 100 };
 
@@ -32,7 +34,6 @@ const fields = {
   slug: fc.option(slug),
   status: fc.constantFrom('published', 'published', 'draft', null),
 };
-const names = Object.keys(fields) as (keyof typeof fields)[];
 
 const soundPost = fc.record(fields, { requiredKeys: ['content'] });
 const soundPatch = fc.record(fields, { requiredKeys: [] });
@@ -54,71 +55,33 @@ const beyond: fc.Arbitrary<Record<string, unknown>> = fc.oneof(
   canary.map((status) => ({ status })),
 );
 
-const bodies = (posts: typeof soundPost | typeof soundPatch): fc.Arbitrary<PlannedBody> => {
-  const any: fc.Arbitrary<object> = posts as fc.Arbitrary<object>;
-  const broken = fc.tuple(any, beyond).map(([post, fault]) => ({ ...post, ...fault }));
-  return fc.oneof(
-    { weight: 12, arbitrary: jsonBody(any) },
-    { weight: 3, arbitrary: jsonBody(withUnknownFields(any)) },
-    { weight: 4, arbitrary: jsonBody(broken) },
-    { weight: 3, arbitrary: jsonBody(withWrongType(any, names)) },
-    { weight: 2, arbitrary: brokenBody(any) },
-  );
-};
+const bodies = (posts: typeof soundPost | typeof soundPatch): fc.Arbitrary<PlannedBody> =>
+  bodiesOf({ sound: posts as fc.Arbitrary<object>, beyond, names: Object.keys(fields) });
 
 const number = fc.nat(numberedPosts - 1);
 
 /** `POST /blogs`. */
-export const createPost: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method: fc.constant('POST'),
-    path: fc.constant('/blogs'),
-    query: strangeQuery,
-    credentials: credentials.writer,
-    contentType: headers.jsonType(),
-    own: fc.tuple(headers.prefer, headers.idempotencyKey).map((some) => some.flat()),
-    others: headers.others,
-    body: bodies(soundPost),
-  }),
-  fc.oneof(
-    credentials.wrongCredentials,
-    credentials.weakCredentials,
-    headers.oddMethod,
-    headers.oddMediaType,
-    headers.oddEncoding,
-    headers.oddIdempotencyKey,
-    headers.unreadableHeaders,
-    oddAddress('/blogs'),
-  ),
-);
+export const createPost: fc.Arbitrary<Plan> = requestsOf({
+  ...{ methods: ['POST'], at: '/blogs', credentials: writer, contentType: headers.jsonType() },
+  own: fc.tuple(headers.prefer, headers.idempotencyKey).map((some) => some.flat()),
+  body: bodies(soundPost),
+  odd: [weakCredentials, headers.oddIdempotencyKey],
+});
 
-const change = (method: 'PUT' | 'PATCH'): fc.Arbitrary<Plan> => {
-  const plans = fc.tuple(number, fc.constantFrom('', '', '', 'U')).chain(([n, spelling]) =>
-    fc.record({
-      method: fc.constant(method),
-      path: fc.constant(`/blogs/«id${spelling} ${n}»`),
-      query: strangeQuery,
-      credentials: credentials.writer,
-      contentType: fc.oneof(headers.jsonType(), headers.jsonType(mediaTypes[method])),
-      own: fc.tuple(headers.prefer, conditions.ifMatch(n)).map((some) => some.flat()),
-      others: headers.others,
-      body: method === 'PUT' ? bodies(soundPost) : bodies(soundPatch),
-    }),
-  );
-  const twists = [
-    credentials.wrongCredentials,
-    credentials.weakCredentials,
-    headers.oddMethod,
-    headers.oddMediaType,
-    headers.oddEncoding,
-    conditions.oddIfMatch,
-    headers.unreadableHeaders,
-    oddAddress('/blogs/«id 1»'),
-    oddId('/blogs'),
-    oddId('/blogs'),
-  ];
-  return twisted(plans, fc.oneof(...twists));
-};
+const change = (method: 'PUT' | 'PATCH'): fc.Arbitrary<Plan> =>
+  requestsOf({
+    methods: [method],
+    at: fc.tuple(number, fc.constantFrom('', '', '', 'U')).chain(([n, spelling]) =>
+      fc.record({
+        path: fc.constant(`/blogs/«id${spelling} ${n}»`),
+        own: fc.tuple(headers.prefer, conditions.ifMatch(n)).map((some) => some.flat()),
+      }),
+    ),
+    ...{ near: '/blogs/«id 1»', credentials: writer },
+    contentType: fc.oneof(headers.jsonType(), headers.jsonType(mediaTypes[method])),
+    body: bodies(method === 'PUT' ? soundPost : soundPatch),
+    odd: [weakCredentials, conditions.oddIfMatch, oddId('/blogs'), oddId('/blogs')],
+  });
 
 const mediaTypes = { PUT: 'application/json', PATCH: 'application/merge-patch+json' };
 
@@ -129,36 +92,22 @@ export const replacePost = change('PUT');
 export const patchPost = change('PATCH');
 
 /** `DELETE /blogs/{id}`; half of them of a post made for it. */
-export const deletePost: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method: fc.constant('DELETE'),
-    path: fc.oneof(
-      fc.constant('/blogs/«fresh»'),
-      number.map((n) => `/blogs/«gone ${n}»`),
-    ),
-    query: strangeQuery,
-    credentials: credentials.writer,
-    own: fc.oneof(
-      fc.constant<[]>([]),
-      fc.constantFrom('*', '"1-0"').map((tag): [[string, string]] => [['If-Match', tag]]),
-    ),
-    others: headers.others,
-    body: fc.option(
-      fc.constantFrom<PlannedBody>({ text: '{}', bytes: 'utf8' }, { text: 'x'.repeat(5000), bytes: 'utf8' }),
-      { nil: undefined },
-    ),
-  }),
-  fc.oneof(
-    credentials.wrongCredentials,
-    credentials.weakCredentials,
-    headers.oddMethod,
-    conditions.oddIfMatch,
-    conditions.oddIfMatch,
-    headers.unreadableHeaders,
-    oddAddress('/blogs/«gone 1»'),
-    oddId('/blogs'),
+export const deletePost: fc.Arbitrary<Plan> = requestsOf({
+  methods: ['DELETE'],
+  at: fc
+    .oneof(
+      fc.constant('«fresh»'),
+      number.map((n) => `«gone ${n}»`),
+    )
+    .map((id) => ({ path: `/blogs/${id}` })),
+  ...{ near: '/blogs/«gone 1»', credentials: writer },
+  own: fc.oneof(fc.constant<Header[]>([]), one('If-Match', fc.constantFrom('*', '"1-0"'))),
+  body: fc.option(
+    fc.constantFrom<PlannedBody>({ text: '{}', bytes: 'utf8' }, { text: 'x'.repeat(5000), bytes: 'utf8' }),
+    { nil: undefined },
   ),
-);
+  odd: [weakCredentials, conditions.oddIfMatch, conditions.oddIfMatch, oddId('/blogs')],
+});
 
 /** Posts to begin with. */
 export const firstPost: fc.Arbitrary<{ content: string }> = fc.record(

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
-import { oddAddress, oddId, strangeQuery } from './addresses.js';
+import { oddId, strangeQuery } from './addresses.js';
 import type { Header } from './client.js';
 import * as conditions from './conditions.js';
 import * as credentials from './credentials.js';
 import * as headers from './headers.js';
 import { numberedPosts, type Plan, type PlannedBody } from './plan.js';
+import { requestsOf } from './requests.js';
 import { canary, text, unstorable } from './texts.js';
-import { twisted } from './twist.js';
 
 /** Readers with no credentials, and with each kind that there is. */
 const readers: fc.Arbitrary<Header[]> = fc.oneof(
@@ -23,8 +23,6 @@ const uselessBody = fc.option(
     freq: 9,
   },
 );
-
-const method = fc.constantFrom('GET', 'GET', 'GET', 'GET', 'HEAD');
 
 const wrongReader = credentials.wrongCredentials.filter(({ credentials = [] }) => credentials.length > 0);
 
@@ -107,62 +105,37 @@ const parameter: fc.Arbitrary<string> = fc.oneof(
   },
 );
 
+const reading = { credentials: readers, wrong: wrongReader, body: uselessBody };
+
 /** `GET /blogs`. */
-export const listPosts: fc.Arbitrary<Plan> = twisted(
-  fc.record({
-    method,
-    path: fc.constant('/blogs'),
-    query: fc.oneof(
-      { weight: 1, arbitrary: strangeQuery },
-      {
-        weight: 6,
-        arbitrary: fc.array(parameter, { minLength: 1, maxLength: 4 }).map((some) => some.join('&')),
-      },
-    ),
-    credentials: readers,
-    own: headers.accept,
-    others: headers.others,
-    body: uselessBody,
-  }),
-  fc.oneof(wrongReader, headers.oddMethod, headers.unreadableHeaders, oddAddress('/blogs')),
-);
+export const listPosts: fc.Arbitrary<Plan> = requestsOf({
+  ...{ ...reading, at: '/blogs', odd: [] },
+  query: fc.oneof(
+    { weight: 1, arbitrary: strangeQuery },
+    {
+      weight: 6,
+      arbitrary: fc.array(parameter, { minLength: 1, maxLength: 4 }).map((some) => some.join('&')),
+    },
+  ),
+});
 
 /** `GET /blogs/{id}`. */
-export const getPost: fc.Arbitrary<Plan> = twisted(
-  fc.tuple(fc.nat(numberedPosts - 1), fc.constantFrom('', '', 'U')).chain(([n, spelling]) =>
+export const getPost: fc.Arbitrary<Plan> = requestsOf({
+  ...reading,
+  at: fc.tuple(fc.nat(numberedPosts - 1), fc.constantFrom('', '', 'U')).chain(([n, spelling]) =>
     fc.record({
-      method,
       path: fc.constant(`/blogs/«id${spelling} ${n}»`),
-      query: strangeQuery,
-      credentials: readers,
       own: fc.tuple(headers.accept, conditions.ifNoneMatch(`«etag ${n}»`)).map((some) => some.flat()),
-      others: headers.others,
-      body: uselessBody,
     }),
   ),
-  fc.oneof(
-    wrongReader,
-    headers.oddMethod,
-    headers.unreadableHeaders,
-    oddAddress('/blogs/«id 1»'),
-    oddId('/blogs'),
-    oddId('/blogs'),
-  ),
-);
+  ...{ near: '/blogs/«id 1»', odd: [oddId('/blogs'), oddId('/blogs')] },
+});
 
-const feed = (path: '/feed.json' | '/feed.xml'): fc.Arbitrary<Plan> =>
-  twisted(
-    fc.record({
-      method,
-      path: fc.constant(path),
-      query: strangeQuery,
-      credentials: readers,
-      own: fc.tuple(headers.accept, conditions.ifNoneMatch(`«tag ${path}»`)).map((some) => some.flat()),
-      others: headers.others,
-      body: uselessBody,
-    }),
-    fc.oneof(wrongReader, headers.oddMethod, headers.unreadableHeaders, oddAddress(path)),
-  );
+const feed = (at: '/feed.json' | '/feed.xml'): fc.Arbitrary<Plan> =>
+  requestsOf({
+    ...{ ...reading, at, odd: [] },
+    own: fc.tuple(headers.accept, conditions.ifNoneMatch(`«tag ${at}»`)).map((some) => some.flat()),
+  });
 
 /** `GET /feed.json`. */
 export const jsonFeed = feed('/feed.json');

@@ -5,13 +5,6 @@ import type { Plan } from './plan.js';
 /** Change of a plan that leaves it with one thing that is odd. */
 export type Twist = Partial<Plan>;
 
-/** The plans, one of three with a twist. */
-export const twisted = (plans: fc.Arbitrary<Plan>, twists: fc.Arbitrary<Twist>): fc.Arbitrary<Plan> =>
-  fc.oneof(
-    { weight: 2, arbitrary: plans },
-    { weight: 1, arbitrary: fc.tuple(plans, twists).map(([plan, twist]) => ({ ...plan, ...twist })) },
-  );
-
 /** A header with any of the values. */
 export const one = (name: string, values: fc.Arbitrary<string>): fc.Arbitrary<Header[]> =>
   values.map((value) => [[name, value]]);
