@@ -45,3 +45,9 @@ export const providerSetups: readonly ProviderSetup[] = [
     ...{ project: 'test-project', location: 'us-central1', authClient, baseUrl },
   })),
 ];
+
+/** How a reply may be asked for. */
+export const replyModes = [
+  { mode: 'whole', stream: false },
+  { mode: 'streamed', stream: true },
+];

@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { Failure } from '../../shared/failures.js';
-import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
-import { callChain } from '../../workers/job/call-chain.js';
-import { runChatJob } from '../../workers/job/chat-job.js';
 import { Cancelled } from '../../workers/job/running-job.js';
 import { StoredResults } from '../../workers/job/stored-results.js';
 import type { Provider } from '../../workers/providers/provider.js';
+import { chatJobOf, runJob } from '../support/chat-jobs.js';
 import { openCircuits } from '../support/circuits.js';
-import { poolMetrics } from '../support/metrics.js';
 import { providerSetups } from '../support/providers.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { takeJob } from '../support/running-jobs.js';
@@ -57,34 +54,13 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
   });
 
   const run = (model: string, { inMs = 20_000, by = provider } = {}) => {
-    const keptUntil = Date.now() + ttlMs;
-    const job: ChatJob = {
-      v: 1,
-      provider: 'openai',
-      model,
-      turns: [{ role: 'user', content: 'Hello' }],
-      deadline: Date.now() + inMs,
-      ...{ replyTo: 'node', user: 'me' },
-      keptUntil,
-    };
-    const ended = runChatJob(takeJob({ id, data: job, stop: stop.signal }), job, {
-      settings: {
-        concurrency: 1,
-        timeoutMs: 10_000,
-        firstTokenTimeoutMs: 40_000,
-        idleTimeoutMs: 20_000,
-        model: undefined,
-        maxOutputTokens: 100,
-        breakerResetMs: 60_000,
-      },
-      ...circuits,
-      call: callChain({ provider: by, ...circuits, metrics: poolMetrics, mayRequeue: () => false }),
-      nextAttempts: { begin: async () => undefined },
-      times: { meanMs: 0 },
+    const deadline = Date.now() + inMs;
+    const job = chatJobOf({ model, deadline, keptUntil: Date.now() + ttlMs });
+    return runJob(takeJob({ id, data: job, stop: stop.signal }), job, {
+      ...{ provider: by, circuits },
       onFailure: (failure) => failures.push(failure),
       storedResults: new StoredResults({ records: shared.store.records, log }),
     });
-    return ended.then(({ outcome }) => outcome);
   };
   const record = (outcome: Outcome) =>
     shared.another.records.create(resultKey(id), { value: encodeStoredResult(outcome, 1), ttlMs });
@@ -161,10 +137,7 @@ describe.each(stores)('runChatJob of a stored chat, with records in $name', (cho
 
   it('records nothing of an unexpected error: the pool worker does when the job has failed', async () => {
     const error = new TypeError('x');
-    const by: Provider = {
-      ...provider,
-      run: () => Promise.reject(error),
-    };
+    const by: Provider = { ...provider, run: () => Promise.reject(error) };
     await expect(run('sim-echo', { by })).rejects.toBe(error);
     expect(await recorded()).toBeUndefined();
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure, type FailureCode } from '../../../shared/failures.js';
+import { Failure } from '../../../shared/failures.js';
 import { Breaker, type BreakerState } from '../../../workers/job/breaker.js';
 import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
@@ -73,26 +73,18 @@ async function halfOpen(): Promise<void> {
 }
 
 describe('Breaker', () => {
-  it('returns and throws what the call does', async () => {
-    const error = new Error('x');
-    expect(await breaker.run(plain, async () => 1)).toBe(1);
-    await expect(breaker.run(plain, () => Promise.reject(error))).rejects.toBe(error);
-  });
-
-  it('opens at the fifth bad call and not before', async () => {
-    for (let n = 0; n < 4; n += 1) await fail();
-    await counted();
-    expect(breaker.state).toBe('closed');
-    await fail();
-    await counted();
-    expect(changes[0]).toBe('open');
-  });
-
-  it('opens on calls that time out', async () => {
-    for (let n = 0; n < 5; n += 1) await call(new Failure('provider_timeout'));
-    await counted();
-    expect(changes[0]).toBe('open');
-  });
+  it.each(['provider_error', 'provider_timeout'] as const)(
+    'opens at the fifth %s and not before, and throws what the call does',
+    async (code) => {
+      const bad = new Failure(code);
+      for (let n = 0; n < 4; n += 1) expect(await call(bad)).toBe(code);
+      await counted();
+      expect(breaker.state).toBe('closed');
+      await expect(breaker.run(plain, () => Promise.reject(bad))).rejects.toBe(bad);
+      await counted();
+      expect(changes[0]).toBe('open');
+    },
+  );
 
   it('has the reason of the last bad call, until it closes', async () => {
     for (let n = 0; n < 4; n += 1) await fail();
@@ -119,16 +111,12 @@ describe('Breaker', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  it.each<[string, Failure | Promise<never>]>([
-    ...(
-      [
-        'provider_rejected',
-        'provider_rate_limited',
-        'content_blocked',
-        'timeout',
-        'internal',
-      ] as FailureCode[]
-    ).map((code): [string, Failure] => [code, new Failure(code)]),
+  it.each<[string, Failure]>([
+    ['a refusal', new Failure('provider_rejected')],
+    ['a rate limit', new Failure('provider_rate_limited')],
+    ['blocked content', new Failure('content_blocked')],
+    ['a deadline', new Failure('timeout')],
+    ['a fault of ours', new Failure('internal')],
     ['an unusable answer', new Failure('provider_error', { retryable: false })],
     ['a shutdown', new Failure('provider_unavailable')],
   ])('does not hold %s against the provider', async (_, failure) => {
@@ -169,27 +157,25 @@ describe('Breaker', () => {
     other.dispose();
   });
 
-  it('makes no call while it is open', async () => {
+  it('makes no call while it is open, then one to probe, and refuses others meanwhile', async () => {
+    const halfOpened = becomes('half-open');
     await open();
-    let made = false;
-    const refused = breaker.run(plain, async () => {
-      made = true;
-    });
+    const refused = breaker.run(plain, () => expect.unreachable());
     await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
-    expect(made).toBe(false);
-  });
-
-  it('lets one call through to probe, and refuses others meanwhile', async () => {
-    await halfOpen();
+    await halfOpened;
     const probe = startCall();
     expect(await call()).toBe('provider_unavailable');
     expect(breaker.state).toBe('half-open');
-    const closed = becomes('closed');
     probe.resolve();
     expect(await probe.ended).toBe('done');
-    await closed;
+    // It has counted the probe by now: no second one slips through.
+    expect(breaker.state).toBe('closed');
     expect(await call()).toBe('done');
     expect(changes).toEqual(['open', 'half-open', 'closed']);
+    // opossum keeps the failures of before: they still fill the window, so the first bad call opens it again.
+    await fail();
+    await counted();
+    expect(breaker.state).toBe('closed');
   });
 
   it('opens again when the probe fails, and probes again', async () => {
@@ -240,23 +226,6 @@ describe('Breaker', () => {
     await late.ended;
     await counted();
     expect(changes.filter((state) => state === 'closed')).toEqual([]);
-  });
-
-  // opossum keeps the failures of before: they still fill the window, so the first bad call opens it again.
-  it('wants five new samples after it has closed', async () => {
-    await halfOpen();
-    const closed = becomes('closed');
-    await call();
-    await closed;
-    await fail();
-    await counted();
-    expect(breaker.state).toBe('closed');
-  });
-
-  it('has counted a probe by the time its caller has the result, so that no second one slips through', async () => {
-    await halfOpen();
-    await breaker.run(plain, async () => {});
-    expect(breaker.state).toBe('closed');
   });
 });
 
@@ -311,17 +280,12 @@ describe('a call that its caller ends', () => {
     expect(changes).toContain('open');
   });
 
-  it('counts with nine others in a row while it is not known how long an answer takes', async () => {
+  it('counts with nine others in a row while no usual time is known, and is no verdict as the probe', async () => {
     await cut({ afterMs: 3000, count: 9 });
     expect(breaker.state).toBe('closed');
     await cut({ afterMs: 3000, count: 1 });
     expect(breaker.state).toBe('open');
-  });
-
-  it('is no verdict when it was the probe', async () => {
-    await cut({ afterMs: 3000, count: 10 });
     await vi.advanceTimersByTimeAsync(20);
-    expect(breaker.state).toBe('half-open');
     await cut({ afterMs: 3000, count: 1 });
     expect(breaker.state).toBe('half-open');
   });
@@ -337,16 +301,13 @@ describe('a call that its caller ends', () => {
     },
   );
 
-  it('says nothing once the reply has begun', async () => {
+  it.each<[string, Partial<CutCall>]>([
+    ['once the reply has begun', { isReplying: true }],
+    ['when its lock was lost', { reason: new LockLost() }],
+    ['when the worker stops', { reason: new Failure('provider_unavailable') }],
+  ])('says nothing %s', async (_, own) => {
     await answerAfter(10);
-    await cut({ afterMs: 5000, count: 20, isReplying: true });
-    expect(breaker.state).toBe('closed');
-  });
-
-  it('says nothing when it was aborted for a reason of ours', async () => {
-    await answerAfter(10);
-    await cut({ afterMs: 5000, count: 20, reason: new LockLost() });
-    await cut({ afterMs: 5000, count: 20, reason: new Failure('provider_unavailable') });
+    await cut({ afterMs: 5000, count: 20, ...own });
     expect(breaker.state).toBe('closed');
   });
 });

@@ -2,19 +2,17 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
-import { callChain } from '../../../workers/job/call-chain.js';
-import { type ChatJobDeps, runChatJob } from '../../../workers/job/chat-job.js';
+import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
+import { chatJobOf, poolSettings, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
-import { poolMetrics } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
-import { unavailableResults } from '../../support/stored-results.js';
 
 type Run = Provider['run'];
 
@@ -24,10 +22,6 @@ const unreachable = new Failure('provider_error', {
   cause: new ProviderCallError('Error', undefined, 'EHOSTUNREACH'),
 });
 const reply: ProviderReply = { text: 'Hello', reason: 'stop', model: 'm' };
-const settings = {
-  ...{ concurrency: 1, model: 'm', maxOutputTokens: 1, breakerResetMs: 60_000 },
-  ...{ timeoutMs: 10_000, firstTokenTimeoutMs: 10_000, idleTimeoutMs: 10_000 },
-};
 
 /** A clock that stands still, so that a slow machine is never too late. */
 const now = Date.now();
@@ -56,14 +50,9 @@ afterEach(() => {
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, then the last. */
 function run(
   steps: Run[],
-  own: { job?: Partial<ChatJob>; deps?: Partial<ChatJobDeps>; now?: () => number } = {},
+  own: { job?: Partial<ChatJob>; deps?: Partial<Omit<ChatJobDeps, 'circuits'>>; now?: () => number } = {},
 ) {
-  const job: ChatJob = {
-    ...{ v: 1, provider: 'openai', model: 'm', replyTo: 'x', user: 'me', stream: true },
-    turns: [{ role: 'user', content: 'Hello' }],
-    deadline: now + 60_000,
-    ...own.job,
-  };
+  const job = chatJobOf({ model: 'm', replyTo: 'x', stream: true, deadline: now + 60_000, ...own.job });
   const provider: Provider = {
     id: 'openai',
     run: async (request, onDelta) => {
@@ -74,16 +63,7 @@ function run(
   };
   const running = takeJob({ timestamp: now - 10_000, data: job, now: own.now ?? (() => now) });
   if (job.stream) deltas = publisher.open(running, 'x');
-  const ended = runChatJob(running, job, {
-    ...{ settings, ...circuits },
-    call: callChain({ provider, ...circuits, metrics: poolMetrics, mayRequeue: () => true }),
-    storedResults: unavailableResults(),
-    nextAttempts: { begin: async () => undefined },
-    times: { meanMs: 0 },
-    onFailure: () => {},
-    ...own.deps,
-  });
-  return ended.then(({ outcome }) => outcome);
+  return runJob(running, job, { provider, circuits, mayRequeue: true, ...own.deps });
 }
 
 const writes: Run = async (_, onDelta) => {
@@ -200,7 +180,7 @@ describe('the time of a stream', () => {
   });
 
   it('is cut short for its fallback alone', async () => {
-    const deps = { settings: { ...settings, fallbackAfterMs: 20 } };
+    const deps = { settings: poolSettings({ fallbackAfterMs: 20 }) };
     const fallback = [{ provider: 'anthropic' as const }];
     expect(await run([hangs()], { job: { fallback }, deps })).toMatchObject({
       code: 'provider_timeout',
@@ -216,7 +196,7 @@ describe('the time of a stream', () => {
     ['a whole that takes too long', hangs('Hel'), { deadline: 20 }, {}, 'timeout'],
   ])('ends a call: %s', async (_, step, times, limits, code) => {
     const job = Object.fromEntries(Object.entries(times).map(([name, inMs]) => [name, now + inMs]));
-    const deps = { settings: { ...settings, ...limits } };
+    const deps = { settings: poolSettings(limits) };
     expect(await run([step], { job, deps })).toMatchObject({ kind: 'failed', code });
     expect(calls).toBe(1);
   });

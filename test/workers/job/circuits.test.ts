@@ -120,7 +120,7 @@ describe('a model that is limited', () => {
     await Promise.all(jobs.map(({ ended }) => ended));
   });
 
-  it('refuses at once whose deadline comes first, also of those that wait already', async () => {
+  it('refuses at once a job whose deadline comes first, also one that waits already', async () => {
     await limit('m', 5000);
     expect(await start({ inMs: 4000 }).ended).toMatchObject({ code: 'provider_rate_limited' });
     const waiting = start({ inMs: 10_000 });
@@ -131,13 +131,7 @@ describe('a model that is limited', () => {
     ]);
   });
 
-  it('refuses more jobs than there is room for', async () => {
-    await limit();
-    hasRoom = false;
-    expect(await start().ended).toMatchObject({ code: 'provider_rate_limited' });
-  });
-
-  it('ends a wait with the reason of the signal', async () => {
+  it('refuses more jobs than there is room for, and ends a wait with the reason of the signal', async () => {
     await limit('m', 5000);
     const stop = new AbortController();
     const waiting = start({ stop: stop.signal });
@@ -145,6 +139,8 @@ describe('a model that is limited', () => {
     setImmediate(() => stop.abort(reason));
     expect(await waiting.ended).toBe(reason);
     expect(parked()).toBe(0);
+    hasRoom = false;
+    expect(await start().ended).toMatchObject({ code: 'provider_rate_limited' });
   });
 
   it('gives its jobs back when the pool stops, but no retry', async () => {
@@ -160,7 +156,7 @@ describe('a model that is limited', () => {
 });
 
 describe('a model whose breaker is open', () => {
-  it('refuses at once whose deadline comes before the probe, and no other model', async () => {
+  it('refuses at once a job whose deadline comes before the probe, and no other model', async () => {
     await open();
     expect(await start({ inMs: 50 }).ended).toMatchObject({ code: 'provider_unavailable' });
     expect(await start({ isRetry: true }).ended).toMatchObject({ code: 'provider_unavailable' });
@@ -180,7 +176,7 @@ describe('a model whose breaker is open', () => {
     expect(circuits.worstState).toBe('closed');
   });
 
-  it('refuses those who wait when the probe fails', async () => {
+  it('refuses the waiting jobs when the probe fails', async () => {
     await open();
     const jobs = [start(), start()];
     await jobs[0]?.begun;
@@ -255,7 +251,7 @@ describe("one user's calls without an answer in time", () => {
     expect(await answer('V')).toBe('done');
   });
 
-  it('leave room for calls of others that begin at once, whatever waits for its probe', async () => {
+  it('leave room for calls of others that begin at once while others wait for the probe', async () => {
     await end({ user: 'M', count: 10 });
     const probes = [start({ user: 'M' }), start({ user: 'M' })];
     await vi.advanceTimersByTimeAsync(100);
@@ -266,7 +262,7 @@ describe("one user's calls without an answer in time", () => {
     expect(await Promise.all(others.map(({ ended }) => ended))).toEqual(['done', 'done']);
   });
 
-  it('count no more once the model has answered another', async () => {
+  it('stop counting once the model has answered another', async () => {
     await end({ user: 'M', count: 10 });
     await answer('V');
     expect(circuits.worstState).toBe('closed');
@@ -282,24 +278,16 @@ describe("one user's calls without an answer in time", () => {
     expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
   });
 
-  it('close the model for nobody when each is followed by an answer', async () => {
-    await answer('V', 10);
-    for (let n = 0; n < 20; n += 1) {
-      const user = `long-${n % 5}`;
-      await end({ user, afterMs: 5000, reason: timeout });
-      expect(await answer('V', 10)).toBe('done');
-    }
-    expect(circuits.describe()).toEqual([]);
-  });
-
-  it('close it for nobody when a call that began later was answered', async () => {
-    const long = Promise.all(
-      ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end({ user, afterMs: 5000, reason: timeout })),
-    );
+  it('do not close the model when each is followed by an answer, or a call that began later was answered', async () => {
+    const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end({ user, afterMs: 5000, reason: timeout }));
     await vi.advanceTimersByTimeAsync(0);
     await answer('V', 10);
     await vi.advanceTimersByTimeAsync(5000);
-    await long;
+    await Promise.all(long);
+    for (let n = 0; n < 20; n += 1) {
+      await end({ user: `long-${n % 5}`, afterMs: 5000, reason: timeout });
+      expect(await answer('V', 10)).toBe('done');
+    }
     expect(circuits.describe()).toEqual([]);
   });
 
@@ -309,7 +297,7 @@ describe("one user's calls without an answer in time", () => {
     expect(await start({ user: 'V', inMs: 50 }).ended).toMatchObject(unavailable);
   });
 
-  it('close it for all as well when another user has none while the one is refused', async () => {
+  it('close it for all as well when another user gets no answer while the first is refused', async () => {
     await end({ user: 'M', count: 20, reason: timeout });
     expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
     for (let n = 0; n < 5; n += 1) await end({ user: 'V', reason: timeout });
@@ -317,7 +305,7 @@ describe("one user's calls without an answer in time", () => {
     expect(circuits.describe()).not.toMatchObject([{ user: expect.anything() }]);
   });
 
-  it('have another user probe next, whoever waits for longer', async () => {
+  it('have another user probe next, also when the first waits for longer', async () => {
     for (let n = 0; n < 6; n += 1) await end({ user: `user-${n % 3}`, reason: timeout });
     await vi.advanceTimersByTimeAsync(100);
     const ends = [start({ user: 'M', inMs: 1000 }), start({ user: 'M' }), start({ user: 'V' })];
@@ -363,7 +351,7 @@ describe('of', () => {
     expect(circuits.of('failing').breaker.state).not.toBe('closed');
   });
 
-  it('gives the model by default and 64 literal names one whatever the others do, and keeps it', async () => {
+  it('gives the model by default and 64 literal names one and keeps it', async () => {
     await open('failing');
     limitOthers();
     const own = circuits.of('default');

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { BreakerState } from '../../../workers/job/breaker.js';
 import type { LivePoolSettings } from '../../../workers/pool/live-settings.js';
 import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
+import { poolSettings } from '../../support/chat-jobs.js';
 
 let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
@@ -30,17 +31,7 @@ function createRecordingWorker() {
 let clock: { isOff: boolean };
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
-  settings = {
-    current: {
-      concurrency: 20,
-      timeoutMs: 1,
-      firstTokenTimeoutMs: 40_000,
-      idleTimeoutMs: 20_000,
-      model: 'm',
-      maxOutputTokens: 1,
-      breakerResetMs: 1,
-    },
-  };
+  settings = { current: poolSettings({ concurrency: 20 }) };
   load = { inFlight: 0, parked: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };

@@ -1,22 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
+import type { RequeuableJob } from '../../../workers/pool/requeue.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
+import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
+import { takeJob } from '../../support/running-jobs.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
@@ -42,12 +45,15 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   let open: ReturnType<typeof openCircuits>;
   let relay: RecordingRelay;
   let jobs: RunningJobs;
+  let deltas: DeltaPublisher;
+  let nextAttempts: NextAttempts;
   const closing: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
     shared = await startSharedStore(choice, log);
     queue = shared.another.createQueue(queueName('openai'));
     queues = openQueues(shared.store);
+    nextAttempts = new NextAttempts({ store: shared.store, queues, log });
   });
   afterAll(async () => {
     await queue?.close();
@@ -58,57 +64,40 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     open = openCircuits();
     relay = createRecordingRelay();
     jobs = new RunningJobs();
+    deltas = new DeltaPublisher({ jobs, relay, windowMs: 1, log });
   });
   afterEach(async () => {
     open.close();
     for (const close of closing.splice(0)) await close();
   });
 
-  const start = async (
+  const openWorker = (
     ownProvider = provider,
     { concurrency = 2, lockMs = 15_000, store = shared.store } = {},
   ) => {
+    const variables = { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: String(lockMs) };
     const worker = new PoolWorker({
+      ...{ store, relay, jobs, deltas, nextAttempts, workerName: 'test', ...open, log },
       provider: ownProvider,
-      settings: {
-        current: {
-          concurrency,
-          timeoutMs: 5000,
-          firstTokenTimeoutMs: 40_000,
-          idleTimeoutMs: 20_000,
-          model: 'm',
-          maxOutputTokens: 1,
-          breakerResetMs: 60_000,
-        },
-      },
-      config: parseConfig(
-        { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: String(lockMs) },
-        'config',
-      ),
-      store,
-      relay,
-      deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
-      nextAttempts: new NextAttempts({ store: shared.store, queues, log }),
-      jobs,
-      workerName: 'test',
-      ...open,
+      settings: { current: poolSettings({ concurrency }) },
+      config: parseConfig(variables, 'config'),
       slots: new Slots({ size: () => concurrency, onChange: () => {} }),
       times: { meanMs: 0 },
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,
-      log,
     });
     closing.push(() => worker.close({ graceMs: 60_000 }));
+    return worker;
+  };
+  const start = async (...options: Parameters<typeof openWorker>) => {
+    const worker = openWorker(...options);
     await worker.start();
     return worker;
   };
   const add = async () => {
     const jobId = randomUUID();
-    const turns = [{ role: 'user', content: 'Hello' } as const];
-    const deadline = Date.now() + 60_000;
-    const job = { v: 1, provider: 'openai', user: 'me', turns, deadline, replyTo: 'node' } as const;
-    await queue.add('chat', encodeChatJob(job), { jobId });
+    await queue.add('chat', encodeChatJob(chatJobOf()), { jobId });
     return jobId;
   };
 
@@ -141,16 +130,29 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     ['a reply before the store has it', provider, 1],
     // Where the lock was lost meanwhile, the store refuses it, and another worker may succeed.
     ['a failure once the store has taken it', { ...provider, run: async () => refuse() }, 0],
-  ])('publishes %s', async (_, ownProvider, publishedBefore) => {
-    const worker = await start(ownProvider);
-    const ended = Promise.withResolvers<number>();
-    worker.bullWorker.on('completed', () => ended.resolve(relay.published.length));
-    await add();
-    expect(await ended.promise).toBe(publishedBefore);
-    await relay.publishedAtLeast(1);
-    await worker.close({ graceMs: 60_000 });
-    expect(relay.published.map(({ topic }) => topic)).toEqual(['reply.node']);
-  });
+  ])(
+    'publishes %s, once, and counts the job until its outcome is stored',
+    async (_, ownProvider, publishedBefore) => {
+      const during: number[] = [];
+      const run: Provider['run'] = (...call) => {
+        during.push(jobs.loadOf('openai').unsettled);
+        return ownProvider.run(...call);
+      };
+      const worker = await start({ ...ownProvider, run });
+      const ended = Promise.withResolvers<number>();
+      worker.bullWorker.on('completed', () => ended.resolve(relay.published.length));
+      const jobId = await add();
+      expect(await ended.promise).toBe(publishedBefore);
+      await relay.publishedAtLeast(1);
+      await vi.waitFor(() => expect(jobs.ofChat(jobId)).toEqual([]), patience);
+      await worker.close({ graceMs: 60_000 });
+      expect(during).toEqual([1]);
+      const outcome = (await queue.getJob(jobId))?.returnvalue;
+      expect(relay.published).toEqual([
+        { topic: 'reply.node', message: { v: 1, settled: [{ jobId, outcome }] } },
+      ]);
+    },
+  );
 
   it('leaves a job of a newer release to a worker that can read it, however often, and goes on with its own', async () => {
     const worker = await start();
@@ -175,45 +177,24 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   });
 
   it('logs why a job has no reply in one line, without a stack', async () => {
-    const refusing: Provider = {
-      ...provider,
-      run: async () => {
-        throw classifyError(new TypeError('secret'), { status: 400, words: ['context_length_exceeded'] });
-      },
-    };
-    await start(refusing);
+    const refusal = classifyError(new TypeError('secret'), {
+      status: 400,
+      words: ['context_length_exceeded'],
+    });
+    await start({ ...provider, run: () => Promise.reject(refusal) });
     const jobId = await add();
     await vi.waitFor(async () => expect(await queue.getJobState(jobId)).toBe('completed'), patience);
     const line = logged.lines.find(({ msg, jobId: id }) => msg === 'job failed' && id === jobId);
     expect(line).toEqual({
-      level: 40,
-      time: expect.anything(),
-      pid: expect.anything(),
-      hostname: expect.anything(),
-      msg: 'job failed',
-      ...{ jobId, user: 'me' },
-      code: 'context_length_exceeded',
-      error: 'TypeError',
-      status: 400,
-      word: 'context_length_exceeded',
+      ...{ time: expect.anything(), pid: expect.anything(), hostname: expect.anything() },
+      ...{ level: 40, msg: 'job failed', jobId, user: 'me' },
+      ...{
+        code: 'context_length_exceeded',
+        error: 'TypeError',
+        status: 400,
+        word: 'context_length_exceeded',
+      },
     });
-  });
-
-  it('counts a job until its outcome is stored, and publishes the outcome once', async () => {
-    const worker = await start();
-    const during: boolean[] = [];
-    worker.bullWorker.on('active', () => during.push(jobs.loadOf('openai').unsettled === 0));
-    const ended = once(worker.bullWorker, 'completed');
-    const jobId = await add();
-    await ended;
-    expect(during).toEqual([true]);
-    await vi.waitFor(() => expect(jobs.ofChat(jobId)).toEqual([]), patience);
-    await worker.close({ graceMs: 60_000 });
-    expect(await queue.getJobState(jobId)).toBe('completed');
-    const outcome = (await queue.getJob(jobId))?.returnvalue;
-    expect(relay.published).toEqual([
-      { topic: 'reply.node', message: { v: 1, settled: [{ jobId, outcome }] } },
-    ]);
   });
 
   it('takes no job for lost whose lock is renewed just after its end', async () => {
@@ -277,13 +258,12 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
     const before = logged.lines.length;
     const canary = new TypeError('canary');
-    const broken: Provider = {
+    const worker = await start({
       ...provider,
       run: () => {
         throw canary;
       },
-    };
-    const worker = await start(broken);
+    });
     const jobId = await add();
     const { message } = (await relay.publishedAtLeast(1))[0] ?? {};
     expect(message).toMatchObject({ settled: [{ jobId, outcome: expect.stringContaining('"internal"') }] });
@@ -300,5 +280,38 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     expect(failed()).toHaveLength(3);
     await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);
     expect(relay.published).toHaveLength(1);
+  });
+
+  it('leaves alone the stream of the attempt that the dead worker of a restarted job has begun', async () => {
+    let process: ((job: RequeuableJob) => Promise<string>) | undefined;
+    const createWorker: QueueStore['createWorker'] = (name, processor, options) => {
+      process = processor as unknown as typeof process;
+      return shared.store.createWorker(name, processor, options);
+    };
+    openWorker(
+      { ...provider, run: () => expect.unreachable() },
+      { store: { ...shared.store, createWorker } },
+    );
+    const id = randomUUID();
+    const fallback = [{ provider: 'anthropic' as const }];
+    const chatJob = chatJobOf({ stream: true, fallback });
+    await nextAttempts.begin(takeJob({ id }), chatJob, { provider: 'openai', code: 'provider_error' });
+    const next = takeJob({ id: `${id}-2`, data: { chatId: id }, provider: 'anthropic' });
+    jobs.open(next);
+    using running = deltas.open(next, 'node', { provider: 'anthropic' });
+    running.append('Hel');
+    const queued = {
+      ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },
+      moveToWait: async () => {},
+      moveToDelayed: async () => {},
+    };
+    jobs.open(takeJob(queued));
+    const outcome = await process?.(jobs.ofChat(id)[1]?.queued as RequeuableJob);
+    expect(decodeOutcome(outcome)).toMatchObject({ next: { provider: 'anthropic', attempt: 2 } });
+    deltas.onResend({ v: 1, jobId: id, api: 'node', from: 0 });
+    running.append('lo');
+    await relay.publishedAtLeast(2);
+    const calls = relay.published.flatMap(({ message }) => (message as { deltas: object[] }).deltas);
+    for (const delta of calls) expect(delta).toMatchObject({ callId: running.callId });
   });
 });

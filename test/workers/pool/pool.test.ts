@@ -17,6 +17,7 @@ import { Heartbeat } from '../../../workers/pool/heartbeat.js';
 import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
+import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
@@ -54,15 +55,7 @@ describe.each(stores)('Pool on $name', (choice) => {
     counted = 0;
     requests = [];
     gate = Promise.withResolvers();
-    settings = new LiveSettings({
-      concurrency,
-      timeoutMs: 60_000,
-      firstTokenTimeoutMs: 40_000,
-      idleTimeoutMs: 20_000,
-      model: 'm',
-      maxOutputTokens: 1,
-      breakerResetMs: 60_000,
-    });
+    settings = new LiveSettings(poolSettings({ concurrency, timeoutMs: 60_000, maxOutputTokens: 1 }));
     const provider: Provider = {
       id: 'openai',
       run: async (request) => {
@@ -75,19 +68,12 @@ describe.each(stores)('Pool on $name', (choice) => {
     const jobs = new RunningJobs();
     const queues = openQueues({ createQueue: createCountingQueue });
     const pool = new Pool({
-      provider,
-      settings,
+      ...{ provider, settings, store: shared.store, queues, relay, jobs, workerName: 'test', log },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
-      store: shared.store,
-      queues,
-      relay,
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, queues, log }),
-      jobs,
-      workerName: 'test',
       heartbeat: new Heartbeat({ relay, worker: 'test', log }),
       instruments: openInstruments(workerMetrics),
-      log,
     });
     await pool.start();
     return async () => {
@@ -106,20 +92,8 @@ describe.each(stores)('Pool on $name', (choice) => {
     };
     return counting;
   };
-  const add = (model?: string) => {
-    const turns = [{ role: 'user', content: 'Hello' } as const];
-    const deadline = Date.now() + 60_000;
-    const job = {
-      v: 1,
-      provider: 'openai',
-      turns,
-      deadline,
-      replyTo: 'node',
-      user: 'me',
-      ...(model && { model }),
-    } as const;
-    return queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
-  };
+  const add = (model?: string) =>
+    queue.add('chat', encodeChatJob(chatJobOf(model ? { model } : {})), { jobId: randomUUID() });
   const change = (overrides: PoolOverrides) => settings.apply({ version: settings.version + 1, overrides });
   const lastHeartbeat = () =>
     relay.published
@@ -134,15 +108,6 @@ describe.each(stores)('Pool on $name', (choice) => {
     expect(lastHeartbeat()).toMatchObject({ state: 'serving', waiting: 0 });
   });
 
-  it('publishes the jobs that wait as soon as it has no room for them, and until they have been taken', async () => {
-    await relay.publishedAtLeast(2);
-    await Promise.all([add(), add(), add(), add(), add()]);
-    const full = { inFlight: concurrency, waiting: 5 - concurrency };
-    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject(full), patience);
-    gate.resolve();
-    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
-  });
-
   it('publishes which release and settings it runs, where, and how the calls of the last minute went', async () => {
     gate.resolve();
     await Promise.all([add(), add()]);
@@ -154,7 +119,7 @@ describe.each(stores)('Pool on $name', (choice) => {
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ settingsVersion: 1 }), patience);
   });
 
-  it('takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {
+  it('publishes what waits, and takes more jobs at once when the concurrency grows, and fewer when it shrinks', async () => {
     await Promise.all([add(), add(), add(), add(), add()]);
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 2, waiting: 3 }), patience);
     change({ concurrency: 5 });

@@ -1,23 +1,19 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import { providerSetups } from '../../support/providers.js';
+import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const modes = [
-  { mode: 'whole', stream: false },
-  { mode: 'streamed', stream: true },
-];
 const reason = new Error('the deadline passed');
 
 describe.each(providerSetups)('$name', async ({ name, load }) => {
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  describe.each(modes)('$mode', ({ mode, stream }) => {
+  describe.each(replyModes)('$mode', ({ mode, stream }) => {
     const tag = `${name}-${mode}`.replaceAll(' ', '-');
 
     it('closes the socket when aborted before the answer begins', async () => {

@@ -3,17 +3,13 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Turn } from '../../../shared/contract.js';
 import { toTurns } from '../../../shared/conversation.js';
 import { conversationShapes } from '../../support/conversations.js';
-import { providerSetups } from '../../support/providers.js';
+import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 import { readWire, type WireConversation } from '../../support/wire-conversations.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const modes = [
-  { mode: 'whole', stream: false },
-  { mode: 'streamed', stream: true },
-];
 const shapes = conversationShapes
   .filter((shape) => shape.accepted)
   .map(({ name, messages }) => ({ name, turns: toTurns(messages) }));
@@ -22,7 +18,7 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  describe.each(modes)('$mode', ({ stream }) => {
+  describe.each(replyModes)('$mode', ({ stream }) => {
     it.each(shapes)('accepts and keeps every text of: $name', async ({ turns }) => {
       const since = simulator.calls.lastId;
       const model = turns.some(({ role }) => role === 'user') ? 'sim-verbatim' : 'sim-echo';

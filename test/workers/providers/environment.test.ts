@@ -1,26 +1,20 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { providerSetups } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
+import { serve } from '../../support/serve.js';
 
 const requests: Pick<IncomingMessage, 'url' | 'headers'>[] = [];
-const server = createServer((request, response) => {
+const server = await serve((request, response) => {
   requests.push({ url: request.url, headers: request.headers });
   request.resume().on('end', () => response.writeHead(500).end());
 });
-await once(server.listen(0, '127.0.0.1'), 'listening');
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 afterEach(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
 });
-afterAll(async () => {
-  server.closeAllConnections();
-  await once(server.close(), 'close');
-});
+afterAll(() => server.close());
 
 const strangers = {
   OPENAI_API_KEY: 'stranger',
@@ -51,7 +45,7 @@ it.each(providerSetups)(
     const prints = (['debug', 'log', 'info', 'warn', 'error'] as const).map((method) =>
       vi.spyOn(console, method),
     );
-    const provider = await load(url);
+    const provider = await load(server.url);
     const since = requests.length;
 
     for (const stream of [false, true]) {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
-import { providerSetups } from '../../support/providers.js';
+import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -16,25 +16,17 @@ const failures = [
   fault('sim-status-429', 'provider_rate_limited'),
   fault('sim-retry-after-1', 'provider_rate_limited', 1000),
   fault('sim-retry-after-3600', 'provider_rate_limited', 3_600_000),
-  fault('sim-not-ready', 'provider_error'),
   fault('sim-context-1', 'context_length_exceeded'),
-  fault('sim-reset', 'provider_error'),
-  fault('sim-reset-body', 'provider_error'),
-  fault('sim-truncated', 'provider_error'),
-  fault('sim-html', 'provider_error'),
-  fault('sim-garbage', 'provider_error'),
-  fault('sim-stream-error', 'provider_error'),
-];
-const modes = [
-  { mode: 'whole', stream: false },
-  { mode: 'streamed', stream: true },
+  ...['not-ready', 'reset', 'reset-body', 'truncated', 'html', 'garbage', 'stream-error'].map((behaviour) =>
+    fault(`sim-${behaviour}`, 'provider_error'),
+  ),
 ];
 
 describe.each(providerSetups)('$name', async ({ load }) => {
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  describe.each(modes)('$mode', ({ stream }) => {
+  describe.each(replyModes)('$mode', ({ stream }) => {
     it.each(failures)('calls once and takes $model for $code', async ({ model, code, retryAfterMs }) => {
       const since = simulator.calls.lastId;
       const failure = await failureOf(ask(provider, { model, stream }));
@@ -44,25 +36,19 @@ describe.each(providerSetups)('$name', async ({ load }) => {
       expect(simulator.calls.list({ since })).toHaveLength(1);
     });
 
-    it('takes a finished reply without text for a provider_error that is not worth another call', async () => {
-      const failure = await failureOf(ask(provider, { model: 'sim-null', stream }));
-      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
-    });
-
-    it('takes a reply without choices for a provider_error, worth another call only if the stream broke off', async () => {
-      const failure = await failureOf(ask(provider, { model: 'sim-empty', stream }));
-      expect(failure.code).toBe('provider_error');
-      if (!stream) expect(failure.retryable).toBe(false);
-    });
+    it.each(['sim-null', 'sim-empty'])(
+      'takes %s for a provider_error, retryable only if a stream broke off',
+      async (model) => {
+        const failure = await failureOf(ask(provider, { model, stream }));
+        expect(failure.code).toBe('provider_error');
+        if (!stream || model === 'sim-null') expect(failure.retryable).toBe(false);
+      },
+    );
 
     it('keeps what the provider says out of the failure', async () => {
       const failure = await failureOf(ask(provider, { model: 'sim-status-401', stream }));
-      const everything = JSON.stringify([
-        failure,
-        failure.facts.cause,
-        String(failure.stack),
-        String(failure.cause),
-      ]);
+      const { cause, stack, facts } = failure;
+      const everything = JSON.stringify([failure, facts.cause, String(stack), String(cause)]);
       expect(everything).not.toMatch(/credential|test-key|127\.0\.0\.1:|Hello/i);
     });
 

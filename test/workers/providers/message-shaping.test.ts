@@ -7,35 +7,9 @@ import { continuation, speakSystemOnly, toAlternating } from '../../../workers/p
 const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
 
 describe('toAlternating', () => {
-  it('joins system texts from anywhere in order', () => {
-    const turns = [
-      turn('user', 'a'),
-      turn('system', 'b'),
-      turn('assistant', 'c'),
-      turn('system', 'd'),
-      turn('user', 'e'),
-    ];
-    expect(toAlternating(turns)).toEqual({
-      system: 'b\n\nd',
-      turns: [turn('user', 'a'), turn('assistant', 'c'), turn('user', 'e')],
-    });
-  });
-
   it('joins runs of one role by a blank line, also across a system text', () => {
     const turns = [turn('user', 'a '), turn('system', 'b'), turn('user', ' c')];
     expect(toAlternating(turns)).toEqual({ system: 'b', turns: [turn('user', 'a \n\n c')] });
-  });
-
-  it('adds the shortest user turn before a first and after a last assistant turn', () => {
-    expect(toAlternating([turn('assistant', 'a')])).toEqual({
-      turns: [turn('user', continuation), turn('assistant', 'a'), turn('user', continuation)],
-    });
-  });
-
-  it('lets the user speak a conversation of system texts only', () => {
-    expect(toAlternating([turn('system', 'a'), turn('system', 'b')])).toEqual({
-      turns: [turn('user', 'a\n\nb')],
-    });
   });
 
   it('gives the providers what they demand and loses no text, whatever the conversation', () => {

@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
@@ -7,6 +5,7 @@ import { poolConfig } from '../../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
+import { serve } from '../../support/serve.js';
 
 it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
   const simulator = await startSimulator({ port: 0 });
@@ -33,14 +32,12 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
   vi.stubEnv('ANTHROPIC_AUTH_TOKEN', 'a-real-token');
   onTestFinished(() => void vi.unstubAllEnvs());
   const heads: string[] = [];
-  const server = createServer(({ rawHeaders }, response) => {
+  const server = await serve(({ rawHeaders }, response) => {
     heads.push(rawHeaders.join('\n'));
     response.writeHead(400).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  await expect(say('Hello!', id, `http://127.0.0.1:${port}`)).rejects.toThrow();
+  onTestFinished(() => server.close());
+  await expect(say('Hello!', id, server.url)).rejects.toThrow();
   expect(heads).toHaveLength(1);
   expect(heads[0]).toContain('simulator');
   expect(heads[0]).not.toContain('a-real-');

@@ -1,27 +1,22 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Failure } from '../../../shared/failures.js';
-import { providerSetups } from '../../support/providers.js';
+import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
+import { serve } from '../../support/serve.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
 const maxResponseBytes = 262_144;
-const modes = [
-  { mode: 'whole', stream: false },
-  { mode: 'streamed', stream: true },
-];
 const tooLarge = { code: 'provider_error', retryable: false, cause: { word: 'oversized' } };
 
 describe.each(providerSetups)('$name', async ({ name, load }) => {
   const provider = await load(simulator.url, { maxResponseBytes });
   afterAll(() => provider.close());
 
-  describe.each(modes)('$mode', ({ mode, stream }) => {
+  describe.each(replyModes)('$mode', ({ mode, stream }) => {
     it.each(['sim-endless', 'sim-endless-400', 'sim-endless-429', 'sim-endless-503'])(
       'ends the answer of %s at the limit and closes the connection',
       async (behaviour) => {
@@ -48,12 +43,15 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     it('does not decompress what it has not asked to be compressed', async () => {
       const bomb = gzipSync(Buffer.alloc(64 * maxResponseBytes, ' '));
       expect(bomb.length).toBeLessThan(maxResponseBytes);
-      const url = await serve((_, response) => {
-        const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
-        response.writeHead(200, headers).end(bomb);
+      const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
+      const server = await serve((request, response) => {
+        request.resume().on('end', () => response.writeHead(200, headers).end(bomb));
       });
-      const misled = await load(url, { maxResponseBytes });
-      onTestFinished(() => misled.close());
+      const misled = await load(server.url, { maxResponseBytes });
+      onTestFinished(() => {
+        misled.close();
+        return server.close();
+      });
       const failure = await failureOf(ask(misled, { model: 'sim-echo', stream }));
       expect(failure.code).toBe('provider_error');
     });
@@ -65,15 +63,3 @@ const failureOf = (call: Promise<unknown>): Promise<Failure> =>
     () => expect.unreachable('the call ended well'),
     (error: Failure) => error,
   );
-
-async function serve(answer: RequestListener): Promise<string> {
-  const server = createServer((request, response) =>
-    request.resume().on('end', () => answer(request, response)),
-  );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
