@@ -4,66 +4,48 @@ import { poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { CallTimes } from '../../../workers/job/call-times.js';
 
-const answer = (providerMs: number): Outcome => ({
-  kind: 'ok',
-  text: '',
-  model: 'm',
-  queueMs: 0,
-  providerMs,
-});
+const took = (providerMs: number) => ({ queueMs: 0, providerMs });
+const answer = (providerMs: number): Outcome => ({ kind: 'ok', text: '', model: 'm', ...took(providerMs) });
 const failure = (code: FailureCode, providerMs: number): Outcome => ({
-  kind: 'failed',
-  code,
-  retryable: true,
-  queueMs: 0,
-  providerMs,
+  ...{ kind: 'failed', code, retryable: true },
+  ...took(providerMs),
 });
-const timeout = (providerMs: number) => failure('provider_timeout', providerMs);
 
-const ended = (own: Outcome) => ({ own, outcome: own });
+const record = (times: CallTimes, own: Outcome) => times.ended(undefined, { own, outcome: own });
 /** A job that was answered after this many milliseconds. */
-const end = (times: CallTimes, providerMs: number) => times.ended(undefined, ended(answer(providerMs)));
+const end = (times: CallTimes, providerMs: number) => record(times, answer(providerMs));
 
 describe('the mean of CallTimes', () => {
   it('knows no mean before the first call, takes the first for it, and then follows slowly', () => {
     const times = new CallTimes();
     expect(times.meanMs).toBeUndefined();
-    times.ended(undefined, ended(answer(40)));
+    end(times, 40);
     expect(times.meanMs).toBe(40);
-    times.ended(undefined, ended(answer(20)));
+    end(times, 20);
     expect(times.meanMs).toBe(39);
-    for (let n = 0; n < 100; n += 1) times.ended(undefined, ended(answer(1)));
+    for (let n = 0; n < 100; n += 1) end(times, 1);
     expect(times.meanMs).toBeLessThan(4);
   });
 
-  it('learns from a call that timed out only that calls may take longer', () => {
+  it.each<[string, Outcome, number]>([
+    ['only that calls may take longer from one that timed out', failure('provider_timeout', 60), 41],
+    ['nothing from one that timed out earlier', failure('provider_timeout', 20), 40],
+    ['nothing from one that failed', failure('provider_error', 60), 40],
+    ['nothing from one that was cancelled', { kind: 'cancelled', ...took(60) }, 40],
+    ['nothing from a job without a call', { kind: 'blocked', ...took(0) }, 40],
+    ['nothing by a clock that was put back', answer(-500), 40],
+  ])('learns %s', (_, outcome, meanMs) => {
     const times = new CallTimes();
-    times.ended(undefined, ended(answer(40)));
-    times.ended(undefined, ended(timeout(20)));
-    expect(times.meanMs).toBe(40);
-    times.ended(undefined, ended(timeout(60)));
-    expect(times.meanMs).toBe(41);
-  });
-
-  it('learns nothing from calls that failed or were cancelled, nor from jobs without a call', () => {
-    const times = new CallTimes();
-    times.ended(undefined, ended(answer(40)));
-    times.ended(undefined, ended(failure('provider_error', 60)));
-    times.ended(undefined, ended({ kind: 'cancelled', queueMs: 0, providerMs: 60 }));
-    times.ended(undefined, ended({ kind: 'blocked', queueMs: 0, providerMs: 0 }));
-    // By a clock that was put back.
-    times.ended(undefined, ended(answer(-500)));
-    expect(times.meanMs).toBe(40);
+    end(times, 40);
+    record(times, outcome);
+    expect(times.meanMs).toBe(meanMs);
   });
 });
 
 describe('the calls of CallTimes', () => {
-  it('knows nothing before the first call', () => {
-    expect(new CallTimes().calls).toBeUndefined();
-  });
-
   it('gives shares of faults and limits, and the latencies of replies alone', () => {
     const calls = new CallTimes(() => 0);
+    expect(calls.calls).toBeUndefined();
     for (let ms = 1; ms <= 16; ms += 1) calls.recordCall('reply', { tookMs: ms });
     calls.recordCall('fault', { tookMs: 9000 });
     calls.recordCall('limit', { tookMs: 1 });
@@ -116,12 +98,6 @@ describe('the calls of CallTimes', () => {
 const serviceSchema = poolHeartbeatSchema.shape.service.unwrap();
 
 describe('the jobs of CallTimes', () => {
-  it('knows nothing before the first job has ended', () => {
-    const times = new CallTimes(() => 0);
-    times.recordWaiting(3);
-    expect(times.jobs).toBeUndefined();
-  });
-
   it('gives count, mean and percentiles, which are at most a tenth too high', () => {
     let now = 0;
     const times = new CallTimes(() => now);
@@ -148,6 +124,8 @@ describe('the jobs of CallTimes', () => {
   it('remembers how many were waiting at the beginning of its window', () => {
     let now = 0;
     const times = new CallTimes(() => now);
+    times.recordWaiting(7);
+    expect(times.jobs).toBeUndefined();
     for (const waiting of [7, 8, 9]) {
       times.recordWaiting(waiting);
       end(times, 1);

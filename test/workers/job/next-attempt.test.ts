@@ -80,13 +80,21 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     expect(await readJob('bedrock', jobIdOf(chatId, 3))).toBeDefined();
   });
 
+  type ChatQueue = ReturnType<QueueStore['createQueue']>;
+  /** Attempts through queues that the test has changed. */
+  const openWith = (change: (queue: ChatQueue) => void) =>
+    open({
+      createQueue: (name) => {
+        const queue = shared.store.createQueue(name);
+        change(queue);
+        return queue;
+      },
+    });
+
   it('adds it also when the connection to the store is lost at that moment', async () => {
-    const createQueue: QueueStore['createQueue'] = (name) => {
-      const queue = shared.store.createQueue(name);
-      vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost'));
-      return queue;
-    };
-    const unlucky = open({ createQueue });
+    const unlucky = openWith(
+      (queue) => void vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost')),
+    );
     const chatId = randomUUID();
     const begun = await next(chatId, job(), unlucky).begin(failed);
     expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
@@ -111,16 +119,13 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
   /** Adds through it are not acknowledged: the first is executed only when `release` is called. */
   const openSlow = () => {
     const added = Promise.withResolvers<void>();
-    const createQueue: QueueStore['createQueue'] = (name) => {
-      const queue = shared.store.createQueue(name);
+    const slow = openWith((queue) => {
       const add = queue.add.bind(queue);
       vi.spyOn(queue, 'add').mockImplementationOnce(async (...job) => {
         await added.promise;
         return add(...job);
       });
-      return queue;
-    };
-    const slow = open({ createQueue });
+    });
     return { slow, release: added.resolve };
   };
 
@@ -132,7 +137,7 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
-  it('gives it up once the job could make no call any more', async () => {
+  it('gives it up once it is too late for a call', async () => {
     const { slow, release } = openSlow();
     const deadline = shared.store.now() + 600;
     expect(await next(randomUUID(), job({ deadline }), slow).begin(failed)).toBeUndefined();
@@ -140,17 +145,10 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     release();
   });
 
-  it('gives it up when another worker has the job, or nobody waits for it', async () => {
-    for (const reason of [new LockLost(), new Cancelled()]) {
-      const createQueue: QueueStore['createQueue'] = (name) => {
-        const queue = shared.store.createQueue(name);
-        vi.spyOn(queue, 'add').mockRejectedValue(new Error('down'));
-        return queue;
-      };
-      const down = open({ createQueue });
-      const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
-      expect(await down.begin(left, job(), failed)).toBeUndefined();
-    }
+  it.each([new LockLost(), new Cancelled()])('gives it up when its job was ended: %s', async (reason) => {
+    const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
+    const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+    expect(await down.begin(left, job(), failed)).toBeUndefined();
   });
 
   it('records of a stored chat who is asked now', async () => {

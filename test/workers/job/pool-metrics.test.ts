@@ -63,7 +63,7 @@ describe('PoolMetrics', () => {
     });
   });
 
-  it('remembers the code of a call that failed, but not of one that was cancelled or is no fault of anybody', async () => {
+  it('remembers the code of a call that failed, but not of a cancel or of a fault of the caller', async () => {
     await metrics.watchCall(first, end('blocked'));
     await fail(new Cancelled());
     await fail(new Failure('invalid_request'));
@@ -115,11 +115,8 @@ describe('PoolMetrics', () => {
   });
 
   it('shows the state of the pool at the moment of the scrape', async () => {
-    const circuits: { maxCooldownMs: number; worstState: BreakerState } = {
-      maxCooldownMs: 2500,
-      worstState: 'closed',
-    };
-    const account: { state: BreakerState } = { state: 'closed' };
+    const circuits = { maxCooldownMs: 2500, worstState: 'closed' as BreakerState };
+    const account = { state: 'closed' as BreakerState };
     const settings = { current: { concurrency: 20 } };
     metrics.observe({ settings, load: () => ({ inFlight: 3 }), account, circuits });
     expect(await counted()).toEqual({

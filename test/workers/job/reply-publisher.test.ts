@@ -49,33 +49,21 @@ describe('publishOutcome', () => {
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
   });
 
-  it.each([
-    ['letters', 'a'],
-    ['control characters', '\u0001'],
-    ['quotes', '"'],
-    ['backslashes', '\\'],
-    ['wide characters', '語'],
-    ['emoji', '🎉'],
-  ])('publishes every job, whatever its text is made of and however long it is: %s', async (_, character) => {
-    const lengths = [
-      ...Array.from({ length: 50 }, () => 5000),
-      10_000,
-      39_000,
-      79_000,
-      80_000,
-      100_000,
-      2_000_000,
-    ];
-    const ids = lengths.map((length, n) => `${n}-${length}`);
-    for (const [n, length] of lengths.entries()) {
-      replies.publishStored(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
-    }
-    await replies.flush();
-    const published = publishedOn('reply.node');
-    expect(published.map(({ jobId }) => jobId)).toEqual(ids);
-    expect(decodeOutcome(published[0]?.outcome)).toEqual(reply(character.repeat(5000)));
-    expect(published.at(-1)).not.toHaveProperty('outcome');
-  });
+  it.each(['a', '\u0001', '"', '\\', '語', '🎉'])(
+    'publishes every job, however long a text of %j',
+    async (character) => {
+      const lengths = [...Array<number>(50).fill(5000), 10_000, 39_000, 79_000, 80_000, 100_000, 2_000_000];
+      const ids = lengths.map((length, n) => `${n}-${length}`);
+      for (const [n, length] of lengths.entries()) {
+        replies.publishStored(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
+      }
+      await replies.flush();
+      const published = publishedOn('reply.node');
+      expect(published.map(({ jobId }) => jobId)).toEqual(ids);
+      expect(decodeOutcome(published[0]?.outcome)).toEqual(reply(character.repeat(5000)));
+      expect(published.at(-1)).not.toHaveProperty('outcome');
+    },
+  );
 });
 
 describe('publishStored', () => {
@@ -115,19 +103,16 @@ describe('publishOutcome, of stored chats', () => {
 });
 
 describe('publishFailure', () => {
-  it('publishes an internal failure', async () => {
+  it('publishes an internal failure, also of a stored chat that cannot be recorded, and logs that', async () => {
+    const failure = { kind: 'failed', code: 'internal', retryable: true };
     replies.publishFailure(job('one'));
     await replies.flush();
-    const outcome = publishedOn('reply.node')[0]?.outcome;
-    expect(decodeOutcome(outcome)).toMatchObject({ kind: 'failed', code: 'internal', retryable: true });
     expect(logged.lines).toEqual([]);
-  });
-
-  it('publishes that of a stored chat also when it cannot be recorded, and logs that', async () => {
-    replies.publishFailure(storedJob('one'));
+    replies.publishFailure(storedJob('two'));
     await replies.flush();
-    expect(decodeOutcome(publishedOn('reply.node')[0]?.outcome)).toMatchObject({ code: 'internal' });
-    expect(publishedOn('reply.kept')).toEqual([{ jobId: 'one' }]);
+    const published = publishedOn('reply.node').map(({ outcome }) => decodeOutcome(outcome));
+    expect(published).toMatchObject([failure, failure]);
+    expect(publishedOn('reply.kept')).toEqual([{ jobId: 'two' }]);
     expect(logged.lines.map(({ level }) => level)).toEqual([40]);
   });
 
@@ -142,11 +127,12 @@ describe('flush', () => {
   it('waits for what is being published, and survives what cannot be', async () => {
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const publishing = [first.promise, second.promise];
-    const slowRelay = { ...relay, send: () => publishing.shift() ?? Promise.resolve() };
+    const { log } = logged;
+    const send = () => publishing.shift() ?? Promise.resolve();
     const slow = new ReplyPublisher({
-      relay: slowRelay,
-      storedResults: unavailableResults(logged.log),
-      log: logged.log,
+      relay: { ...relay, send },
+      storedResults: unavailableResults(log),
+      log,
     });
     slow.publishOutcome(job('one', 'a'), encodeOutcome(reply('a')));
     slow.publishOutcome(job('two', 'b'), encodeOutcome(reply('b')));

@@ -81,12 +81,6 @@ describe('Heartbeat', () => {
     expect(pools().at(-1)).toMatchObject({ provider: 'openai', state: 'serving' });
   });
 
-  it('publishes once that the pool is stopped, and resolves then', async () => {
-    await heartbeat.start(openai);
-    await heartbeat.stop(openai);
-    expect(states()).toEqual(['serving', 'stopped']);
-  });
-
   it('does not queue heartbeats behind one that hangs, and publishes what has changed meanwhile once it is over', async () => {
     await heartbeat.start(openai);
     const slow = Promise.withResolvers<PoolHeartbeat>();
@@ -102,46 +96,43 @@ describe('Heartbeat', () => {
     expect(states()).toEqual(['serving', 'paused', 'serving']);
   });
 
-  it('publishes soon that the pool is stopped although a heartbeat hangs, and nothing after it', async () => {
-    await heartbeat.start(openai);
+  /** Starts a heartbeat that hangs; gives what ends it. */
+  const hang = () => {
     const slow = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => slow.promise;
     heartbeat.publish();
-    // Without a bound it would wait for the heartbeat, which ends after it.
+    return () => slow.resolve(message);
+  };
+
+  // Another message would make the API believe in the worker again.
+  it.each<[string, () => () => void]>([
+    ['the breaker changes afterwards', () => () => void heartbeat.publish()],
+    ['a heartbeat hangs until then', hang],
+    [
+      'the store is down',
+      () => {
+        describePool = () => Promise.reject(new Error('the store is down'));
+        return () => {};
+      },
+    ],
+  ])('publishes soon that the pool is stopped, once and last, although %s', async (_, prepare) => {
+    await heartbeat.start(openai);
+    const afterwards = prepare();
+    // Without a bound it would wait for the heartbeat that hangs.
     await heartbeat.stop(openai);
-    slow.resolve(message);
+    afterwards();
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);
   });
 
-  // A breaker that changes while the pool drains makes the API believe in the worker again.
-  it('publishes nothing after it has stopped, although the breaker changes', async () => {
+  it('publishes nothing after it has stopped, although a heartbeat ends while it stops', async () => {
     await heartbeat.start(openai);
-    await heartbeat.stop(openai);
-    heartbeat.publish();
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(states()).toEqual(['serving', 'stopped']);
-  });
-
-  // `stop` does not wait for a heartbeat for long, so one that is being described can end after it.
-  it('publishes nothing after it has stopped, although a heartbeat was being described', async () => {
-    await heartbeat.start(openai);
-    const slow = Promise.withResolvers<PoolHeartbeat>();
-    describePool = () => slow.promise;
-    heartbeat.publish();
+    const end = hang();
     describePool = async () => message;
     const stopped = heartbeat.stop(openai);
-    setImmediate(() => slow.resolve(message));
+    setImmediate(end);
     await stopped;
-    await slow.promise;
     await new Promise((resolve) => setImmediate(resolve));
     expect(states().at(-1)).toBe('stopped');
-  });
-
-  it('publishes that the pool is stopped although it can no longer be described', async () => {
-    await heartbeat.start(openai);
-    describePool = () => Promise.reject(new Error('the store is down'));
-    await heartbeat.stop(openai);
-    expect(states()).toEqual(['serving', 'stopped']);
   });
 });

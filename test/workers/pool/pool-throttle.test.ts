@@ -47,23 +47,17 @@ function when(state: BreakerState, parked = 0) {
 
 describe('apply', () => {
   it('lets the pool take jobs only while the breaker is not open', () => {
-    expect(when('closed').takes).toBe(true);
-    expect(when('open').takes).toBe(false);
-    expect(when('half-open').takes).toBe(true);
-    expect(when('closed').takes).toBe(true);
+    const states = ['closed', 'open', 'half-open', 'closed'] as const;
+    expect(states.map((state) => when(state).takes)).toEqual([true, false, true, true]);
   });
 
-  it('lets it take none while the clock is off', () => {
+  it('lets it take none while the clock is off, or operators have paused it', () => {
     clock.isOff = true;
     expect(when('closed').takes).toBe(false);
     clock.isOff = false;
     expect(when('closed').takes).toBe(true);
-  });
-
-  it('lets it take none while operators have paused it, whatever else ends meanwhile', () => {
     settings.current = { ...settings.current, intake: 'paused' };
-    expect(when('closed').takes).toBe(false);
-    expect(when('half-open').takes).toBe(false);
+    expect([when('closed').takes, when('half-open').takes]).toEqual([false, false]);
     settings.current = { ...settings.current, intake: 'draining' };
     expect(when('closed').takes).toBe(true);
   });
@@ -78,31 +72,25 @@ describe('apply', () => {
     expect(worker.opts).toEqual({});
   });
 
-  it('takes one at a time to probe, and all again when the breaker has closed', () => {
-    expect(when('half-open').concurrency).toBe(1);
-    expect(when('closed').concurrency).toBe(20);
+  it.each<[string, BreakerState, Partial<typeof load>, number]>([
+    ['all when the breaker is closed', 'closed', {}, 20],
+    ['another for each that is parked', 'closed', { parked: 7 }, 27],
+    ['no more beside calls that hang', 'closed', { inFlight: 30 }, 20],
+    ['one to probe', 'half-open', {}, 1],
+    ['one to probe beside parked ones', 'half-open', { inFlight: 7, parked: 7 }, 8],
+    ['one to probe beside calls that hang', 'half-open', { inFlight: 14 }, 15],
+  ])('takes %s', (_, state, own, concurrency) => {
+    Object.assign(load, own);
+    expect(when(state, load.parked).concurrency).toBe(concurrency);
+    expect(throttle.concurrency).toBe(concurrency - load.parked);
   });
 
-  it('takes another job for each that is parked', () => {
-    expect(when('closed', 7).concurrency).toBe(27);
-    expect(throttle.concurrency).toBe(20);
-    load.inFlight = 7;
-    expect(when('half-open', 7).concurrency).toBe(8);
-  });
-
-  it('takes one to probe beside calls that hang, and no other until it has ended', () => {
-    load.inFlight = 14;
-    expect(when('half-open').concurrency).toBe(15);
+  it('takes no other job until the probe has ended', () => {
     load.inFlight = 15;
     breaker.isProbing = true;
     expect(when('half-open').concurrency).toBe(15);
     load.inFlight = 12;
     expect(when('half-open').concurrency).toBe(12);
-    breaker.isProbing = false;
-    load.inFlight = 0;
-    expect(when('half-open').concurrency).toBe(1);
-    load.inFlight = 30;
-    expect(when('closed').concurrency).toBe(20);
   });
 
   it('makes a new concurrency effective at once', () => {
