@@ -13,7 +13,6 @@ const servedTopologies = topologies.flatMap(({ name, servedBy }) => (servedBy ? 
 const wholePath = ['test/system/**/*.test.ts'];
 /** What keeps the processors busy for long, or checks times while little else runs: one file for each processor. */
 const laborious = [
-  'test/fuzz/**/*.test.ts',
   'test/db/post-{explain,search-cost}.test.ts',
   'test/blog/hostile-input.test.ts',
   'test/api/blog/rendering/hostile-texts.test.ts',
@@ -32,6 +31,8 @@ const release = [
   'test/db/database/{client,listener,migrate}.test.ts',
   // A deployment for each test, all on the embedded PostgreSQL.
   'test/blog/credentials.test.ts',
+  // Most of their time they wait until they may guess credentials again.
+  'test/fuzz/**/*.test.ts',
   // The benchmark's own.
   'test/bench/**/*.test.ts',
 ];
@@ -74,7 +75,7 @@ const faults = (store: string, index: number) => [
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 5,
+    ...waitingLong,
     order: 10,
   }),
   project({
@@ -179,7 +180,7 @@ const suites = [
 
 /** Files that take most of a minute. */
 const longest =
-  /(live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|faults\/(load|workers))\.test\.ts$/;
+  /(fuzz\/changes|live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|faults\/(load|workers))\.test\.ts$/;
 
 /** The longest files first, the many short ones last: so no processor waits at the end for a long one. */
 class ShortFilesLast extends BaseSequencer {
