@@ -20,23 +20,15 @@ function open(limits: { timeoutMs: number; inMs: number; stop?: AbortSignal }): 
 }
 
 describe('CallSignal', () => {
-  it("ends a call that takes too long with the provider's timeout", async () => {
-    const signal = open({ timeoutMs: 10, inMs: 60_000 });
+  it.each([
+    ["the provider's timeout when it takes too long", 'provider_timeout', { timeoutMs: 10, inMs: 60_000 }],
+    ["the caller's when the deadline comes first", 'timeout', { timeoutMs: 60_000, inMs: 10 }],
+    ["the caller's when the deadline has passed", 'timeout', { timeoutMs: 60_000, inMs: -60_000 }],
+  ])('ends a call with %s', async (_, code, limits) => {
+    const signal = open(limits);
     expect(signal.aborted).toBe(false);
     await once(signal, 'abort');
-    expect(signal.reason).toMatchObject({ code: 'provider_timeout' });
-  });
-
-  it("ends it with the caller's timeout when the deadline comes first", async () => {
-    const signal = open({ timeoutMs: 60_000, inMs: 10 });
-    await once(signal, 'abort');
-    expect(signal.reason).toMatchObject({ code: 'timeout' });
-  });
-
-  it('ends it although the deadline has passed', async () => {
-    const signal = open({ timeoutMs: 60_000, inMs: -60_000 });
-    await once(signal, 'abort');
-    expect(signal.reason).toMatchObject({ code: 'timeout' });
+    expect(signal.reason).toMatchObject({ code });
   });
 
   it('ends it with the reason of the stop, also of one that has come before', () => {
@@ -48,14 +40,20 @@ describe('CallSignal', () => {
     expect(open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal }).reason).toBe(reason);
   });
 
-  it('leaves nothing at the stop signal once it is released', () => {
+  it('leaves nothing at the stop signal once it is released, and causes no warning, however many there are', async () => {
+    const warnings: Error[] = [];
+    const record = (warning: Error) => void warnings.push(warning);
+    process.on('warning', record);
     const stopping = new AbortController();
-    const calls = Array.from({ length: 50 }, () => new CallSignal(callOf({ stop: stopping.signal })));
-    expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(50);
+    const calls = Array.from({ length: 100 }, () => new CallSignal(callOf({ stop: stopping.signal })));
+    expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(100);
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', record);
     for (const call of calls) call.release();
     expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
     stopping.abort();
     expect(calls.filter(({ signal }) => signal.aborted)).toEqual([]);
+    expect(warnings).toEqual([]);
   });
 
   it('never aborts once it is released', async () => {
@@ -63,17 +61,6 @@ describe('CallSignal', () => {
     released.release();
     await once(open({ timeoutMs: 50, inMs: 60_000 }), 'abort');
     expect(released.signal.aborted).toBe(false);
-  });
-
-  it('causes no warning, however many calls there are at once', async () => {
-    const warnings: Error[] = [];
-    const record = (warning: Error) => void warnings.push(warning);
-    process.on('warning', record);
-    const stopping = new AbortController();
-    for (let n = 0; n < 100; n += 1) open({ timeoutMs: 60_000, inMs: 60_000, stop: stopping.signal });
-    await new Promise((resolve) => setImmediate(resolve));
-    process.off('warning', record);
-    expect(warnings).toEqual([]);
   });
 });
 
@@ -141,17 +128,11 @@ describe('the CallSignal of a stream', () => {
     expectEnd(11, 'timeout');
   });
 
-  it('ends when the provider is silent', () => {
+  it('ends when the provider is silent, also after a later delta, which is no first one', () => {
     openStream();
     call.beginStream();
     vi.advanceTimersByTime(1000);
     call.recordActivity();
-    expectEnd(idleTimeoutMs, 'provider_timeout');
-  });
-
-  it('does not take a later delta for the first one', () => {
-    openStream();
-    call.beginStream();
     vi.advanceTimersByTime(1000);
     call.beginStream();
     expectEnd(idleTimeoutMs - 1000, 'provider_timeout');

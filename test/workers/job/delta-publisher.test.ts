@@ -68,13 +68,12 @@ describe('DeltaPublisher', () => {
     expect(relay.published).toHaveLength(2);
   });
 
-  it('lets nothing wait that comes when a window has passed since the last message', async () => {
+  it('sends at once what comes when a window has passed since the last message', async () => {
     const stream = open('job', 'x');
     stream.append('one');
     await turn();
-    vi.advanceTimersByTime(windowMs - 5);
+    vi.advanceTimersByTime(windowMs - 1);
     stream.append('two');
-    vi.advanceTimersByTime(4);
     await turn();
     expect(textsTo('x')).toEqual([['one']]);
     vi.advanceTimersByTime(1);
@@ -223,17 +222,13 @@ describe('DeltaPublisher', () => {
     ]);
   });
 
-  it('says at once that a job has begun anew', async () => {
+  it.each([
+    ['also when it ends at once', true],
+    ['and that alone', false],
+  ])('says at once that a job has begun anew, %s', async (_, ends) => {
     const stream = open('job', 'x');
     stream.announceRestart();
-    await turn();
-    expect(deltasTo('x')).toEqual([{ jobId: 'job', callId: stream.callId, at: 0, text: '' }]);
-  });
-
-  it('says so even when the job ends at once', async () => {
-    const stream = open('job', 'x');
-    stream.announceRestart();
-    stream[Symbol.dispose]();
+    if (ends) stream[Symbol.dispose]();
     await turn();
     expect(deltasTo('x')).toEqual([{ jobId: 'job', callId: stream.callId, at: 0, text: '' }]);
   });
@@ -242,13 +237,13 @@ describe('DeltaPublisher', () => {
 describe('a resend', () => {
   const written = async (text: string) => {
     const stream = open('job', 'x');
-    stream.append(text);
+    if (text) stream.append(text);
     await turn();
     relay.published.length = 0;
     return stream;
   };
 
-  it('sends the text from there on to whoever asks, and then what follows to both', async () => {
+  it('sends the text from there on to the process that asks, and then what follows to both', async () => {
     const stream = await written('abcdef');
     resend('job', 'y', 2);
     await turn();
@@ -277,18 +272,16 @@ describe('a resend', () => {
     ]);
   });
 
-  it.each([6, 7, 1000])('from %i says where the text of six ends', async (from) => {
-    await written('abcdef');
-    resend('job', 'x', from);
+  it.each([
+    ['abcdef', 6],
+    ['abcdef', 7],
+    ['abcdef', 1000],
+    ['', 0],
+  ])('of %j from %i says where the text ends', async (text, from) => {
+    await written(text);
+    resend('job', 'y', from);
     await turn();
-    expect(deltasTo('x')).toMatchObject([{ at: 6, text: '' }]);
-  });
-
-  it('says of a text that has not begun that it is empty', async () => {
-    open('job', 'x');
-    resend('job', 'y', 0);
-    await turn();
-    expect(deltasTo('y')).toMatchObject([{ at: 0, text: '' }]);
+    expect(deltasTo('y')).toMatchObject([{ at: text.length, text: '' }]);
   });
 
   it('leaves alone where the other readers at the API process are', async () => {
@@ -306,12 +299,6 @@ describe('a resend', () => {
       { reader: 'third', at: 6, text: 'g' },
     ]);
   });
-
-  it('of a job that does not run here does nothing', async () => {
-    resend('job', 'x', 0);
-    await windowEnds();
-    expect(relay.published).toEqual([]);
-  });
 });
 
 describe('a stream that ends', () => {
@@ -325,16 +312,11 @@ describe('a stream that ends', () => {
     expect(vi.getTimerCount()).toBe(0);
     expect(jobs.ofChat('job')[0]?.deltas).toBeUndefined();
     resend('job', 'x', 0);
+    const short = open('short', 'x');
+    short.append('sent in the next turn');
+    short[Symbol.dispose]();
     await windowEnds();
     expect(textsTo('x')).toEqual([['a']]);
-  });
-
-  it('sends nothing of what was to go in this turn', async () => {
-    const stream = open('job', 'x');
-    stream.append('a');
-    stream[Symbol.dispose]();
-    await turn();
-    expect(relay.published).toEqual([]);
   });
 
   it('leaves the one alone that the job has begun here meanwhile', async () => {
@@ -349,23 +331,23 @@ describe('a stream that ends', () => {
   });
 
   it('sends no more to a reader who has left (finding S7)', async () => {
+    const own = { v: 1, jobId: 'job', api: 'x', from: 0 } as const;
     const stream = open('job', 'x');
     stream.append('one');
     await turn();
-    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'r', from: 0 });
+    publisher.onResend({ ...own, reader: 'r' });
     await windowEnds();
-    publisher.onResend({ v: 1, jobId: 'job', api: 'x', reader: 'r', from: 0, max: 1, left: true });
+    publisher.onResend({ ...own, reader: 'r', max: 1, left: true });
     stream.append('two');
     await windowEnds();
-    expect(deltasTo('x').map(({ reader, text }) => [reader, text])).toEqual([
-      [undefined, 'one'],
-      ['r', 'one'],
-      [undefined, 'two'],
-    ]);
-    publisher.onResend({ v: 1, jobId: 'job', api: 'x', from: 0, max: 1, left: true });
+    publisher.onResend({ ...own, max: 1, left: true });
     stream.append('three');
     await windowEnds();
-    expect(deltasTo('x')).toHaveLength(3);
+    expect(deltasTo('x').map(({ reader = 'first', text }) => [reader, text])).toEqual([
+      ['first', 'one'],
+      ['r', 'one'],
+      ['first', 'two'],
+    ]);
     stream[Symbol.dispose]();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Failure } from '../../../shared/failures.js';
+import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
   classifyError,
   ProviderCallError,
@@ -13,29 +13,30 @@ const retryAfterMs = (headers: Record<string, string>, status = 429) =>
   classifyError(new Error('x'), { status, header: (name) => headers[name] }, nowMs).facts.retryAfterMs;
 
 describe('classifyError', () => {
-  it.each([400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451, 499])(
-    'takes a %i for a refusal',
-    (status) => {
-      expect(code(status)).toBe('provider_rejected');
-    },
-  );
-
-  it.each([undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529])(
-    'takes a %s for an error to retry',
-    (status) => {
-      const failure = classifyError(new Error('x'), { status });
-      expect([failure.code, failure.retryable]).toEqual(['provider_error', true]);
-    },
-  );
-
-  it('takes a 429 for a rate limit', () => {
-    expect(code(429)).toBe('provider_rate_limited');
+  const refusals = [400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451, 499];
+  const passing = [undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529];
+  it.each<[number | undefined, FailureCode, boolean]>([
+    ...refusals.map((status): [number, FailureCode, boolean] => [status, 'provider_rejected', false]),
+    ...passing.map((status): [number | undefined, FailureCode, boolean] => [status, 'provider_error', true]),
+    [429, 'provider_rate_limited', true],
+  ])('takes a %s for a %s, retryable: %s', (status, expected, retryable) => {
+    expect(classifyError(new Error('x'), { status })).toMatchObject({ code: expected, retryable });
   });
 
   it('believes Bedrock exceptions over their status', () => {
     expect(code(429, 'ModelNotReadyException')).toBe('provider_error');
     expect(code(424, 'ModelErrorException')).toBe('provider_error');
     expect(code(400, 'ThrottlingException')).toBe('provider_rate_limited');
+  });
+
+  it.each([
+    ['context_length_exceeded', 'context_length_exceeded'],
+    ['content_filter', 'content_blocked'],
+    ['content_policy_violation', 'content_blocked'],
+    ['invalid_prompt', 'content_blocked'],
+  ])('takes a 400 with the code %s for %s, which is not retried', (word, expected) => {
+    const failure = classifyError(new Error('x'), { status: 400, words: [word, 'invalid_request_error'] });
+    expect(failure).toMatchObject({ code: expected, retryable: false });
   });
 
   it.each([
@@ -51,16 +52,6 @@ describe('classifyError', () => {
   ])('tells refusals apart where only the text does: %s', (text, expected) => {
     expect(classifyError(new Error('x'), { status: 400, text }).code).toBe(expected);
     expect(classifyError(new Error('x'), { status: 500, text }).code).toBe('provider_error');
-  });
-
-  it.each([
-    ['context_length_exceeded', 'context_length_exceeded'],
-    ['content_filter', 'content_blocked'],
-    ['content_policy_violation', 'content_blocked'],
-    ['invalid_prompt', 'content_blocked'],
-  ])('takes a 400 with the code %s for %s, which is not retried', (word, expected) => {
-    const failure = classifyError(new Error('x'), { status: 400, words: [word, 'invalid_request_error'] });
-    expect([failure.code, failure.retryable]).toEqual([expected, false]);
   });
 
   it('goes by the word where there is no status to go by', () => {
@@ -99,27 +90,22 @@ describe('refusesCredentials', () => {
   const refuses = (status: number | undefined, ...words: string[]) =>
     refusesCredentials(classifyError(new Error('x'), { status, words }));
 
-  it.each<[number | undefined, ...string[]]>([
-    [401],
-    [403],
-    [403, 'AccessDeniedException'],
-    [400, 'ExpiredTokenException'],
-    [undefined, 'authentication_error'],
-    [200, 'permission_error'],
-  ])('says that %s %s is about us', (...facts) => {
-    expect(refuses(...facts)).toBe(true);
-  });
-
-  it.each<[number | undefined, ...string[]]>([
-    [400],
-    [404],
-    [400, 'ValidationException'],
-    [200, 'invalid_request_error'],
-    [429],
-    [500],
-    [undefined],
-  ])('says that %s %s is not', (...facts) => {
-    expect(refuses(...facts)).toBe(false);
+  it.each<[boolean, number | undefined, ...string[]]>([
+    [true, 401],
+    [true, 403],
+    [true, 403, 'AccessDeniedException'],
+    [true, 400, 'ExpiredTokenException'],
+    [true, undefined, 'authentication_error'],
+    [true, 200, 'permission_error'],
+    [false, 400],
+    [false, 404],
+    [false, 400, 'ValidationException'],
+    [false, 200, 'invalid_request_error'],
+    [false, 429],
+    [false, 500],
+    [false, undefined],
+  ])('says %s of %s %s', (expected, ...facts) => {
+    expect(refuses(...facts)).toBe(expected);
   });
 
   it('knows nothing of what is no error of a provider', () => {
