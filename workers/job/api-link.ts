@@ -30,7 +30,7 @@ export class ApiLink {
   readonly #deps: ApiLinkDeps;
   readonly #onIdle: () => void;
   readonly #sources = new Set<DeltaSource>();
-  /** Those that have to be sent even if there is nothing new. */
+  /** Sources to be sent even if there is nothing new. */
   readonly #reports = new Set<DeltaSource>();
   readonly #unsent = new Set<DeltaSource>();
   #isPublishing = false;

@@ -141,7 +141,7 @@ export class CallTimes implements JobListener {
     this.#calls = this.#calls.slice(-maxCalls).filter(({ endedAt }) => endedAt > since);
   }
 
-  /** The slice of this moment; those that are over five minutes old are forgotten. */
+  /** The slice of this moment; forgets slices that are over five minutes old. */
   #slice(): Slice {
     const now = this.#now();
     const latest = this.#slices.at(-1);

@@ -30,7 +30,7 @@ export interface Asked {
 export class Call {
   readonly asked: Asked;
   readonly kind: { readonly isRetry: boolean };
-  /** When the call is of no use any more unless its reply has begun, in milliseconds since the epoch. */
+  /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
   /** How long it waits at most for a model that is limited, in milliseconds. */
   readonly patienceMs: number;
@@ -78,6 +78,6 @@ export class Call {
   }
 }
 
-/** When a call is of no use any more that has not begun to answer, in milliseconds since the epoch. */
+/** After this a call is of use only if it has begun to answer, in milliseconds since the epoch. */
 export const startOf = ({ deadline, firstDeltaBy = deadline }: Asked['chatJob']): number =>
   Math.min(deadline, firstDeltaBy);

@@ -39,7 +39,7 @@ export class Circuit {
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
   readonly #waiting = new WaitingJobs();
-  /** Those that are made, or are about to be. */
+  /** The calls that are under way, or are about to begin. */
   readonly #calls = new Set<Call>();
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
@@ -222,7 +222,7 @@ export class Circuit {
     for (const call of this.#calls) if (concerns(call)) call.slot.park();
   }
 
-  /** Starts the calls that may begin, and refuses those that cannot in time. The user of the last probe comes last. */
+  /** Starts the calls that may begin, and refuses the jobs that come too late. The user of the last probe comes last. */
   #wake(): void {
     const wasLast = ({ call }: Waiter) =>
       Number(this.#breaker.state === 'half-open' && call.user === this.#lastCaller);

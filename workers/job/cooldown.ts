@@ -60,7 +60,7 @@ export class Cooldown {
     this.#lengthen(Math.min(ms, maxMs));
   }
 
-  /** Reports nothing any more, and does not keep the process alive. */
+  /** Ends its reports, and lets the process end. */
   dispose(): void {
     this.#isDisposed = true;
     this.#timer?.unref();

@@ -14,6 +14,9 @@ import type { JobEnd } from './outcomes.js';
 import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 
+type Instruments = Omit<WorkerInstruments, 'scrape'>;
+type Times = Pick<CallTimes, 'recordCall' | 'calls'>;
+
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
@@ -25,16 +28,12 @@ type WorkCode = (typeof workCodes)[number];
 
 /** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
 export class PoolMetrics implements JobListener {
-  readonly #instruments: Omit<WorkerInstruments, 'scrape'>;
+  readonly #instruments: Instruments;
   readonly #provider: ProviderId;
-  readonly #times: Pick<CallTimes, 'recordCall' | 'calls'>;
+  readonly #times: Times;
 
   /** `times` is that of the pool. */
-  constructor(
-    instruments: Omit<WorkerInstruments, 'scrape'>,
-    provider: ProviderId,
-    times: Pick<CallTimes, 'recordCall' | 'calls'>,
-  ) {
+  constructor(instruments: Instruments, provider: ProviderId, times: Times) {
     this.#instruments = instruments;
     this.#provider = provider;
     this.#times = times;

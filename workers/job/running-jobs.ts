@@ -84,7 +84,7 @@ export class RunningJobs {
     return new Set([...this.#all()].flatMap(({ isInFlight, api }) => (isInFlight && api) || []));
   }
 
-  /** Aborts the jobs of these chats where they run, and those that start within the next minute; and of these users. */
+  /** Aborts the jobs of these chats, also the ones that start within the next minute, and of these users. */
   cancel({ jobIds, users = [] }: Pick<Cancel, 'jobIds' | 'users'>): void {
     for (const chatId of jobIds) {
       for (const job of this.ofChat(chatId)) job.abort(new Cancelled());

@@ -59,7 +59,7 @@ export class Slots {
     this.grantFree();
   }
 
-  /** Gives the slots that are free to those who wait; to be called when the size has changed. */
+  /** Gives free slots to the waiting jobs; to be called when the size has changed. */
   grantFree(): void {
     while (this.#taken < this.#size()) {
       const next = this.#waiting.shift();

@@ -44,7 +44,7 @@ export class WaitingJobs {
   }
 }
 
-/** A call that has another provider to go to waits no longer than this for a probe, which may fail, in milliseconds. */
+/** The longest wait for a probe, in milliseconds, of a call that has a fallback: the probe may fail. */
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */

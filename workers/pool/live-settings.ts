@@ -2,7 +2,7 @@ import { type PoolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import { isSettable } from '../../shared/model-names.js';
 import type { ConfiguredSettings, PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 
-/** The environment's settings, some of them replaced by the operators', and those that only operators can make. */
+/** The environment's settings, some replaced by operators, and the settings that only operators can make. */
 export interface LivePoolSettings
   extends PoolConfig,
     Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}

@@ -139,7 +139,7 @@ export class PoolWorker {
   }
 
   /**
-   * Takes no new jobs and waits for the running ones; those that outlast their grace are aborted and fail. BullMQ's
+   * Takes no new jobs and waits for the running ones; jobs that outlast their grace are aborted and fail. BullMQ's
    * worker waits for its store without end, so only jobs whose outcomes are not stored yet are waited for: it may have
    * taken one just now, which is why they are counted only after a moment.
    */

@@ -101,7 +101,7 @@ export class Pool {
     await Promise.all([this.#subscribeToLimits(), this.#deps.heartbeat.start(this.#describe)]);
   }
 
-  /** Takes no new jobs and waits for the running ones; those that outlast their grace are aborted and fail. */
+  /** Takes no new jobs and waits for the running ones; jobs that outlast their grace are aborted and fail. */
   async stop(grace: Grace): Promise<void> {
     this.#clock.stop();
     this.#circuits.close();

@@ -51,8 +51,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
 }
 
 async function* whole(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const { signal, traceparent } = request;
-  const fetchOptions = toFetchOptions({ signal, traceparent });
+  const fetchOptions = toFetchOptions(request);
   const response = await client.messages.create(toBody(request), { fetchOptions }).asResponse();
   const answer = message.parse(await response.json());
   yield {
@@ -66,9 +65,8 @@ async function* whole(client: Anthropic, request: ProviderRequest): AsyncGenerat
 async function* streamed(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   let stopReason = '';
   const body = { ...toBody(request), stream: true as const };
-  const { signal, onActivity, traceparent } = request;
   // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions({ signal, traceparent, onActivity });
+  const fetchOptions = toFetchOptions(request, request.onActivity);
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {

@@ -77,12 +77,8 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
         path: path + toSearch(query),
         ...{ method, headers, body, signal, traceparent },
       });
-      const response = {
-        statusCode: answer.status,
-        headers: singleFields(answer.headers),
-        body: answer.body,
-      };
-      return { response };
+      const { status: statusCode, body: content } = answer;
+      return { response: { statusCode, headers: singleFields(answer.headers), body: content } };
     },
     destroy: () => http.close(),
   };

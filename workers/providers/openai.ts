@@ -50,8 +50,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseL
 }
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const { signal, traceparent } = request;
-  const fetchOptions = toFetchOptions({ signal, traceparent });
+  const fetchOptions = toFetchOptions(request);
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
   const answer = completion.parse(await response.json());
@@ -69,8 +68,7 @@ const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 
 
 async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
-  const { signal, traceparent } = request;
-  const fetchOptions = toFetchOptions({ signal, traceparent });
+  const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
   let refused = false;
   for await (const events of readEvents(response)) {

@@ -9,8 +9,9 @@ interface CallOptions {
 /** For SDKs with a time limit of their own: far above every deadline, which comes with the signal. */
 export const sdkTimeoutMs = 3_600_000;
 
-/** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
-export const toFetchOptions = (call: CallHooks): object => ({ call }) satisfies CallOptions;
+/** The `fetchOptions` of an SDK that tell `fetch` which call it is for; activity is reported only if asked for. */
+export const toFetchOptions = ({ signal, traceparent }: CallHooks, onActivity?: () => void): object =>
+  ({ call: { signal, traceparent, onActivity } }) satisfies CallOptions;
 
 /**
  * The `fetch` that the SDKs of OpenAI, Anthropic and Vertex AI are given: for a method, headers, a body of text, and

@@ -58,10 +58,10 @@ interface Exchange {
 }
 
 /** Keeps the raw answer of one call, because the SDK's errors drop its headers (`Retry-After`). */
-function createExchange(fetch: typeof globalThis.fetch, { signal, traceparent }: ProviderRequest): Exchange {
+function createExchange(fetch: typeof globalThis.fetch, request: ProviderRequest): Exchange {
   const exchange: Exchange = {
     fetch: async (input, init) => {
-      exchange.answer = await fetch(input, { ...init, ...toFetchOptions({ signal, traceparent }) });
+      exchange.answer = await fetch(input, { ...init, ...toFetchOptions(request) });
       return exchange.answer;
     },
   };

@@ -119,7 +119,7 @@ describe('Breaker', () => {
     ['a rate limit', new Failure('provider_rate_limited')],
     ['blocked content', new Failure('content_blocked')],
     ['a deadline', new Failure('timeout')],
-    ['a fault of ours', new Failure('internal')],
+    ['a fault of this service', new Failure('internal')],
     ['an unusable answer', new Failure('provider_error', { retryable: false })],
     ['a shutdown', new Failure('provider_unavailable')],
   ])('does not hold %s against the provider', async (_, failure) => {
@@ -370,7 +370,7 @@ describe('the window', () => {
 });
 
 describe('force', () => {
-  it('holds it closed whatever calls show, and counts anew afterwards', async () => {
+  it('holds it closed although calls fail, and counts anew afterwards', async () => {
     await open();
     breaker.force('closed');
     for (let n = 0; n < 20; n += 1) expect(await fail()).toBe('provider_error');

@@ -109,7 +109,7 @@ describe('the CallSignal of a stream', () => {
       { firstDeltaInMs: 300, fallbackAfterMs: 200 },
       'timeout',
     ],
-  ])('ends without a delta after %s, whatever else the provider sends', (_, own, code) => {
+  ])('ends without a delta after %s, although the provider sends something else', (_, own, code) => {
     openStream(own);
     vi.advanceTimersByTime(100);
     call.recordActivity();

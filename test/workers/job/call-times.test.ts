@@ -74,7 +74,7 @@ describe('the calls of CallTimes', () => {
     expect(calls.calls).toBeUndefined();
   });
 
-  it('remembers the last failure, and since when calls have failed with its code, whatever came of other calls', () => {
+  it('remembers the last failure, and since when calls have failed with its code', () => {
     let now = 0;
     const calls = new CallTimes(() => now);
     const fail = (code: string) => calls.recordCall('fault', { tookMs: 1, code });
@@ -136,7 +136,7 @@ describe('the jobs of CallTimes', () => {
     expect(times.jobs?.waitingBefore).toBe(9);
   });
 
-  it('says nothing that a heartbeat could not, whatever a clock did', () => {
+  it('says nothing that a heartbeat could not, also after a clock has jumped', () => {
     const times = new CallTimes(() => 0);
     for (const tookMs of [-5, 0, 0.3, 1e12]) end(times, tookMs);
     const { meanMs: _, ...others } = times.jobs ?? {};

@@ -88,7 +88,7 @@ const hangs: Run = ({ signal }) =>
   });
 
 describe('the time of the first delta', () => {
-  it('is in the outcome, from the first call on, whatever was tried before the reply began', async () => {
+  it('is in the outcome, counted from the first call on', async () => {
     let at = now;
     const step: (run: Run) => Run = (run) => (request, onDelta) => {
       at += 300;

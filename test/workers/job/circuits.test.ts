@@ -166,23 +166,19 @@ describe('a model whose breaker is open', () => {
     expect(await other.ended).toBe('done');
   });
 
-  it('probes with the first that waits, and then lets all begin', async () => {
+  it('probes with the first that waits, and then lets all begin or refuses them', async () => {
     await open();
+    const refused = [start(), start()];
+    await refused[0]?.begun;
+    refused[0]?.fail('provider_error');
+    expect(await refused[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
+    expect(await refused[0]?.ended).toMatchObject({ code: 'provider_error' });
     const jobs = [start(), start()];
     await jobs[0]?.begun;
     expect(jobs.map(({ isBegun }) => isBegun)).toEqual([true, false]);
     for (const job of jobs) job.answer();
     expect(await Promise.all(jobs.map(({ ended }) => ended))).toEqual(['done', 'done']);
     expect(circuits.worstState).toBe('closed');
-  });
-
-  it('refuses the waiting jobs when the probe fails', async () => {
-    await open();
-    const jobs = [start(), start()];
-    await jobs[0]?.begun;
-    jobs[0]?.fail('provider_error');
-    expect(await jobs[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
-    expect(await jobs[0]?.ended).toMatchObject({ code: 'provider_error' });
   });
 
   it('leaves the slots of calls that still hang to others', async () => {

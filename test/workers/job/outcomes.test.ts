@@ -61,7 +61,7 @@ describe('conclude', () => {
     });
   });
 
-  it('ends with the deadline when that has ended the last attempt, as whoever waited was told', () => {
+  it('ends with the deadline when that has ended the last attempt, as the waiting caller heard', () => {
     const own: Outcome = { kind: 'failed', code: 'timeout', retryable: true, ...times(2, 20) };
     const late: EndedAttempt = { provider: 'bedrock', code: 'timeout', retryable: true, ...times(2, 20) };
     const attempts = [limited, late];

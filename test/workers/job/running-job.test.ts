@@ -24,7 +24,7 @@ describe('RunningJob', () => {
     [null, {}],
     ['text', {}],
     [{ replyTo: 7, user: 'me' }, { user: 'me' }],
-  ])('reads of the data of a job whatever it can: %j', (data, facts) => {
+  ])('reads what it can of the data of a job: %j', (data, facts) => {
     expect(takeJob({ data }).facts).toEqual(facts);
     expect(takeJob({ data }).chatId).toBe('job');
   });

@@ -73,7 +73,7 @@ describe('count', () => {
     expect(await count()).toBe(1);
   });
 
-  it('asks again after five seconds: whoever should have given the pool a job may have failed to', async () => {
+  it('asks again after five seconds: the store may have failed to give the pool a job', async () => {
     await count();
     waiting = { 0: 1 };
     nowMs += 3000;

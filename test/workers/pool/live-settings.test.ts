@@ -52,18 +52,27 @@ describe('LiveSettings', () => {
 });
 
 describe('SettingsFollower', () => {
-  it('goes by the record when it starts, then by messages, whichever is newer', async () => {
+  type Deps = ConstructorParameters<typeof SettingsFollower>[0];
+  const follow = (settings: LiveSettings, own: Pick<Deps, 'records'> & Partial<Deps>) =>
+    new SettingsFollower({
+      settings: new Map([['openai', settings]]),
+      ...{
+        relay: { subscribe: async () => {} },
+        jobs: { cancelUsers: () => {} },
+        log: createRecordingLog().log,
+      },
+      ...own,
+    });
+
+  it('goes by the record when it starts, then by newer messages', async () => {
     const settings = new LiveSettings(environment);
     const listeners: ((message: never) => void)[] = [];
     let recorded = encodeSettings(record(2, { concurrency: 2 }));
-    const follower = new SettingsFollower({
-      settings: new Map([['openai', settings]]),
+    const follower = follow(settings, {
       records: {
         readAll: async (keys) => keys.map((key) => (key === 'settings.openai' ? recorded : undefined)),
       },
       relay: { subscribe: async (_topic, _schema, listener) => void listeners.push(listener) },
-      jobs: { cancelUsers: () => {} },
-      log: createRecordingLog().log,
     });
     await follower.start();
     expect(settings.current.concurrency).toBe(2);
@@ -87,12 +96,9 @@ describe('SettingsFollower', () => {
     const settings = new LiveSettings(environment);
     const recorded = new Map([['users.removed', '{"v":1,"users":["gone"]}']]);
     const removed: string[] = [];
-    const follower = new SettingsFollower({
-      settings: new Map([['openai', settings]]),
+    const follower = follow(settings, {
       records: { readAll: async (keys) => keys.map((key) => recorded.get(key)) },
-      relay: { subscribe: async () => {} },
       jobs: { cancelUsers: (ids) => void removed.push(...ids) },
-      log: createRecordingLog().log,
     });
     await follower.start();
     expect(removed.splice(0)).toEqual(['gone']);

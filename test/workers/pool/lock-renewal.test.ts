@@ -27,7 +27,7 @@ const take = (id: string, token: string) => worker.processJob({ id } as Job, tok
 const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLock).map(({ token }) => token);
 
 describe('LockRenewal', () => {
-  it('renews a lock no more once BullMQ is done with its job, whatever has become of the end', async () => {
+  it('stops renewing a lock once BullMQ is done with its job, also if the store took no end', async () => {
     const taken = take('one', 'a');
     expect(held()).toEqual(['a']);
     processed.reject(new Error('the store takes neither an outcome nor a failure'));

@@ -255,7 +255,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
     expect(lost).toEqual([]);
   });
 
-  it('logs a job that fails unexpectedly, and publishes that where somebody waits for it', async () => {
+  it('logs a job that fails unexpectedly, and publishes that where a caller waits for it', async () => {
     const before = logged.lines.length;
     const canary = new TypeError('canary');
     const worker = await start({

@@ -146,7 +146,7 @@ describe('HttpClient', () => {
     await closed.promise;
   });
 
-  it('has the provider wait when nobody reads its stream', async () => {
+  it('has the provider wait while its stream is not read', async () => {
     const all = 20_000_000;
     const { send } = await connectTo(
       (_, response) => void response.writeHead(200, events).end(Buffer.alloc(all, '\n')),

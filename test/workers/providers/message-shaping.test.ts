@@ -12,7 +12,7 @@ describe('toAlternating', () => {
     expect(toAlternating(turns)).toEqual({ system: 'b', turns: [turn('user', 'a \n\n c')] });
   });
 
-  it('gives the providers what they demand and loses no text, whatever the conversation', () => {
+  it('gives the providers what they demand and loses no text of any conversation', () => {
     fc.assert(
       fc.property(conversations, (turns) => {
         const { system, turns: reshaped } = toAlternating(turns);

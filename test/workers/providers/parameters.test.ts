@@ -85,7 +85,7 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
       expect(Object.fromEntries(body)).toEqual(onTheWire[id]);
     });
 
-    it('has the reply end before a text to stop at, whichever comes first', async () => {
+    it('has the reply end before the first text to stop at', async () => {
       const parameters = { stop: ['7', 'never', ' 5'] };
       const reply = await ask(provider, { model: 'sim-stream-20-0', stream, parameters });
       expect(reply).toMatchObject({ text: '1 2 3 4', reason: 'stop' });
@@ -103,7 +103,7 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
     });
   });
 
-  it('sends whatever its provider can be asked for, unchanged', async () => {
+  it('sends all that its provider can be asked for, unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(anyParameters, fc.boolean(), async (asked, stream) => {
         const parameters = Object.fromEntries(
