@@ -56,9 +56,9 @@ export const posts = pgTable(
     uniqueIndex('posts_idempotency')
       .on(post.idempotencyOwner, post.idempotencyKey)
       .where(sql`idempotency_key is not null`),
-    // Scanned backwards, newest first. Readers see only published posts, writers all of them. Drafts alone have no index:
-    // building it would block writes during an upgrade. Without it the list takes 0.14 s when one post in 100,000 is a
-    // draft.
+    // Scanned backwards, newest first. Readers see only published posts, writers all of them. Drafts alone have no
+    // index: building it would block writes during an upgrade. Without it the list takes 0.14 s when one post in
+    // 100,000 is a draft.
     index('posts_published_newest').on(post.sortedAt, post.id).where(sql`status = 'published'`),
     index('posts_newest').on(post.sortedAt, post.id),
     index('posts_author_newest').on(post.author, post.sortedAt, post.id),

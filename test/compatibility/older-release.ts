@@ -44,6 +44,17 @@ async function build(folder: string): Promise<void> {
   await run('tar', ['-xf', archive, '-C', folder]);
   rmSync(archive);
   symlinkSync(resolve('node_modules'), resolve(folder, 'node_modules'));
+  declareAbsentPackages(folder);
   await run(process.execPath, ['dev/build.mjs'], { cwd: folder });
   writeFileSync(resolve(folder, 'complete'), '');
+}
+
+/** Packages that went since then only have to be known by name: what needs them is not run here. */
+function declareAbsentPackages(folder: string): void {
+  const { dependencies }: { dependencies: object } = JSON.parse(
+    readFileSync(resolve(folder, 'package.json'), 'utf8'),
+  );
+  const absent = Object.keys(dependencies).filter((name) => !existsSync(resolve('node_modules', name)));
+  const declared = absent.map((name) => `declare module '${name}';\n`);
+  writeFileSync(resolve(folder, 'absent-packages.d.ts'), declared.join(''));
 }

@@ -222,7 +222,7 @@ export class Circuit {
     for (const call of this.#calls) if (concerns(call)) call.slot.park();
   }
 
-  /** Starts the calls that may begin, and refuses the jobs that come too late. The user of the last probe comes last. */
+  /** Starts the calls that may begin, and refuses jobs that come too late. The user of the last probe comes last. */
   #wake(): void {
     const wasLast = ({ call }: Waiter) =>
       Number(this.#breaker.state === 'half-open' && call.user === this.#lastCaller);
