@@ -246,20 +246,6 @@ describe('expressAuthentication, bearer', () => {
     },
   );
 
-  it.each(['reader', 'chatter'])('does not let a %s write', async (token) => {
-    const response = await ask('/write', `Bearer ${token}`);
-    expect(response.status).toBe(403);
-    expect(response.headers.get('www-authenticate')).toBe(
-      'Bearer realm="blogs", error="insufficient_scope", scope="blogs:write"',
-    );
-    const has = token === 'reader' ? 'blogs:read' : 'chat';
-    expect(await response.json()).toMatchObject({
-      code: 'insufficient_scope',
-      // Finding N10.
-      detail: `This address needs an access token with the scope blogs:write; the scope of this one is ${has}.`,
-    });
-  });
-
   it('lets everybody read in public, and knows those who say who they are', async () => {
     expect(await (await ask('/read')).json()).toBe('nobody');
     for (const token of ['writer', 'reader', 'chatter'])
@@ -290,40 +276,15 @@ describe('expressAuthentication, chat', () => {
   it.each([
     ['no header', undefined],
     ['an unknown token', 'Bearer x'],
-    ['a property of objects', 'Bearer __proto__'],
-    ['the scheme alone', 'Bearer'],
     ['two tokens', 'Bearer chatter chatter'],
     ['two schemes', `Bearer chatter, Basic ${good}`],
-    ['a wrong secret', `Basic ${encode(`${name}:x`)}`],
     ['a token as the secret', `Basic ${encode('chatter:chatter')}`],
     ['a token without a scheme', 'chatter'],
-    ['10 KB', `Bearer ${'x'.repeat(10_000)}`],
   ])('refuses %s, and says that it takes both kinds', async (_, authorization) => {
     const response = await ask(path, authorization);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toBe(challenges);
     expect(await response.json()).toMatchObject({ detail: expect.stringContaining('scope chat') });
-  });
-
-  it('refuses a header that was sent twice, whichever is right', async () => {
-    const lines = ['Authorization: Bearer chatter', `Authorization: Basic ${good}`];
-    expect(await askRaw(path, lines[0] ?? '')).toBe(200);
-    expect(await askRaw(path, ...lines)).toBe(401);
-    expect(await askRaw(path, ...lines.reverse())).toBe(401);
-  });
-
-  it.each(['writer', 'reader'])('does not let the token of a %s chat', async (token) => {
-    const response = await ask(path, `Bearer ${token}`);
-    expect(response.status).toBe(403);
-    expect(response.headers.get('www-authenticate')).toBe(
-      'Bearer realm="chat", error="insufficient_scope", scope="chat"',
-    );
-    expect(await response.json()).toMatchObject({
-      code: 'insufficient_scope',
-      detail: `This address needs an access token with the scope chat; the scope of this one is ${
-        token === 'writer' ? 'blogs:write' : 'blogs:read'
-      }.`,
-    });
   });
 
   it('knows no token where only users may chat', async () => {
@@ -336,15 +297,6 @@ describe('expressAuthentication, chat', () => {
     const early = await askEarly(path, 'Bearer unknown');
     expect(early.status).toBe(500);
     expect(await early.json()).toMatchObject({ code: 'internal', retryable: true });
-  });
-
-  it('slows who fails again and again', async () => {
-    const { ask: askLimited } = await start({
-      loginLimiter: new LoginLimiter({ maxFailures: 3, intervalMs: 20 }),
-    });
-    for (let n = 0; n < 3; n += 1) expect((await askLimited(path, `Bearer ${n}`)).status).toBe(401);
-    const waiting = await Promise.all(Array.from({ length: 20 }, () => askLimited(path, 'Bearer wrong')));
-    expect(new Set(waiting.map(({ status }) => status))).toEqual(new Set([429]));
   });
 });
 
@@ -372,15 +324,6 @@ describe('expressAuthentication, admin', () => {
     expect(await response.json()).toMatchObject({ detail: expect.stringContaining('scope admin') });
   });
 
-  it.each(['writer', 'reader', 'chatter'])('does not let the token of a %s operate', async (token) => {
-    const response = await ask(path, `Bearer ${token}`);
-    expect(response.status).toBe(403);
-    expect(response.headers.get('www-authenticate')).toBe(
-      'Bearer realm="admin", error="insufficient_scope", scope="admin"',
-    );
-    expect(await response.json()).toMatchObject({ code: 'insufficient_scope' });
-  });
-
   it.each([
     ['/v1/models', 403],
     ['/write', 403],
@@ -388,17 +331,30 @@ describe('expressAuthentication, admin', () => {
   ])('does not open %s to operators', async (other, status) => {
     expect((await ask(other, 'Bearer operator')).status).toBe(status);
   });
-
-  it('slows who fails again and again', async () => {
-    const loginLimiter = new LoginLimiter({ maxFailures: 3, intervalMs: 20 });
-    const { ask: askLimited } = await start({ loginLimiter });
-    for (let n = 0; n < 3; n += 1) expect((await askLimited(path, `Bearer ${n}`)).status).toBe(401);
-    const waiting = await Promise.all(Array.from({ length: 20 }, () => askLimited(path, 'Bearer wrong')));
-    expect(new Set(waiting.map(({ status }) => status))).toEqual(new Set([429]));
-  });
 });
 
 describe('expressAuthentication', () => {
+  // Finding N10.
+  it.each([
+    ['/write', 'reader', 'blogs', 'blogs:write', 'blogs:read'],
+    ['/write', 'chatter', 'blogs', 'blogs:write', 'chat'],
+    ['/v1/models', 'writer', 'chat', 'chat', 'blogs:write'],
+    ['/v1/models', 'reader', 'chat', 'chat', 'blogs:read'],
+    ['/admin', 'writer', 'admin', 'admin', 'blogs:write'],
+    ['/admin', 'reader', 'admin', 'admin', 'blogs:read'],
+    ['/admin', 'chatter', 'admin', 'admin', 'chat'],
+  ])('does not open %s to the token of a %s', async (path, token, realm, scope, has) => {
+    const response = await ask(path, `Bearer ${token}`);
+    expect(response.status).toBe(403);
+    expect(response.headers.get('www-authenticate')).toBe(
+      `Bearer realm="${realm}", error="insufficient_scope", scope="${scope}"`,
+    );
+    expect(await response.json()).toMatchObject({
+      code: 'insufficient_scope',
+      detail: `This address needs an access token with the scope ${scope}; the scope of this one is ${has}.`,
+    });
+  });
+
   it('refuses a header that was sent twice, whichever is right', async () => {
     const basic = `Authorization: Basic ${good}`;
     expect(await askRaw('/chat', basic)).toBe(200);
@@ -406,19 +362,17 @@ describe('expressAuthentication', () => {
     expect(await askRaw('/chat', basic, 'authorization: Basic eDp5')).toBe(401);
     expect(await askRaw('/chat', 'AUTHORIZATION: Bearer writer', basic)).toBe(401);
     expect(await askRaw('/write', 'Authorization: Bearer writer', basic)).toBe(401);
+    expect(await askRaw('/v1/models', basic, 'Authorization: Bearer chatter')).toBe(401);
     expect(await askRaw('/read', 'Authorization: Bearer reader', 'Authorization:')).toBe(401);
   });
 
-  it('slows who fails again and again, at both doors together', async () => {
+  it('slows who fails again and again, at all doors together', async () => {
     const { ask: askLimited } = await start({ loginLimiter: new LoginLimiter({ intervalMs: 20 }) });
-    const statuses = await Promise.all(
-      Array.from({ length: 100 }, async (_, n) => {
-        const response = await (n % 2
-          ? askLimited('/chat', 'Basic eDp5')
-          : askLimited('/write', 'Bearer wrong'));
-        return response.status;
-      }),
-    );
+    const doors = ['/chat', '/write', '/v1/models', '/admin'];
+    const guesses = Array.from({ length: 25 }, () => doors).flat();
+    const guess = async (path: string) =>
+      (await askLimited(path, path === '/chat' ? 'Basic eDp5' : 'Bearer wrong')).status;
+    const statuses = await Promise.all(guesses.map(guess));
     expect(statuses.filter((status) => status === 401)).toHaveLength(30);
     expect(statuses.filter((status) => status === 429)).toHaveLength(70);
 
