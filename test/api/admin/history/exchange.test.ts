@@ -45,13 +45,25 @@ async function open({ aheadMs = 0, isConnected = true } = {}) {
   const end = (own: Partial<RecentRequest> = {}, agoMs = 0) =>
     requests.add(recentRequest(own), { endedAt: now() - agoMs, isOwn: true });
   const ids = () => requests.list({ limit: 1000 }).map(({ id }) => id);
-  return { requests, samples, exchange, end, ids, connect, die, lose };
+  /** Waits, as somebody who looks all the time, until the check holds. */
+  const sees = (check: () => void) =>
+    vi.waitFor(() => {
+      exchange.touch();
+      check();
+    }, patience);
+  return { requests, samples, exchange, end, ids, connect, die, lose, sees };
 }
+
+const openTwo = () => Promise.all([open(), open()]);
+
 /** Where the first who asked gets answers. */
 const answerTopic = () => {
   const [ask] = bus.published.map(({ message }) => message as { from: string });
   return `history.${ask?.from}`;
 };
+/** An answer of another process. */
+const answer = (own: object) =>
+  bus.publish(answerTopic(), { v: 1, from: 'y', after: 0, last: 1, requests: [], samples: [], ...own });
 /** Chats of each answer. */
 const sizes = () =>
   bus.published.flatMap(({ message }) => (message as Partial<HistoryAnswer>).requests?.length ?? []);
@@ -68,25 +80,18 @@ describe('HistoryExchange', () => {
     const a = one.requests.list({ limit: 10 }).find(({ id }) => id === 'a');
     expect(a).toMatchObject({ id: 'a', model: 'gpt', inputTokens: 7, attempts: [], queuedMs: 1 });
     expect(Math.abs(Date.parse(a?.receivedAt ?? '') + 30 - Date.now())).toBeLessThan(20_000);
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]);
-    }, patience);
+    await one.sees(() => expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]));
     expect(two.ids()).toEqual(['a']);
   });
 
   it('asks only while somebody looks, and then for what is new', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     expect(asked()).toBe(0);
     two.end({ id: 'a' });
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.ids()).toEqual(['a']), patience);
     two.end({ id: 'b' });
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.ids()).toHaveLength(2);
-    }, patience);
+    await one.sees(() => expect(one.ids()).toHaveLength(2));
     const sent = bus.published.flatMap(({ message }) => (message as HistoryAnswer).requests ?? []);
     expect(sent.map(({ id }) => id)).toEqual(['a', 'b']);
     await vi.waitFor(
@@ -112,32 +117,24 @@ describe('HistoryExchange', () => {
   });
 
   it('has the samples of a process that is heard later than the others, or whose first message is lost', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     const old = sample(slotNow() - 60 * sampleEveryMs);
     two.samples.push(old);
     let lost = 0;
     one.lose(({ samples }) => samples?.length === 1 && lost++ === 0);
     for (let n = 0; n < 201; n += 1) two.end({ id: `chat ${n}` });
     await one.exchange.refresh();
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.exchange.samples.flat()).toEqual([old]);
-    }, patience);
+    await one.sees(() => expect(one.exchange.samples.flat()).toEqual([old]));
     const three = await open();
     three.samples.push(old);
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.exchange.samples.flat()).toEqual([old, old]);
-    }, patience);
+    await one.sees(() => expect(one.exchange.samples.flat()).toEqual([old, old]));
   });
 
   it('asks for the samples of the time in which a process was not heard, however long it was, and only then', async () => {
     const { now } = performance;
     const past = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) - 300_000);
     onTestFinished(() => past.mockRestore());
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     const recent = sample(slotNow() - 2 * sampleEveryMs);
     two.samples.push(recent);
     await one.exchange.refresh();
@@ -146,10 +143,7 @@ describe('HistoryExchange', () => {
     two.samples.unshift(missed);
     const askAgain = async () => {
       const before = asked();
-      await vi.waitFor(() => {
-        one.exchange.touch();
-        expect(asked()).toBeGreaterThan(before + 1);
-      }, patience);
+      await one.sees(() => expect(asked()).toBeGreaterThan(before + 1));
     };
     await askAgain();
     expect(one.exchange.samples.flat()).toEqual([recent]);
@@ -157,23 +151,16 @@ describe('HistoryExchange', () => {
     past.mockRestore();
     await askAgain();
     one.lose(() => false);
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.exchange.samples.flat()).toEqual([recent, missed]);
-    }, patience);
+    await one.sees(() => expect(one.exchange.samples.flat()).toEqual([recent, missed]));
   });
 
   it('forgets a process that died without a word, and keeps what it had said', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     two.end({ id: 'a' });
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.exchange.processes).toBe(2), patience);
     two.die();
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.exchange.processes).toBe(1);
-    }, patience);
+    await one.sees(() => expect(one.exchange.processes).toBe(1));
     expect(one.ids()).toEqual(['a']);
   });
 
@@ -188,15 +175,11 @@ describe('HistoryExchange', () => {
     await one.exchange.refresh();
     expect(one.exchange.isPartial).toBe(true);
     bus.setDown(false);
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.exchange.isPartial).toBe(false);
-    }, patience);
+    await one.sees(() => expect(one.exchange.isPartial).toBe(false));
   });
 
   it('sends at most 200 chats in a message, and all that are kept at once to whoever asks for the first time', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     for (let n = 0; n < 1200; n += 1) two.end({ id: `chat ${n}` });
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.ids()).toHaveLength(1000), patience);
@@ -205,42 +188,30 @@ describe('HistoryExchange', () => {
   });
 
   it('sends messages far below what the relay takes, however long the names are, and the rest when it is asked again', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     for (let n = 0; n < 1000; n += 1) two.end({ id: `chat ${n}`, model: '\u0001'.repeat(200) });
     await one.exchange.refresh();
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.ids()).toHaveLength(1000);
-    }, patience);
+    await one.sees(() => expect(one.ids()).toHaveLength(1000));
     for (const { bytes } of bus.published) expect(bytes).toBeLessThan(256 * 1024);
     expect(Math.max(...sizes())).toBeGreaterThan(50);
     expect(sizes().reduce((sum, size) => sum + size)).toBe(1000);
   });
 
   it('has all chats of a process that end between two answers', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.exchange.processes).toBe(2), patience);
     for (let n = 0; n < 450; n += 1) two.end({ id: `chat ${n}` });
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.ids()).toHaveLength(450);
-    }, patience);
+    await one.sees(() => expect(one.ids()).toHaveLength(450));
   });
 
   it.each([0, 1, 2])('asks again for the chats of message %i of three when it is lost', async (lost) => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     for (let n = 0; n < 450; n += 1) two.end({ id: `chat ${n}` });
     let messages = 0;
     one.lose(({ requests }) => requests !== undefined && messages++ === lost);
     await one.exchange.refresh();
-    await vi.waitFor(() => {
-      one.exchange.touch();
-      expect(one.ids()).toHaveLength(450);
-    }, patience);
+    await one.sees(() => expect(one.ids()).toHaveLength(450));
     expect(messages).toBeGreaterThan(3);
     const rest = sizes()
       .slice(3)
@@ -266,8 +237,7 @@ describe('HistoryExchange', () => {
     ],
     ['with a long id', { id: 'x'.repeat(65) }],
   ])('does without a chat %s, and has the others', async (_, own, agoMs) => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     two.end({ id: 'before' });
     two.end({ id: 'odd', ...own }, agoMs);
     two.end({ id: 'after' });
@@ -277,13 +247,11 @@ describe('HistoryExchange', () => {
   });
 
   it('has chats that ended long ago, and takes any number for the last', async () => {
-    const one = await open();
-    const two = await open();
+    const [one, two] = await openTwo();
     two.end({ id: 'a', endedMs: 2e9, queueMs: 2e9, inputTokens: 2e9 }, 365 * 86_400_000);
     await one.exchange.refresh();
     await vi.waitFor(() => expect(one.ids()).toEqual(['a']), patience);
-    const answer = { v: 1, from: 'y', after: 0, last: Number.MAX_SAFE_INTEGER, requests: [], samples: [] };
-    await bus.publish(answerTopic(), answer);
+    await answer({ last: Number.MAX_SAFE_INTEGER });
     expect(one.exchange.processes).toBe(3);
   });
 
@@ -300,7 +268,7 @@ describe('HistoryExchange', () => {
       { ...measured, agoMs: 5000, provider: 'another' },
       { ...measured, agoMs: 5000 },
     ];
-    await bus.publish(answerTopic(), { v: 1, from: 'y', after: 0, last: 2, requests, samples });
+    await answer({ last: 2, requests, samples });
     expect(one.ids()).toEqual(['known']);
     expect(one.exchange.samples.flat()).toHaveLength(1);
   });
@@ -322,36 +290,26 @@ describe('HistoryExchange', () => {
   ])('takes no answer %s', async (_, own) => {
     const one = await open();
     await one.exchange.refresh();
-    const topic = answerTopic();
-    await bus.publish(topic, { v: 1, from: 'y', after: 0, last: 1, requests: [], samples: [], ...own });
+    await answer(own);
     expect([one.exchange.processes, one.ids()]).toEqual([1, []]);
   });
 
   it('takes no chat from the future', async () => {
     const one = await open();
     await one.exchange.refresh();
-    const requests = [{ ...recentRequest(), endedAgoMs: -1 }];
-    await bus.publish(answerTopic(), { v: 1, from: 'y', after: 0, last: 1, requests, samples: [] });
+    await answer({ requests: [{ ...recentRequest(), endedAgoMs: -1 }] });
     expect([one.exchange.processes, one.ids()]).toEqual([2, []]);
   });
 
   it('keeps no more of liars than of others', async () => {
     const one = await open();
     await one.exchange.refresh();
-    const topic = answerTopic();
     const { receivedAt: _, ...sent } = recentRequest();
     for (let n = 0; n < 100; n += 1) {
       const requests = Array.from({ length: 200 }, (_, k) => ({ ...sent, id: `${n} ${k}`, endedAgoMs: 1e9 }));
       const { slot: __, ...measured } = sample(0);
       const samples = Array.from({ length: 700 }, (_, k) => ({ ...measured, agoMs: k * sampleEveryMs }));
-      await bus.publish(topic, {
-        v: 1,
-        from: `liar ${n}`,
-        after: 0,
-        last: Number.MAX_SAFE_INTEGER,
-        requests,
-        samples,
-      });
+      await answer({ from: `liar ${n}`, last: Number.MAX_SAFE_INTEGER, requests, samples });
     }
     one.end({ id: 'own' });
     expect(one.exchange.processes).toBeLessThanOrEqual(51);
