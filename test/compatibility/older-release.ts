@@ -56,5 +56,5 @@ function declareAbsentPackages(folder: string): void {
   );
   const absent = Object.keys(dependencies).filter((name) => !existsSync(resolve('node_modules', name)));
   const declared = absent.map((name) => `declare module '${name}';\n`);
-  writeFileSync(resolve(folder, 'absent-packages.d.ts'), declared.join(''));
+  writeFileSync(resolve(folder, 'shared/absent-packages.d.ts'), declared.join(''));
 }
