@@ -2,13 +2,7 @@ import { StoredResults } from '../../workers/job/stored-results.js';
 import { createRecordingLog } from './recording-log.js';
 
 const unavailable = () => Promise.reject(new Error('the store is down'));
-const records = {
-  read: unavailable,
-  readAll: unavailable,
-  create: unavailable,
-  replace: unavailable,
-  removeEnded: unavailable,
-};
+const records = { read: unavailable, create: unavailable };
 
 /** Of an unavailable store: the outcomes of ordinary jobs do not need it. */
 export const unavailableResults = (log = createRecordingLog().log): StoredResults =>

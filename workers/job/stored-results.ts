@@ -12,7 +12,7 @@ import { retry } from '../../shared/runtime/retry.js';
 import { Cancelled, type RunningJob } from './running-job.js';
 
 interface StoredResultsDeps {
-  records: RecordStore;
+  records: Pick<RecordStore, 'create' | 'read'>;
   log: Log;
   /** The clock of the deadlines, in milliseconds since the epoch. */
   now?: () => number;

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LockLost } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { LockRenewal } from '../../../workers/pool/lock-renewal.js';
@@ -11,18 +11,22 @@ let worker: ConstructorParameters<typeof LockRenewal>[0]['worker'];
 /** Ends the job that is processed. */
 let processed: PromiseWithResolvers<void>;
 let jobs: RunningJobs;
+let logged: ReturnType<typeof createRecordingLog>;
+const lockMs = 60_000;
 
 beforeEach(() => {
   processed = Promise.withResolvers();
   jobs = new RunningJobs();
+  logged = createRecordingLog();
   worker = { processJob: () => processed.promise, extendJobLocks: async () => [] };
   renewal = new LockRenewal({
-    ...{ worker, jobs, provider: 'openai', lockMs: 60_000, log: createRecordingLog().log },
+    ...{ worker, jobs, provider: 'openai', lockMs, log: logged.log },
     describe: ({ id = '' }, token) => takeJob({ id, token }),
   });
 });
 afterEach(() => renewal.stop());
 
+const lost = expect.any(LockLost);
 const take = (id: string, token: string) => worker.processJob({ id } as Job, token);
 const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLock).map(({ token }) => token);
 
@@ -38,9 +42,24 @@ describe('LockRenewal', () => {
   it('takes the lock of a job for lost that is taken again', async () => {
     const taken = [take('one', 'a'), take('one', 'b')];
     expect(held()).toEqual(['b']);
-    expect(jobs.ofChat('one').map(({ signal }) => signal.reason)).toEqual([expect.any(LockLost), undefined]);
+    expect(jobs.ofChat('one').map(({ signal }) => signal.reason)).toEqual([lost, undefined]);
     processed.resolve();
     await Promise.all(taken);
     expect(held()).toEqual([]);
+  });
+
+  it('takes the jobs for lost whose locks the store does not renew, but none that has just ended', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const taken = [take('ended', 'a'), take('running', 'b')];
+    const [ended, running] = [...jobs.ofPool('openai')];
+    ended?.end(undefined);
+    renewal.start();
+    worker.extendJobLocks = async () => ['ended', 'running'];
+    await vi.advanceTimersByTimeAsync(lockMs / 4);
+    expect([ended?.signal.reason, running?.signal.reason]).toEqual([undefined, lost]);
+    expect(logged.lines).toMatchObject([{ msg: 'jobs lost to another worker', jobIds: ['running'] }]);
+    processed.resolve();
+    await Promise.all(taken);
   });
 });

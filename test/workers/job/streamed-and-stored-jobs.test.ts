@@ -2,9 +2,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
+import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
+import { StoredResults } from '../../../workers/job/stored-results.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
@@ -21,6 +24,7 @@ const unreachable = new Failure('provider_error', {
   retryable: true,
   cause: new ProviderCallError('Error', undefined, 'EHOSTUNREACH'),
 });
+const { log } = createRecordingLog();
 const reply: ProviderReply = { text: 'Hello', reason: 'stop', model: 'm' };
 
 /** A clock that stands still, so that a slow machine is never too late. */
@@ -30,11 +34,13 @@ let circuits: ReturnType<typeof openCircuits>;
 let deltas: DeltaStream | undefined;
 let publisher: DeltaPublisher;
 let calls: number;
+/** The outcomes of stored chats. */
+let records: Map<string, string>;
 
 beforeEach(() => {
   circuits = openCircuits();
   calls = 0;
-  const log = createRecordingLog().log;
+  records = new Map();
   publisher = new DeltaPublisher({
     jobs: new RunningJobs(),
     relay: createRecordingRelay(),
@@ -47,11 +53,15 @@ afterEach(() => {
   circuits.close();
 });
 
+interface RunOptions {
+  job?: Partial<ChatJob>;
+  deps?: Partial<Omit<ChatJobDeps, 'circuits'>>;
+  now?: () => number;
+  stop?: AbortController;
+}
+
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, then the last. */
-function run(
-  steps: Run[],
-  own: { job?: Partial<ChatJob>; deps?: Partial<Omit<ChatJobDeps, 'circuits'>>; now?: () => number } = {},
-) {
+function run(steps: Run[], own: RunOptions = {}) {
   const job = chatJobOf({ model: 'm', replyTo: 'x', stream: true, deadline: now + 60_000, ...own.job });
   const provider: Provider = {
     id: 'openai',
@@ -61,9 +71,22 @@ function run(
     },
     close: () => {},
   };
-  const running = takeJob({ timestamp: now - 10_000, data: job, now: own.now ?? (() => now) });
+  const { stop = new AbortController() } = own;
+  const running = takeJob({
+    timestamp: now - 10_000,
+    data: job,
+    now: own.now ?? (() => now),
+    stop: stop.signal,
+  });
   if (job.stream) deltas = publisher.open(running, 'x');
-  return runJob(running, job, { provider, circuits, mayRequeue: true, ...own.deps });
+  const storedResults = new StoredResults({
+    records: {
+      read: async (key) => records.get(key),
+      create: async (key, { value }) => !records.has(key) && records.set(key, value).size > 0,
+    },
+    log,
+  });
+  return runJob(running, job, { provider, circuits, mayRequeue: true, storedResults, ...own.deps });
 }
 
 const writes: Run = async (_, onDelta) => {
@@ -71,7 +94,7 @@ const writes: Run = async (_, onDelta) => {
   return reply;
 };
 const fails =
-  (error: Failure): Run =>
+  (error: Error): Run =>
   async () => {
     throw error;
   };
@@ -158,5 +181,44 @@ describe('the time of a stream', () => {
     });
     const job = { firstDeltaBy: now + 60 };
     expect(await run([hangs], { job, deps })).toMatchObject({ code: 'timeout' });
+  });
+});
+
+describe('runChatJob of a stored chat', () => {
+  const stored = { keptUntil: now + 120_000, stream: false };
+  const recorded = () => [...records.values()].map((text) => decodeStoredResult(text).outcome);
+  /** Ends the job in the middle of its call. */
+  const stopped = (reason: Error) => {
+    const stop = new AbortController();
+    const step: Run = (request) => {
+      setImmediate(() => stop.abort(reason));
+      return hangs(request);
+    };
+    return run([step], { job: stored, stop });
+  };
+
+  it('records the answer before the job ends; a worker that takes it over, however late, makes no call', async () => {
+    const outcome = await run([writes], { job: stored });
+    expect(outcome).toMatchObject({ kind: 'ok', text: 'Hello' });
+    expect(recorded()).toEqual([outcome]);
+    expect(await run([writes], { job: { ...stored, deadline: now - 1 } })).toEqual(outcome);
+    expect(calls).toBe(1);
+  });
+
+  it.each<[string, object, () => ReturnType<typeof run>]>([
+    ['a cancel', { kind: 'cancelled' }, () => stopped(new Cancelled())],
+    ['a failure', { code: 'provider_error' }, () => run([fails(broken)], { job: stored })],
+    ['a deadline', { code: 'timeout' }, () => run([writes], { job: { ...stored, deadline: now } })],
+  ])('records %s', async (_, end, ended) => {
+    const outcome = await ended();
+    expect(outcome).toMatchObject(end);
+    expect(recorded()).toEqual([outcome]);
+  });
+
+  it('records nothing of a job that was lost, nor of an unexpected error, which its pool worker records', async () => {
+    const [lost, unexpected] = [new LockLost(), new TypeError('x')];
+    await expect(stopped(lost)).rejects.toBe(lost);
+    await expect(run([fails(unexpected)], { job: stored })).rejects.toBe(unexpected);
+    expect(recorded()).toEqual([]);
   });
 });
