@@ -50,40 +50,38 @@ const limited = (nextProbeMs: number) => ({
   breakers: [{ model: 'm', state: 'limited' as const, nextProbeMs }],
 });
 
+/** `admitted`, or why not. */
+function verdict({ timeoutMs = 10_000, model = 'm', isAsync = false, isStream = false, user = 'me' } = {}) {
+  return refusal({ timeoutMs, model, isAsync, isStream, user })?.code ?? 'admitted';
+}
+type Question = Parameters<typeof verdict>[0];
+
 /** Why the request is refused, and when to come again. */
-function refusal(timeoutMs: number): object {
+function refusal(question: Question): Failure | undefined {
+  const { user = 'me', isAsync = false, timeoutMs = 10_000, model = 'm', isStream = false } = question ?? {};
   try {
-    admit(me, { timeoutMs, model: 'm' });
-    return {};
+    admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined, isStream });
+    return undefined;
   } catch (error) {
-    const { code, retryable, facts } = error as Failure;
-    return { code, retryable, retryAfterMs: facts.retryAfterMs };
+    return error as Failure;
   }
 }
 
-/** `admitted`, or why not. */
-function verdict({
-  timeoutMs = 10_000,
-  model = 'm',
-  isAsync = false,
-  isStream = false,
-  user = 'me',
-} = {}): string {
-  try {
-    admit({ ...me, user, isAsync }, { timeoutMs, model: model || undefined, isStream });
-    return 'admitted';
-  } catch (error) {
-    return (error as Failure).code;
-  }
+/** Expects that a request which can wait so long is admitted, and one that cannot is refused. */
+function expectWait(ms: number, question?: Question, code = 'overloaded'): void {
+  expect(verdict({ ...question, timeoutMs: ms })).toBe('admitted');
+  if (ms > 0) expect(verdict({ ...question, timeoutMs: ms - 1 })).toBe(code);
 }
 
 /** Past the time in which a live worker must have been heard of. */
 const afterGrace = () => {
   nowMs += 60_000;
 };
+const full = (waiting: number) => ({ inFlight: 10, waiting });
 
-describe('heartbeatsOf', () => {
+describe('Heartbeats', () => {
   it('has the last heartbeat of each live worker, and forgets those that are silent or have stopped', () => {
+    expect(heartbeats.of('openai')).toBeUndefined();
     heartbeat({ inFlight: 1 });
     heartbeat({ inFlight: 2 });
     heartbeat({ worker: 'two', state: 'paused' });
@@ -91,73 +89,76 @@ describe('heartbeatsOf', () => {
       { worker: 'one', inFlight: 2 },
       { worker: 'two', state: 'paused' },
     ]);
+    expect(pools.totalConcurrency()).toBe(20);
+    heartbeat({ worker: 'three', provider: 'bedrock', concurrency: 5 });
+    expect(pools.totalConcurrency()).toBe(25);
     afterGrace();
+    expect(pools.totalConcurrency()).toBeUndefined();
     heartbeat({ worker: 'two' });
     expect(heartbeats.of('openai')).toMatchObject([{ worker: 'two' }]);
     heartbeat({ worker: 'two', state: 'stopped' });
     expect(heartbeats.of('openai')).toEqual([]);
   });
 
-  it('knows nothing until every live worker must have been heard of', () => {
-    expect(heartbeats.of('openai')).toBeUndefined();
-    afterGrace();
-    expect(heartbeats.of('openai')).toEqual([]);
+  it('forgets workers ten minutes after their last heartbeat, although nothing has been asked since', () => {
+    heartbeat({ worker: 'gone' });
+    nowMs = startMs + 600_001;
+    heartbeat({ worker: 'gone, too', state: 'stopped' });
+    // Nothing else shows what is remembered: to a clock that goes back its heartbeat would be new.
+    nowMs = startMs + 3500;
+    expect(verdict()).toBe('provider_unavailable');
   });
 });
 
 describe('admit', () => {
-  it('gives an unknown pool the benefit of the doubt until every live worker must have been heard of', () => {
+  it.each<[string, () => void]>([
+    ['of which no worker was heard', () => undefined],
+    [
+      'whose workers have stopped',
+      () => {
+        heartbeat();
+        heartbeat({ state: 'stopped' });
+      },
+    ],
+    [
+      'after an outage of the store',
+      () => {
+        heartbeat();
+        afterGrace();
+        expect(verdict()).toBe('provider_unavailable');
+        heartbeats.recordOutage();
+      },
+    ],
+  ])('gives a pool the benefit of the doubt until live workers must have been heard of: %s', (_, before) => {
+    before();
     expect(verdict()).toBe('admitted');
-    nowMs = startMs + 3000;
-    expect(verdict()).toBe('admitted');
-    nowMs = startMs + 5000;
-    expect(verdict()).toBe('provider_unavailable');
-  });
-
-  it('has a stream only begin in time', () => {
-    afterGrace();
-    heartbeat({ inFlight: 10, waiting: 9, meanJobMs: 80_000 });
-    expect(verdict({ timeoutMs: 100_000 })).toBe('overloaded');
-    expect(verdict({ timeoutMs: 88_000, isStream: true })).toBe('admitted');
-    expect(verdict({ timeoutMs: 87_999, isStream: true })).toBe('overloaded');
-    heartbeat({ inFlight: 10, waiting: 0, meanJobMs: 80_000 });
-    expect(verdict({ timeoutMs: 8800, isStream: true })).toBe('admitted');
-  });
-
-  it('gives it as well when all that was heard of is workers that have stopped', () => {
-    heartbeat();
-    heartbeat({ state: 'stopped' });
-    expect(verdict()).toBe('admitted');
-    nowMs = startMs + 5000;
-    expect(verdict()).toBe('provider_unavailable');
-  });
-
-  it('gives it again after an outage of the store, in which nobody could be heard', () => {
-    heartbeat();
-    afterGrace();
-    expect(verdict()).toBe('provider_unavailable');
-    heartbeats.recordOutage();
     nowMs += 3000;
     expect(verdict()).toBe('admitted');
     nowMs += 1000;
     expect(verdict()).toBe('provider_unavailable');
+  });
+
+  it('refuses at once when every worker is paused, and has jobs for one that probes', () => {
+    heartbeat({ state: 'paused' });
+    expect(verdict()).toBe('provider_unavailable');
+    heartbeat({ state: 'probing' });
+    expect(verdict()).toBe('admitted');
   });
 
   it('counts a worker that missed two heartbeats, and not one that has fallen silent', () => {
     afterGrace();
+    heartbeat({ provider: 'bedrock' });
+    expect(verdict()).toBe('provider_unavailable');
     heartbeat();
     nowMs += 3000;
     expect(verdict()).toBe('admitted');
     nowMs += 1000;
     expect(verdict()).toBe('provider_unavailable');
-    heartbeat();
-    expect(verdict()).toBe('admitted');
   });
 
   it('takes a full worker that falls silent for late, until it counts as gone', () => {
     afterGrace();
     heartbeat({ inFlight: 10 });
-    expect(pools.totalConcurrency()).toBe(10);
     nowMs += 4000;
     expect(verdict()).toBe('overloaded');
     expect(pools.totalConcurrency()).toBe(10);
@@ -173,7 +174,7 @@ describe('admit', () => {
     expect(verdict()).toBe('provider_unavailable');
   });
 
-  it('goes by the newest heartbeat of each worker', () => {
+  it('goes by the newest heartbeat of each worker, and forgets one that stopped', () => {
     afterGrace();
     heartbeat({ state: 'paused' });
     heartbeat({ worker: 'two' });
@@ -182,29 +183,7 @@ describe('admit', () => {
     expect(verdict()).toBe('provider_unavailable');
     heartbeat();
     expect(verdict()).toBe('admitted');
-  });
-
-  it('refuses at once when every worker is paused, even among those just heard of', () => {
-    heartbeat({ state: 'paused' });
-    expect(verdict()).toBe('provider_unavailable');
-  });
-
-  it('lets a probing pool have a job', () => {
-    heartbeat({ state: 'probing' });
-    expect(verdict()).toBe('admitted');
-  });
-
-  it('forgets a worker that stopped', () => {
-    afterGrace();
-    heartbeat();
-    heartbeat({ worker: 'two', state: 'paused' });
     heartbeat({ state: 'stopped' });
-    expect(verdict()).toBe('provider_unavailable');
-  });
-
-  it('does not take the workers of one provider for those of another', () => {
-    afterGrace();
-    heartbeat({ provider: 'bedrock' });
     expect(verdict()).toBe('provider_unavailable');
   });
 
@@ -256,17 +235,12 @@ describe('admit', () => {
     expect(verdict({ user: 'me' })).toBe('admitted');
   });
 
-  it.each(['m', undefined])('says which model is failing, and when it is tried next (%s)', (model) => {
-    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 7100 }];
-    heartbeat({ breakers, defaultModel: 'm' });
-    expect(() => admit(me, { timeoutMs: 1000, model })).toThrow(
-      expect.objectContaining({
-        facts: expect.objectContaining({
-          detail: 'openai/m is failing; the next try is in 8 s.',
-          retryAfterMs: 7100,
-        }),
-      }),
-    );
+  it.each(['m', ''])('says which model is failing, and when it is tried next (%s)', (model) => {
+    heartbeat({ breakers: [{ model: 'm', state: 'open', nextProbeMs: 7100 }], defaultModel: 'm' });
+    expect(refusal({ model })?.facts).toMatchObject({
+      detail: 'openai/m is failing; the next try is in 8 s.',
+      retryAfterMs: 7100,
+    });
   });
 
   it('names no model that callers may not use', () => {
@@ -280,148 +254,127 @@ describe('admit', () => {
 
   it('refuses a model that is limited beyond the deadline, and no other', () => {
     heartbeat(limited(3000));
-    expect(verdict({ model: 'm', timeoutMs: 2000 })).toBe('provider_rate_limited');
-    expect(verdict({ model: 'm', timeoutMs: 4000 })).toBe('admitted');
+    expectWait(3000, { model: 'm' }, 'provider_rate_limited');
     expect(verdict({ model: 'other', timeoutMs: 2000 })).toBe('admitted');
   });
 });
 
 describe('the predicted wait', () => {
-  it('is none while there is room, however long the jobs take', () => {
-    heartbeat({ inFlight: 9, meanJobMs: 1_000_000 });
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
-  });
-
-  it('is the backlog, and the job itself, over the concurrency at the mean pace, and a tenth more', () => {
-    heartbeat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(verdict({ timeoutMs: 12_100 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 12_099 })).toBe('overloaded');
-  });
-
-  it('says how much too long it is', () => {
-    heartbeat({ inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(() => admit(me, { timeoutMs: 9100, model: 'm' })).toThrow(
-      expect.objectContaining({ code: 'overloaded', facts: { provider: 'openai', retryAfterMs: 3000 } }),
-    );
-  });
-
-  it('shrinks with every worker, and counts the shared backlog once', () => {
-    heartbeat({ inFlight: 10, waiting: 99 });
-    heartbeat({ worker: 'two', inFlight: 10, waiting: 99 });
-    expect(verdict({ timeoutMs: 6600 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 6599 })).toBe('overloaded');
-  });
-
-  it('leaves paused workers out', () => {
-    heartbeat({ inFlight: 10, waiting: 99 });
-    heartbeat({ worker: 'two', state: 'paused', concurrency: 1000 });
-    expect(verdict({ timeoutMs: 9999 })).toBe('overloaded');
+  const slow = { inFlight: 10, meanJobMs: 80_000 };
+  const mixed = { ...full(9), waitingAsync: 90 };
+  const byLevel = [1, 1, 2, 4, 8, 16, 32, 64, 128, 244];
+  it.each<[string, number, Partial<PoolHeartbeat>[], Question?]>([
+    ['is none while there is room, however long the jobs take', 0, [{ inFlight: 9, meanJobMs: 1_000_000 }]],
+    ['is backlog and job over the concurrency at the mean pace, and a tenth more', 12_100, [full(99)]],
+    ['counts the backlog that workers share once', 6600, [full(99), { worker: 'two', ...full(99) }]],
+    ['leaves paused workers out', 12_100, [full(99), { worker: 'two', state: 'paused', concurrency: 1000 }]],
+    [
+      'goes by the oldest job while none has ended',
+      12_100,
+      [{ ...full(99), meanJobMs: 0, oldestJobMs: 1000 }],
+    ],
+    ['is that of the whole answer', 176_000, [{ ...slow, waiting: 9 }]],
+    ['has a stream only begin in time', 88_000, [{ ...slow, waiting: 9 }], { isStream: true }],
+    ['of a stream is one job of the full pool at least', 8800, [slow], { isStream: true }],
+    ['leaves asynchronous jobs out for who waits', 2200, [mixed]],
+    ['counts all jobs for an asynchronous one', 12_100, [mixed], { isAsync: true }],
+    [
+      // 9.1 jobs a second: a plain mean would make it 1.8.
+      'weighs the pace of a pool by how much it does at once',
+      13_297,
+      [
+        { concurrency: 9, inFlight: 9, waiting: 99 },
+        { worker: 'slow', concurrency: 1, inFlight: 1, waiting: 99, meanJobMs: 10_000 },
+      ],
+    ],
+    [
+      'is not halved by a worker that has just started',
+      11_200,
+      [full(100), { worker: 'two', concurrency: 1, inFlight: 1, waiting: 100, meanJobMs: 0 }],
+    ],
+  ])('%s: %i ms', (_, ms, pool, question) => {
+    for (const each of pool) heartbeat(each);
+    expectWait(ms, question);
   });
 
   it('counts our own jobs at once, and each until it has settled', () => {
     heartbeat();
     const settled = Array.from({ length: 109 }, () => addJob(me));
     for (let n = 0; n < 500; n += 1) addJob({ ...me, provider: 'bedrock' });
-    expect(verdict({ timeoutMs: 12_100 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 12_099 })).toBe('overloaded');
+    expectWait(12_100);
     for (const { release } of settled) release();
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
-  });
-
-  it('leaves asynchronous jobs out for who waits, and counts all for an asynchronous one', () => {
-    heartbeat({ inFlight: 10, waiting: 9, waitingAsync: 90 });
-    expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
-    expect(verdict({ timeoutMs: 12_100, isAsync: true })).toBe('admitted');
-    expect(verdict({ timeoutMs: 12_099, isAsync: true })).toBe('overloaded');
+    expectWait(0);
   });
 
   it('counts our own asynchronous jobs for who waits as far as they may be running', () => {
     heartbeat();
-    const settled = Array.from({ length: 104 }, () => addJob({ ...me, isAsync: true }));
-    for (let n = 0; n < 5; n += 1) settled.push(addJob(me));
-    expect(verdict({ timeoutMs: 1210 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 1209 })).toBe('overloaded');
-    expect(verdict({ timeoutMs: 12_100, isAsync: true })).toBe('admitted');
-    expect(verdict({ timeoutMs: 12_099, isAsync: true })).toBe('overloaded');
-    for (const { release } of settled) release();
-    expect(verdict({ timeoutMs: 0, isAsync: true })).toBe('admitted');
+    for (let n = 0; n < 104; n += 1) addJob({ ...me, isAsync: true });
+    for (let n = 0; n < 5; n += 1) addJob(me);
+    expectWait(1210);
+    expectWait(12_100, { isAsync: true });
   });
 
-  it('leaves out what is taken after the newcomer, because its user has more outstanding', () => {
-    heartbeat({ inFlight: 10, waiting: 500, waitingByLevel: [1, 1, 2, 4, 8, 16, 32, 64, 128, 244] });
-    for (let n = 0; n < 500; n += 1) addJob(me);
-    expect(verdict({ timeoutMs: 30_000 })).toBe('overloaded');
-    expect(verdict({ timeoutMs: 1320, user: 'another' })).toBe('admitted');
-    expect(verdict({ timeoutMs: 1319, user: 'another' })).toBe('overloaded');
-  });
-
-  it('leaves out asynchronous jobs of those who have more for one who has none', () => {
-    const waitingAsyncByLevel = [1, 1, 2, 4, 8, 16, 32, 64, 72];
-    heartbeat({ inFlight: 10, waitingAsync: 200, waitingAsyncByLevel });
-    for (let n = 0; n < 200; n += 1) addJob({ ...me, isAsync: true });
-    expect(verdict({ timeoutMs: 20_000, isAsync: true })).toBe('overloaded');
-    expect(verdict({ timeoutMs: 1320, isAsync: true, user: 'another' })).toBe('admitted');
-  });
-
-  it('goes by the age of the oldest job while none has ended', () => {
-    heartbeat({ inFlight: 10, waiting: 99, meanJobMs: 0, oldestJobMs: 1000 });
-    expect(verdict({ timeoutMs: 12_100 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 12_099 })).toBe('overloaded');
-  });
-
-  it('weighs the pace of a pool by how much it does at once', () => {
-    heartbeat({ concurrency: 9, inFlight: 9, waiting: 99, meanJobMs: 1000 });
-    heartbeat({ worker: 'slow', concurrency: 1, inFlight: 1, waiting: 99, meanJobMs: 10_000 });
-    // 9.1 jobs a second: a plain mean would make it 1.8.
-    expect(verdict({ timeoutMs: 13_297 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 13_290 })).toBe('overloaded');
-  });
-
-  it('is not halved by a worker that has just started', () => {
-    heartbeat({ inFlight: 10, waiting: 100 });
-    heartbeat({ worker: 'two', concurrency: 1, inFlight: 1, waiting: 100, meanJobMs: 0 });
-    expect(verdict({ timeoutMs: 6000 })).toBe('overloaded');
-  });
+  it.each([
+    [false, { waiting: 500, waitingByLevel: byLevel }, 500],
+    [true, { waitingAsync: 200, waitingAsyncByLevel: [1, 1, 2, 4, 8, 16, 32, 64, 72] }, 200],
+  ])(
+    'leaves out what is taken later, as its user has more outstanding (async: %s)',
+    (isAsync, pool, count) => {
+      heartbeat({ inFlight: 10, ...pool });
+      for (let n = 0; n < count; n += 1) addJob({ ...me, isAsync });
+      expect(verdict({ timeoutMs: 20_000, isAsync })).toBe('overloaded');
+      expectWait(1320, { isAsync, user: 'another' });
+    },
+  );
 });
 
 describe('a pool that is held back', () => {
-  it('is waited for by those who have the time', () => {
-    heartbeat(limited(5000));
-    expect(verdict({ timeoutMs: 5000 })).toBe('admitted');
-    expect(refusal(4999)).toEqual({ code: 'provider_rate_limited', retryable: true, retryAfterMs: 5000 });
+  const held = { ...limited(5000), ...full(99) };
+  const free = { worker: 'two' };
+  it.each<[string, number, Partial<PoolHeartbeat>[], number, object]>([
+    [
+      'is waited for by those who have the time',
+      5000,
+      [limited(5000)],
+      4999,
+      { code: 'provider_rate_limited', retryable: true, facts: { retryAfterMs: 5000 } },
+    ],
+    [
+      'has its backlog to work off as well',
+      17_100,
+      [held],
+      16_100,
+      { code: 'provider_rate_limited', facts: { retryAfterMs: 5000 } },
+    ],
+    [
+      'is overloaded when the backlog alone would be too long',
+      17_100,
+      [held],
+      11_100,
+      { code: 'overloaded', retryable: true, facts: { retryAfterMs: 6000 } },
+    ],
+    [
+      'keeps no jobs from another one that is not, which is overloaded by itself',
+      6600,
+      [limited(60_000), { ...free, ...full(49) }],
+      5600,
+      { code: 'overloaded', facts: { retryAfterMs: 1000 } },
+    ],
+  ])('%s: %i ms', (_, ms, pool, shortMs, failure) => {
+    for (const each of pool) heartbeat(each);
+    expect(verdict({ timeoutMs: ms })).toBe('admitted');
+    expect(refusal({ timeoutMs: shortMs })).toMatchObject(failure);
   });
 
   it('is held the shorter the older its heartbeat is, and not at all when it says so', () => {
     heartbeat(limited(5000));
     nowMs += 2000;
-    expect(verdict({ timeoutMs: 3000 })).toBe('admitted');
-    expect(refusal(1000)).toMatchObject({ code: 'provider_rate_limited', retryAfterMs: 3000 });
+    expectWait(3000, {}, 'provider_rate_limited');
     heartbeat();
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    expectWait(0);
     heartbeat(limited(1000));
     nowMs += 2000;
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
-  });
-
-  it('has its backlog to work off as well', () => {
-    heartbeat({ ...limited(5000), inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(verdict({ timeoutMs: 17_100 })).toBe('admitted');
-    expect(refusal(16_100)).toMatchObject({ code: 'provider_rate_limited', retryAfterMs: 5000 });
-  });
-
-  it('is overloaded when the backlog alone would be too long', () => {
-    heartbeat({ ...limited(5000), inFlight: 10, waiting: 99, meanJobMs: 1000 });
-    expect(refusal(11_100)).toEqual({ code: 'overloaded', retryable: true, retryAfterMs: 6000 });
-  });
-
-  it('does not keep anybody from another one that is not', () => {
-    heartbeat(limited(60_000));
-    heartbeat({ worker: 'two' });
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
-    heartbeat({ worker: 'two', inFlight: 10, waiting: 49 });
-    expect(verdict({ timeoutMs: 6600 })).toBe('admitted');
-    expect(refusal(5600)).toMatchObject({ code: 'overloaded', retryAfterMs: 1000 });
+    expectWait(0);
   });
 
   it('counts for its room once it is let go', () => {
@@ -456,8 +409,7 @@ describe('what operators have set', () => {
   it('admits to pools that are paused what they would do in time if they went on now', () => {
     set({ intake: 'paused' });
     heartbeat({ state: 'paused', pausedBy: 'operator', waiting: 19 });
-    expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
+    expectWait(2200);
     // Chats that wait there and have a fallback are passed on.
     expect(pools.isAbandoned({ provider: 'openai' })).toBe(true);
     heartbeat({ state: 'paused', pausedBy: 'clock' });
@@ -477,13 +429,12 @@ describe('what operators have set', () => {
 
   it('has no more jobs at once than all pools together may have', () => {
     heartbeat({ inFlight: 5, waiting: 4 });
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    expectWait(0);
     set({ globalConcurrency: 5 });
-    expect(verdict({ timeoutMs: 2200 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 2199 })).toBe('overloaded');
+    expectWait(2200);
     expect(pools.totalConcurrency()).toBe(5);
     set({ globalConcurrency: 50 }, 2);
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    expectWait(0);
     expect(pools.totalConcurrency()).toBe(10);
   });
 
@@ -491,34 +442,11 @@ describe('what operators have set', () => {
     heartbeat({ waiting: 6 });
     set({ rate: { max: 3, durationMs: 10_000 } });
     // 20 s until it begins, and a second until it is done.
-    expect(verdict({ timeoutMs: 23_100 })).toBe('admitted');
-    expect(verdict({ timeoutMs: 23_099 })).toBe('overloaded');
+    expectWait(23_100);
     expect(verdict({ timeoutMs: 22_000, isStream: true })).toBe('admitted');
     heartbeat();
-    expect(verdict({ timeoutMs: 0 })).toBe('admitted');
+    expectWait(0);
     for (let n = 0; n < 6; n += 1) addJob(me);
     expect(verdict({ timeoutMs: 20_000 })).toBe('overloaded');
-  });
-});
-
-describe('places', () => {
-  it('is what all live pools can do at once, and unknown while nobody is', () => {
-    expect(pools.totalConcurrency()).toBeUndefined();
-    heartbeat();
-    heartbeat({ worker: 'two', provider: 'bedrock', concurrency: 5 });
-    expect(pools.totalConcurrency()).toBe(15);
-    nowMs += 10_000;
-    expect(pools.totalConcurrency()).toBeUndefined();
-  });
-});
-
-describe('Heartbeats', () => {
-  it('forgets workers ten minutes after their last heartbeat, although nothing has been asked since', () => {
-    heartbeat({ worker: 'gone' });
-    nowMs = startMs + 600_001;
-    heartbeat({ worker: 'gone, too', state: 'stopped' });
-    // Nothing else shows what is remembered: to a clock that goes back its heartbeat would be new.
-    nowMs = startMs + 3500;
-    expect(verdict()).toBe('provider_unavailable');
   });
 });
