@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, type Environment, namesSet, parseConfig } from '../../../shared/config/config.js';
-import { poolConfig } from '../../../shared/config/pool-config.js';
+import { configuredSettings, defaultSettings, poolConfig } from '../../../shared/config/pool-config.js';
 import { hasCredentials } from '../../../shared/config/provider-credentials.js';
 import type { Program } from '../../../shared/config/requirements.js';
 import { providerIds } from '../../../shared/contract.js';
@@ -66,21 +66,18 @@ describe('parseConfig', () => {
     });
   });
 
-  it('takes an empty value for one that is not set', () => {
+  it.each(['', ' ', '\t'])('takes %j for a value that is not set', (blank) => {
     const names = Object.keys(parse({}));
-    expect(parse(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(parse({}));
-    expect(parse({ REDIS_URL: '', OPENAI_API_KEY: '' })).not.toHaveProperty('REDIS_URL');
+    expect(parse(Object.fromEntries(names.map((name) => [name, blank])))).toEqual(parse({}));
+    expect(parse({ REDIS_URL: blank, OPENAI_API_KEY: blank })).not.toHaveProperty('REDIS_URL');
   });
 
-  it('tells every problem at once, by name', () => {
+  it('names every problem at once, and never a value', () => {
     expect(named(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
-  });
-
-  it('never tells a value', () => {
+    expect(problemsOf(wrong).join()).not.toContain(canary);
     expect(() => parse(wrong)).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining(canary) }),
     );
-    expect(problemsOf(wrong).join()).not.toContain(canary);
   });
 
   // Missing variables are only looked for once none is wrong, so the operator needs a second try to see them.
@@ -88,12 +85,6 @@ describe('parseConfig', () => {
     expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
       expect.arrayContaining(['PORT', 'DATABASE_URL']),
     );
-  });
-
-  it.each(['abc', '-1', '-1.5', '65536', 'Infinity', '3000x'])('refuses %j as a port', (PORT) => {
-    expect(problemsOf({ PORT }), 'finding N12').toEqual([
-      'PORT: must be a whole number from 1 to 65535, or 0 for any free port',
-    ]);
   });
 
   it('says of every type in plain words what it must be', () => {
@@ -116,18 +107,56 @@ describe('parseConfig', () => {
     expect(problemsOf({ ...api, METRICS_PORT: '0', PORT: '0' }, 'api')).toEqual([]);
   });
 
-  it('takes a blank value for one that is not set', () => {
-    expect(parse({ PORT: ' ', OPENAI_API_KEY: '\t' })).toEqual(parse({}));
+  it.each([
+    ['OPENAI_BASE_URL', 'https://example.com/v1'],
+    ['OPENAI_BASE_URL', 'http://localhost:8080'],
+    ['OPENAI_BASE_URL', 'http://LOCALHOST:8080'],
+    ['OPENAI_BASE_URL', 'http://127.0.0.1:1'],
+    ['OPENAI_BASE_URL', 'http://[::1]:1'],
+    ['WORKER_PROVIDERS', ' vertexai , openai', ['vertexai', 'openai']],
+    // Each mention would start a pool, and both would report under the same worker's name.
+    ['WORKER_PROVIDERS', 'openai,openai', ['openai']],
+    ['TRUSTED_PROXIES', '', undefined],
+    ['TRUSTED_PROXIES', '10.0.0.0/8, loopback', ['10.0.0.0/8', 'loopback']],
+    ['TRUSTED_PROXIES', '::1,192.168.1.1', ['::1', '192.168.1.1']],
+    ['BLOG_IMAGES', 'https', ['https']],
+    ['BLOG_IMAGES', 'none', ['none']],
+    ['BLOG_IMAGES', ' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
+    ['CHAT_PASSWORD', '0f47ac10b58cc437'],
+    ['BLOG_TOKEN', '4915-1771-8063-2941-5510-9327-6604-83'],
+  ])('takes as %s %j', (name, value, ...expected: unknown[]) => {
+    const found = new Map(Object.entries(parse({ [name]: value }))).get(name);
+    expect(found).toEqual(expected.length > 0 ? expected[0] : value);
   });
 
+  const images = 'must be https, none, or a comma list of hosts such as images.example.org';
+  const guessed = 'must have at least 8 different characters';
   it.each([
-    'https://example.com/v1',
-    'http://localhost:8080',
-    'http://LOCALHOST:8080',
-    'http://127.0.0.1:1',
-    'http://[::1]:1',
-  ])('lets a provider be at %s', (OPENAI_BASE_URL) => {
-    expect(parse({ OPENAI_BASE_URL }).OPENAI_BASE_URL).toBe(OPENAI_BASE_URL);
+    [
+      'PORT',
+      'must be a whole number from 1 to 65535, or 0 for any free port',
+      'abc -1 -1.5 65536 Infinity 3000x',
+    ],
+    ['WORKER_PROVIDERS', 'must be', ', openai, OpenAI openai;bedrock openai%20bedrock __proto__'],
+    ['VERTEXAI_MODELS', 'must', `, gpt-5, a%20b gpt%205 -x é ${'x'.repeat(257)} ${'x,'.repeat(60)}`],
+    ['PROVIDER_MAX_RESPONSE_BYTES', 'must be a whole number', '65535 268435457 1e9 many'],
+    ['TRUSTED_PROXIES', 'must', 'true 1 proxy.example 10.0.0.0/40'],
+    [
+      'BLOG_IMAGES',
+      images,
+      ", none,https https: https://x.org x.org/a x.org;%20script-src%20'self' * x..org",
+    ],
+    ['CHAT_PASSWORD', guessed, `${'x'.repeat(16)} passwordpassword`],
+    ['ADMIN_PASSWORD', guessed, 'x'.repeat(16)],
+    ['BLOG_TOKEN', guessed, 'abcabc1'.repeat(5)],
+    ['CHAT_TOKEN', guessed, 'abcabc1'.repeat(5)],
+  ])('refuses %s with "%s", and repeats no value (finding N12)', (name, complaint, values) => {
+    for (const value of values.split(' ').map(decodeURIComponent)) {
+      const problems = problemsOf({ [name]: value });
+      expect(problems.length, value).toBeGreaterThan(0);
+      for (const problem of problems) expect(problem).toMatch(new RegExp(`^${name}: ${complaint}`));
+      expect(problems.join()).not.toContain('gpt');
+    }
   });
 
   it.each([
@@ -152,41 +181,6 @@ describe('parseConfig', () => {
     expect([...new Set(named(problems))]).toEqual(variables);
   });
 
-  it('reads a comma list with blanks around its names', () => {
-    expect(parse({ WORKER_PROVIDERS: ' vertexai , openai' }).WORKER_PROVIDERS).toEqual([
-      'vertexai',
-      'openai',
-    ]);
-  });
-
-  it.each([',', 'openai,', 'OpenAI', 'openai;bedrock', 'openai bedrock', '__proto__'])(
-    'refuses %j as a list of providers',
-    (WORKER_PROVIDERS) => {
-      expect(new Set(named(problemsOf({ WORKER_PROVIDERS })))).toEqual(new Set(['WORKER_PROVIDERS']));
-    },
-  );
-
-  it.each([',', 'gpt-5,', 'a b', 'gpt 5', '-x', 'é', 'x'.repeat(257), 'x,'.repeat(60)])(
-    'refuses %j as a list of models',
-    (VERTEXAI_MODELS) => {
-      const problems = problemsOf({ VERTEXAI_MODELS });
-      expect(new Set(named(problems))).toEqual(new Set(['VERTEXAI_MODELS']));
-      expect(problems.join()).not.toContain('gpt');
-    },
-  );
-
-  it.each(['65535', '268435457', '1e9', 'many'])(
-    'refuses %s bytes of an answer',
-    (PROVIDER_MAX_RESPONSE_BYTES) => {
-      expect(named(problemsOf({ PROVIDER_MAX_RESPONSE_BYTES }))).toEqual(['PROVIDER_MAX_RESPONSE_BYTES']);
-    },
-  );
-
-  // Each mention starts a pool, and both tell of themselves under the same worker's name.
-  it('takes a provider that is listed twice once', () => {
-    expect(parse({ WORKER_PROVIDERS: 'openai,openai' }).WORKER_PROVIDERS).toEqual(['openai']);
-  });
-
   it('demands the database of the API, and of who migrates it', () => {
     expect(named(problemsOf({ REDIS_URL: 'redis://localhost' }, 'api'))).toEqual(['DATABASE_URL']);
     expect(named(problemsOf({}, 'migrate'))).toEqual(['DATABASE_URL']);
@@ -200,17 +194,6 @@ describe('parseConfig', () => {
     [{ ADMIN_PASSWORD: 'a secret of some length' }, 'ADMIN_USERNAME'],
   ])('demands of the API the other half of %o', (half, missing) => {
     expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
-  });
-
-  it.each([
-    ['CHAT_PASSWORD', 'x'.repeat(16)],
-    ['ADMIN_PASSWORD', 'x'.repeat(16)],
-    ['CHAT_PASSWORD', 'passwordpassword'],
-    ['BLOG_TOKEN', 'abcabc1'.repeat(5)],
-    ['CHAT_TOKEN', 'abcabc1'.repeat(5)],
-  ])('refuses a %s that is easily guessed, and does not repeat it', (name, value) => {
-    const problems = problemsOf({ [name]: value });
-    expect(problems).toEqual([`${name}: must have at least 8 different characters`]);
   });
 
   it.each(['CHAT_BASE_URL', 'CHAT_BASE_URL_ALT', 'BLOG_BASE_URL'])('keeps %s out of /admin', (name) => {
@@ -227,51 +210,6 @@ describe('parseConfig', () => {
     expect(problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'Ada' })).toEqual([]);
   });
 
-  it.each([
-    ['CHAT_PASSWORD', '0f47ac10b58cc437'],
-    ['BLOG_TOKEN', '4915 1771 8063 2941 5510 9327 6604 83'.replaceAll(' ', '-')],
-  ])('takes a %s that was drawn from few characters', (name, value) => {
-    expect(parse({ [name]: value })).toMatchObject({ [name]: value });
-  });
-
-  it.each([
-    ['', undefined],
-    ['10.0.0.0/8, loopback', ['10.0.0.0/8', 'loopback']],
-    ['::1,192.168.1.1', ['::1', '192.168.1.1']],
-  ])('reads %j as trusted proxies', (TRUSTED_PROXIES, expected) => {
-    expect(parse({ TRUSTED_PROXIES }).TRUSTED_PROXIES).toEqual(expected);
-  });
-
-  it.each(['true', '1', 'proxy.example', '10.0.0.0/40'])(
-    'refuses %j as trusted proxies',
-    (TRUSTED_PROXIES) => {
-      expect(new Set(named(problemsOf({ TRUSTED_PROXIES })))).toEqual(new Set(['TRUSTED_PROXIES']));
-    },
-  );
-
-  it.each([
-    ['https', ['https']],
-    ['none', ['none']],
-    [' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
-  ])('reads %j as hosts of images', (BLOG_IMAGES, expected) => {
-    expect(parse({ BLOG_IMAGES }).BLOG_IMAGES).toEqual(expected);
-  });
-
-  it.each([
-    ',',
-    'none,https',
-    'https:',
-    'https://x.org',
-    'x.org/a',
-    "x.org; script-src 'self'",
-    '*',
-    'x..org',
-  ])('refuses %j as hosts of images', (BLOG_IMAGES) => {
-    expect(problemsOf({ BLOG_IMAGES })).toEqual([
-      'BLOG_IMAGES: must be https, none, or a comma list of hosts such as images.example.org',
-    ]);
-  });
-
   it("demands a store and one of its providers' credentials of a worker", () => {
     const listed = { WORKER_PROVIDERS: 'openai,bedrock', ANTHROPIC_API_KEY: 'x' };
     expect(problemsOf(listed, 'worker')).toEqual([
@@ -279,15 +217,8 @@ describe('parseConfig', () => {
       expect.stringContaining('OPENAI_API_KEY'),
       expect.stringContaining('AWS_REGION'),
     ]);
-    expect(
-      problemsOf({ ...listed, AWS_REGION: 'eu-west-1', REDIS_URL: 'rediss://localhost' }, 'worker'),
-    ).toEqual([]);
-    expect(
-      problemsOf(
-        { ...listed, SIMULATOR_URL: 'http://simulator:3002', REDIS_URL: 'rediss://localhost' },
-        'worker',
-      ),
-    ).toEqual([]);
+    for (const given of [{ AWS_REGION: 'eu-west-1' }, { SIMULATOR_URL: 'http://simulator:3002' }])
+      expect(problemsOf({ ...listed, ...given, REDIS_URL: 'rediss://localhost' }, 'worker')).toEqual([]);
   });
 });
 
@@ -348,5 +279,13 @@ describe('poolConfig', () => {
   it("leaves the real provider's models out where the simulator plays it", () => {
     const settings = poolConfig(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
     expect([settings.model, settings.models, settings.isSimulated]).toEqual(['sim-echo', undefined, true]);
+  });
+});
+
+describe('configuredSettings', () => {
+  it('has what the environment sets of a provider, and not what is at its default', () => {
+    const config = parse({ OPENAI_CONCURRENCY: '7', OPENAI_TIMEOUT_MS: '45000', BEDROCK_CONCURRENCY: '9' });
+    expect(configuredSettings(config, 'openai')).toEqual({ concurrency: 7 });
+    expect(defaultSettings('openai')).toMatchObject({ timeoutMs: 45_000 });
   });
 });
