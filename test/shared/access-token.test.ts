@@ -67,11 +67,6 @@ describe('isAccessToken', () => {
     }
   });
 
-  it('refuses any other text', () => {
-    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^qg_[0-9A-Za-z]{30,40}$/));
-    fc.assert(fc.property(text, (other) => !isAccessToken(other)));
-  });
-
   it('refuses what stands before or after a token', () => {
     const token = makeAccessToken();
     for (const text of [

@@ -5,7 +5,6 @@ import {
   type ChatJob,
   chatJobSchema,
   encodeChatJob,
-  type PoolHeartbeat,
   poolHeartbeatSchema,
   queueName,
   type RateLimitMessage,
@@ -87,40 +86,37 @@ describe('resultMessageSchema', () => {
     const settled = outcomes.map((outcome, n) => ({ jobId: `job-${n}`, outcome: encodeOutcome(outcome) }));
     const reply = { v: 1, settled: [...settled, { jobId: 'large' }] };
     expect(resultMessageSchema.parse(sent(reply))).toEqual(reply);
-  });
-
-  it('refuses a telling of another version, or without its jobs', () => {
-    expect(resultMessageSchema.safeParse({ v: 2, settled: [] }).success).toBe(false);
-    expect(resultMessageSchema.safeParse({ v: 1, settled: [{}] }).success).toBe(false);
-    expect(resultMessageSchema.safeParse({ v: 1, jobId: 'j' }).success).toBe(false);
+    for (const bad of [
+      { v: 2, settled: [] },
+      { v: 1, settled: [{}] },
+      { v: 1, jobId: 'j' },
+    ])
+      expect(resultMessageSchema.safeParse(bad).success).toBe(false);
   });
 });
 
 describe('chatJobSchema', () => {
-  it('reads what was sent, with a model and without', () => {
-    const { model: _, ...without } = job;
-    expect(chatJobSchema.parse(sent(encodeChatJob(job)))).toEqual(job);
-    expect(chatJobSchema.parse(sent(encodeChatJob(without)))).toEqual(without);
-  });
-
-  it('reads what the next release may add', () => {
-    const added: ChatJob = {
-      ...job,
-      user: '01890000-0000-7000-8000-000000000001',
-      attempt: 2,
-      fallback: [{ provider: 'anthropic' }, { provider: 'bedrock', model: 'm2' }],
-      stream: true,
-      traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
-    };
-    expect(chatJobSchema.parse(sent(encodeChatJob(added)))).toEqual(added);
-  });
-
-  it('carries what is asked of the model', () => {
-    const parameters = { maxOutputTokens: 5, stop: ['\u0000', '🎉'], temperature: 0 };
-    const encoded = encodeChatJob({ ...job, parameters });
-    expect(chatJobSchema.parse(sent(encoded))).toEqual({ ...job, parameters });
+  const { model: _, ...withoutModel } = job;
+  it.each<[string, ChatJob]>([
+    ['a model', job],
+    ['no model', withoutModel],
+    ['the time until which a stored chat is kept', { ...job, keptUntil: 1_800_000_000_000 }],
+    ['parameters', { ...job, parameters: { maxOutputTokens: 5, stop: ['\u0000', '🎉'], temperature: 0 } }],
+    [
+      'an attempt of a stream, and its fallback',
+      {
+        ...job,
+        user: '01890000-0000-7000-8000-000000000001',
+        attempt: 2,
+        fallback: [{ provider: 'anthropic' }, { provider: 'bedrock', model: 'm2' }],
+        stream: true,
+        traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+      },
+    ],
+  ])('reads what was sent, without a NUL character, which PostgreSQL refuses: %s', (_, written) => {
+    const encoded = encodeChatJob(written);
+    expect(chatJobSchema.parse(sent(encoded))).toEqual(written);
     expect(JSON.stringify(encoded)).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
-    expect(sent(encodeChatJob(job))).not.toHaveProperty('parameters');
   });
 
   it('joins content that comes in parts of text, and refuses parts of other kinds', () => {
@@ -130,16 +126,6 @@ describe('chatJobSchema', () => {
     expect(parts.data?.turns).toEqual([{ role: 'user', content: 'ab' }]);
     expect(withParts({ type: 'image', url: 'x' }).success).toBe(false);
     expect(withParts().success).toBe(false);
-  });
-
-  it('says of a stored chat how long it is kept', () => {
-    const kept = { ...job, keptUntil: 1_800_000_000_000 };
-    expect(chatJobSchema.parse(sent(encodeChatJob(kept)))).toEqual(kept);
-    expect(chatJobSchema.parse(sent(encodeChatJob(job)))).not.toHaveProperty('keptUntil');
-  });
-
-  it('is sent without a NUL character, which PostgreSQL refuses even in its escaped form', () => {
-    expect(JSON.stringify(encodeChatJob(job))).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
   });
 
   it.each([
@@ -165,34 +151,21 @@ describe('chatJobSchema', () => {
   });
 });
 
-describe('rateLimitSchema', () => {
+describe('rateLimitSchema and poolHeartbeatSchema', () => {
   const limit: RateLimitMessage = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250, model: 'm' };
+  const calls = { count: 4, errorRate: 0.25, rateLimitRate: 0, latencyMs: { p50: 900, p95: 1200 } };
 
-  it('reads what was sent', () => {
+  it('read what was sent, and ignore what a newer release adds', () => {
     expect(rateLimitSchema.parse(sent(limit))).toEqual(limit);
+    for (const whole of [heartbeat, { ...heartbeat, calls }])
+      expect(poolHeartbeatSchema.parse(sent({ ...whole, added: 1 }))).toEqual(whole);
   });
 
-  it('refuses another version, and a hold without its length', () => {
-    expect(rateLimitSchema.safeParse(sent({ ...limit, v: 2 })).success).toBe(false);
-    expect(rateLimitSchema.safeParse(sent({ ...limit, holdMs: Number.NaN })).success).toBe(false);
-  });
-});
-
-describe('poolHeartbeatSchema', () => {
-  it('reads what was sent', () => {
-    expect(poolHeartbeatSchema.parse(sent(heartbeat))).toEqual(heartbeat);
-    const calls = { count: 4, errorRate: 0.25, rateLimitRate: 0, latencyMs: { p50: 900, p95: 1200 } };
-    const whole: PoolHeartbeat = { ...heartbeat, calls };
-    expect(poolHeartbeatSchema.parse(sent(whole))).toEqual(whole);
-  });
-
-  it('refuses a heartbeat with an unknown state or of another version', () => {
-    expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, state: 'x' })).success).toBe(false);
-    expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, v: 2 })).success).toBe(false);
-  });
-
-  it('ignores what a newer release adds', () => {
-    expect(poolHeartbeatSchema.parse(sent({ ...heartbeat, added: 1 }))).toEqual(heartbeat);
+  it('refuse another version, a hold without its length, and an unknown state', () => {
+    for (const change of [{ v: 2 }, { holdMs: Number.NaN }])
+      expect(rateLimitSchema.safeParse(sent({ ...limit, ...change })).success).toBe(false);
+    for (const change of [{ v: 2 }, { state: 'x' }])
+      expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, ...change })).success).toBe(false);
   });
 });
 

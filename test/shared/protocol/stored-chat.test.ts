@@ -39,32 +39,22 @@ describe('idempotencyIndexKey', () => {
   });
 });
 
-describe('decodeStoredChat', () => {
-  it('reads what was written, with a model and without', () => {
+describe('decodeStoredChat and decodeStoredResult', () => {
+  it('read what was written, every character of it, with a model and without', () => {
     const { model: _, ...plain } = chat;
     expect(decodeStoredChat(encodeStoredChat(chat))).toEqual(chat);
     expect(decodeStoredChat(encodeStoredChat(plain))).toEqual(plain);
-  });
-
-  it.each([
-    ['no JSON', 'canary'],
-    ['another version', JSON.stringify({ ...chat, v: 2 })],
-    ['no owner', JSON.stringify({ ...chat, owner: undefined })],
-  ])('refuses %s', (_, text) => {
-    expect(() => decodeStoredChat(text)).toThrow(/^(?!.*canary)/s);
-  });
-});
-
-describe('decodeStoredResult', () => {
-  it('reads what was written, every character of it', () => {
     expect(decodeStoredResult(encodeStoredResult(outcome, 5))).toEqual({ v: 1, at: 5, outcome });
   });
 
   it.each([
-    ['no JSON', 'canary'],
-    ['another version', JSON.stringify({ v: 2, at: 1, outcome: JSON.stringify(outcome) })],
-    ['an outcome that is none', JSON.stringify({ v: 1, at: 1, outcome: '{"kind":"canary"}' })],
-  ])('refuses %s', (_, text) => {
-    expect(() => decodeStoredResult(text)).toThrow(/^(?!.*canary)/s);
+    [decodeStoredChat, 'canary'],
+    [decodeStoredChat, JSON.stringify({ ...chat, v: 2 })],
+    [decodeStoredChat, JSON.stringify({ ...chat, owner: undefined })],
+    [decodeStoredResult, 'canary'],
+    [decodeStoredResult, JSON.stringify({ v: 2, at: 1, outcome: JSON.stringify(outcome) })],
+    [decodeStoredResult, JSON.stringify({ v: 1, at: 1, outcome: '{"kind":"canary"}' })],
+  ])('refuse what they cannot read, and do not quote it (%o, %s)', (decode, text) => {
+    expect(() => decode(text)).toThrow(/^(?!.*canary)/s);
   });
 });

@@ -25,40 +25,29 @@ const failures = (count: number) =>
   Array.from({ length: count }, (_, index) => new Error(`failure ${index + 1}`));
 
 describe('retry', () => {
-  it('gives the result once the work succeeds, after equal pauses', async () => {
-    const { settled, triedAt } = start(failures(3), { pauseMs: 100 });
-    await vi.runAllTimersAsync();
-    expect(await settled).toEqual({ value: 'done' });
-    expect(triedAt).toEqual([0, 100, 200, 300]);
-  });
-
-  it('doubles the pauses up to the longest', async () => {
-    const { settled, triedAt } = start(failures(4), { pauseMs: 100, maxPauseMs: 300 });
-    await vi.runAllTimersAsync();
-    expect(await settled).toEqual({ value: 'done' });
-    expect(triedAt).toEqual([0, 100, 300, 600, 900]);
-  });
-
-  it('makes the pauses random, up to twice as long, where asked to', async () => {
+  it.each<[string, RetryOptions, number[]]>([
+    ['equal ones', { pauseMs: 100 }, [0, 100, 200, 300, 400]],
+    ['doubled ones, up to the longest', { pauseMs: 100, maxPauseMs: 300 }, [0, 100, 300, 600, 900]],
+    ['random ones, up to twice as long', { pauseMs: 100, randomize: true }, [0, 150, 300, 450, 600]],
+  ])('gives the result once the work succeeds, after pauses: %s', async (_, options, times) => {
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    const { settled, triedAt } = start(failures(2), { pauseMs: 100, randomize: true });
+    const { settled, triedAt } = start(failures(4), options);
     await vi.runAllTimersAsync();
     expect(await settled).toEqual({ value: 'done' });
-    expect(triedAt).toEqual([0, 150, 300]);
+    expect(triedAt).toEqual(times);
   });
 
-  it('throws the last error when all tries have failed', async () => {
-    const { settled, triedAt } = start(failures(9), { pauseMs: 100, maxTries: 3 });
+  const notSecond = (error: unknown) => (error as Error).message !== 'failure 2';
+  it.each<[string, RetryOptions, string, number[]]>([
+    ['all tries have failed', { pauseMs: 100, maxTries: 3 }, 'failure 3', [0, 100, 200]],
+    ['the time is over, after one last try', { pauseMs: 100, maxMs: 250 }, 'failure 4', [0, 100, 200, 250]],
+    ['another try does not mend it', { pauseMs: 100, shouldRetry: notSecond }, 'failure 2', [0, 100]],
+    ['the signal has aborted already', { pauseMs: 100, signal: AbortSignal.abort() }, 'failure 1', [0]],
+  ])('throws the last error when %s', async (_, options, message, times) => {
+    const { settled, triedAt } = start(failures(9), options);
     await vi.runAllTimersAsync();
-    expect(await settled).toEqual({ error: new Error('failure 3') });
-    expect(triedAt).toHaveLength(3);
-  });
-
-  it('throws the last error when the time is over, after one last try', async () => {
-    const { settled, triedAt } = start(failures(9), { pauseMs: 100, maxMs: 250 });
-    await vi.runAllTimersAsync();
-    expect(await settled).toEqual({ error: new Error('failure 4') });
-    expect(triedAt).toEqual([0, 100, 200, 250]);
+    expect(await settled).toEqual({ error: new Error(message) });
+    expect(triedAt).toEqual(times);
   });
 
   it('throws the last error, not the reason of the signal, when that aborts in a pause', async () => {
@@ -77,12 +66,6 @@ describe('retry', () => {
       return 'done';
     };
     expect(await retry(work, { pauseMs: 100, signal: controller.signal })).toBe('done');
-  });
-
-  it('tries once when the signal has aborted already', async () => {
-    const { settled, triedAt } = start(failures(9), { pauseMs: 100, signal: AbortSignal.abort() });
-    expect(await settled).toEqual({ error: new Error('failure 1') });
-    expect(triedAt).toEqual([0]);
   });
 
   it.each([new TypeError('x is not a function'), 'a text', undefined, null, { code: 1 }])(
@@ -105,14 +88,6 @@ describe('retry', () => {
     const result = retry(work, { pauseMs: 100 });
     await vi.runAllTimersAsync();
     expect(await result).toBe('done');
-  });
-
-  it('does not try again after an error that this does not mend', async () => {
-    const shouldRetry = (error: unknown) => (error as Error).message !== 'failure 2';
-    const { settled, triedAt } = start(failures(9), { pauseMs: 100, shouldRetry });
-    await vi.runAllTimersAsync();
-    expect(await settled).toEqual({ error: new Error('failure 2') });
-    expect(triedAt).toHaveLength(2);
   });
 
   it('reports each failure that is followed by another try', async () => {
