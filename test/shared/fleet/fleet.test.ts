@@ -132,7 +132,7 @@ describe('describeProviders', () => {
     expect(openai()).toHaveProperty('failing');
   });
 
-  it('shows a worker as silent, counts it no more, and drops it after a minute', () => {
+  it('shows a silent worker, drops it after a minute or when it stops, and takes it back', () => {
     hear();
     nowMs = 500;
     hear({ worker: 'two', concurrency: 5, inFlight: 1 });
@@ -148,32 +148,21 @@ describe('describeProviders', () => {
     expect(openai()).toMatchObject({ state: 'silent', workers: [{ worker: 'two', state: 'silent' }] });
     nowMs = 60_600;
     expect(openai()).toMatchObject({ state: 'absent', workers: [] });
-  });
-
-  it('takes back a worker that is heard of again, and drops one that stops at once', () => {
-    hear();
-    nowMs = 5000;
     hear();
     expect(worker()).toMatchObject({ state: 'serving' });
     hear({ state: 'stopped' });
     expect(openai()).toMatchObject({ state: 'absent', workers: [] });
   });
 
-  it('has the state of the best worker', () => {
-    hear({ state: 'paused' });
-    expect(openai()?.state).toBe('paused');
-    hear({ worker: 'two', state: 'probing' });
-    expect(openai()?.state).toBe('probing');
-    hear({ worker: 'three' });
-    expect(openai()?.state).toBe('serving');
-  });
-
-  it('knows whether the provider is real, as far as its workers say', () => {
+  it('has the state of the best worker, and the kind that its workers say', () => {
+    const said = () => [openai()?.state, openai()?.kind];
     expect(openai()?.kind).toBe('unknown');
-    hear({ worker: 'two', simulated: true });
-    expect(openai()?.kind).toBe('simulated');
+    hear({ state: 'paused', simulated: true });
+    expect(said()).toEqual(['paused', 'simulated']);
+    hear({ worker: 'two', state: 'probing', simulated: true });
+    expect(said()).toEqual(['probing', 'simulated']);
     hear({ worker: 'three', simulated: false });
-    expect(openai()?.kind).toBe('mixed');
+    expect(said()).toEqual(['serving', 'mixed']);
   });
 
   it('does not call anybody silent or absent who cannot have been heard of during an outage', () => {

@@ -24,6 +24,7 @@ describe('listModels', () => {
     });
     heartbeat({ models: ['gpt', '*', 'gpt-mini'] });
     heartbeat({ worker: 'two', models: ['gpt-nano'] });
+    heartbeats.add(heartbeatOf({ provider: 'bedrock', hasDefaultModel: false }));
     expect(listed()).toEqual([
       'openai/gpt',
       'openai/gpt-mini',
@@ -31,11 +32,6 @@ describe('listModels', () => {
       'vertexai/gemini',
       'vertexai/publishers/x/models/y',
     ]);
-  });
-
-  it('has nothing of a pool without a default model', () => {
-    heartbeats.add(heartbeatOf({ provider: 'bedrock', hasDefaultModel: false }));
-    expect(listed()).toEqual([]);
   });
 
   it('forgets at once what a worker no longer says, and soon what only one said that is gone', () => {
@@ -58,7 +54,7 @@ describe('listModels', () => {
     expect(listed()).toEqual([]);
   });
 
-  it('tells since when it has known a model, also when nobody has asked before', () => {
+  it('says since when it has known a model, which it notes when it hears of it', () => {
     nowMs = 1000;
     heartbeat();
     nowMs = 5000;
