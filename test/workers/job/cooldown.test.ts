@@ -1,100 +1,76 @@
-import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { Cooldown } from '../../../workers/job/cooldown.js';
 import { callOf } from '../../support/calls.js';
-import { patience } from '../../support/patience.js';
 
 let cooldown: Cooldown;
 let published: number[];
 let changes: boolean[];
-let events: EventEmitter;
 
 beforeEach(() => {
+  vi.useFakeTimers();
   published = [];
   changes = [];
-  events = new EventEmitter();
   cooldown = new Cooldown({
-    onChange: () => {
-      changes.push(cooldown.leftMs > 0);
-      events.emit('change');
-    },
+    onChange: () => changes.push(cooldown.leftMs > 0),
     publishLimit: (cooldownMs) => published.push(cooldownMs),
   });
 });
-afterEach(() => cooldown.dispose());
+afterEach(() => {
+  cooldown.dispose();
+  vi.useRealTimers();
+});
 
-const first = callOf();
 const limited = (retryAfterMs?: number) =>
   new Failure('provider_rate_limited', retryAfterMs === undefined ? {} : { retryAfterMs });
-const fail = (failure: Error) => cooldown.watch(first, () => Promise.reject(failure)).catch((same) => same);
-const answer = () => cooldown.watch(first, async () => 'answered');
-
 /** A call that ends when the test says so. */
-function startCall() {
+function startCall(isRetry = false) {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  return { ended: cooldown.watch(first, () => promise).catch(() => undefined), resolve, reject };
+  return { ended: cooldown.watch(callOf({ isRetry }), () => promise).catch((same) => same), resolve, reject };
 }
+const fail = (failure: Error, isRetry = false) => {
+  const { ended, reject } = startCall(isRetry);
+  reject(failure);
+  return ended;
+};
 
 describe('watch', () => {
-  it('returns and throws what the call does', async () => {
-    expect(await answer()).toBe('answered');
-    const failure = limited(1000);
-    expect(await fail(failure)).toBe(failure);
-  });
-
   it.each([
     [3000, 3000],
     [3_600_000, 60_000],
   ])(
     'with a Retry-After of %d ms lasts %d ms, a minute at most, and publishes that',
     async (asked, lasts) => {
-      await fail(limited(asked));
-      expect(cooldown.leftMs).toBeGreaterThan(lasts - 2000);
-      expect(cooldown.leftMs).toBeLessThanOrEqual(lasts);
-      expect(published).toEqual([lasts]);
-      expect(changes).toEqual([true]);
+      const failure = limited(asked);
+      expect(await fail(failure)).toBe(failure);
+      expect([cooldown.leftMs, published, changes]).toEqual([lasts, [lasts], [true]]);
+      // It is never shortened.
+      await fail(limited(1000));
+      await fail(limited(0));
+      expect([cooldown.leftMs, published]).toEqual([lasts, [lasts]]);
     },
   );
 
   it.each([undefined, 0, 100])(
-    'with a Retry-After of %s doubles its own pause from a quarter of a second to eight',
+    'with a Retry-After of %j ms doubles a pause of 250 ms up to 8 s, until a call is answered',
     async (retryAfterMs) => {
-      for (let n = 0; n < 8; n += 1) await fail(limited(retryAfterMs));
+      for (let n = 0; n < 9; n += 1) await fail(limited(retryAfterMs));
       expect(published).toEqual([250, 500, 1000, 2000, 4000, 8000]);
-      expect(cooldown.leftMs).toBeLessThanOrEqual(8000);
+      expect(cooldown.leftMs).toBe(8000);
+      await vi.advanceTimersByTimeAsync(8000);
+      expect(await cooldown.watch(callOf(), async () => 'answered')).toBe('answered');
+      await fail(limited(retryAfterMs));
+      expect(published.at(-1)).toBe(250);
     },
   );
 
-  it('does not double for the retry of a call', async () => {
-    await fail(limited());
-    await cooldown.watch(callOf({ isRetry: true }), () => Promise.reject(limited())).catch(() => undefined);
-    await fail(limited());
-    expect(published).toEqual([250, 500]);
-  });
-
-  it('resets the pause after a call that was answered', async () => {
-    for (let n = 0; n < 3; n += 1) await fail(limited());
-    await answer();
-    await fail(limited());
-    expect(published).toEqual([250, 500, 1000]);
-    await fail(limited());
-    await fail(limited());
-    await fail(limited());
-    expect(published).toEqual([250, 500, 1000, 2000]);
-  });
-
-  it('doubles once for concurrent 429s', async () => {
-    const calls = Array.from({ length: 20 }, startCall);
+  it('doubles the pause once for concurrent 429s, not for a retry, and keeps it at the answer to an older call', async () => {
+    const calls = Array.from({ length: 20 }, () => startCall());
+    const older = startCall();
     for (const call of calls) call.reject(limited());
     await Promise.all(calls.map(({ ended }) => ended));
+    await fail(limited(), true);
     expect(published).toEqual([250]);
-    expect(cooldown.leftMs).toBeLessThanOrEqual(250);
-  });
-
-  it('does not reset the pause for the answer to an older call', async () => {
-    const older = startCall();
-    await fail(limited());
     older.resolve();
     await older.ended;
     await fail(limited());
@@ -105,45 +81,26 @@ describe('watch', () => {
     for (const code of ['provider_error', 'provider_timeout', 'provider_rejected'] as const)
       await fail(new Failure(code, { retryAfterMs: 5000 }));
     await fail(new Error('x'));
-    expect(cooldown.leftMs).toBe(0);
-    expect(changes).toEqual([]);
-  });
-
-  it('is never shortened', async () => {
-    await fail(limited(5000));
-    await fail(limited(1000));
-    await fail(limited(0));
-    expect(cooldown.leftMs).toBeGreaterThan(4000);
-    expect(published).toEqual([5000]);
+    expect([cooldown.leftMs, changes]).toEqual([0, []]);
   });
 });
 
 describe('extend', () => {
-  it('begins without being published, and lasts a minute at most as well', () => {
+  it('begins without being published, lasts a minute at most as well, ends by itself, and can begin again', () => {
     cooldown.extend(1e9);
-    expect(cooldown.leftMs).toBeGreaterThan(50_000);
-    expect(cooldown.leftMs).toBeLessThanOrEqual(60_000);
-    expect(changes).toEqual([true]);
-    expect(published).toEqual([]);
-  });
-});
-
-describe('a cooldown', () => {
-  it('ends by itself, reports that, and can begin again', async () => {
-    cooldown.extend(20);
-    await once(events, 'change');
+    expect(cooldown.leftMs).toBe(60_000);
+    vi.advanceTimersByTime(60_000);
     expect(cooldown.leftMs).toBe(0);
     cooldown.extend(20);
-    await once(events, 'change');
-    expect(changes).toEqual([true, false, true, false]);
+    vi.advanceTimersByTime(20);
+    expect([changes, published]).toEqual([[true, false, true, false], []]);
   });
 
-  it('reports nothing after it was disposed of', async () => {
+  it('reports nothing after it was disposed of', () => {
     cooldown.extend(20);
     cooldown.dispose();
-    await vi.waitFor(() => expect(cooldown.leftMs).toBe(0), patience);
+    vi.advanceTimersByTime(20);
     cooldown.extend(20);
-    expect(cooldown.leftMs).toBe(0);
-    expect(changes).toEqual([true]);
+    expect([cooldown.leftMs, changes]).toEqual([0, [true]]);
   });
 });
