@@ -11,7 +11,7 @@ import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { BytesInFlight } from './access/bytes-in-flight.js';
-import type { Authentication } from './access/caller.js';
+import type { Authentication } from './access/login.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import {
   adminOperations,

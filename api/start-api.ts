@@ -79,10 +79,10 @@ export async function serveApi(config: Config): Promise<void> {
   lifecycle.opened('history', history.start(fleet), (open) => open.stop());
   const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
-  const { sessions, reload: reloadAccounts } = authentication;
+  const { directory: sessions } = authentication;
   const queues = { source: jobClient, readTimes: store.readTimes };
-  const accounts = { database, reloadAccounts, environmentUsers: environmentUsers(config) };
-  const admin = { ...accounts, fleet, settings, events, history, sessions, preview, queues };
+  const accounts = { reloadAccounts: () => sessions.reload(), environmentUsers: environmentUsers(config) };
+  const admin = { ...accounts, database, fleet, settings, events, history, sessions, preview, queues };
   const seen = { models, providerStates, admin };
   const parts = { ...chat, ...blog, authentication, ...seen };
   const app = createApp({ config, ...parts, ...watched, tracing });
@@ -201,8 +201,9 @@ function connectWhenReady(
     jobClient = opened;
     void history.exchange.connect(opened.relay, signal);
     const removed = new RemovedUsers({ records: store.records, relay: opened.relay, signal, log });
-    const onLoad = () => void removed.update(authentication.removedUsers());
-    lifecycle.opened('removed users', authentication.onLoad(onLoad), (stop) => stop());
+    const { directory } = authentication;
+    const onLoad = () => void removed.update(directory.removedIds);
+    lifecycle.opened('removed users', directory.onLoad(onLoad), (stop) => stop());
     onLoad();
     const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
     const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);

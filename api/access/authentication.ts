@@ -2,10 +2,11 @@ import type { Request } from 'express';
 import type { WriteToken } from '../../db/access/tokens.js';
 import type { Scope } from '../../shared/contract.js';
 import type { Failure } from '../../shared/failures.js';
-import type { AuthenticatedRequest, Authentication, Caller } from './caller.js';
+import type { AuthenticatedRequest, Caller } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
 import {
   type Accepted,
+  type Authentication,
   asKnownUser,
   insufficient,
   isRefusal,
@@ -51,7 +52,7 @@ export function onCredentialsEnd(request: Request, listener: (failure: Failure) 
   const failure = () => unauthorized({ challenge: challengeOf(request), detail });
   // They may have ended while the body arrived.
   if (!mayStillChat(request, authentication)) throw failure();
-  const stop = authentication.onLoad(() => {
+  const stop = authentication.directory.onLoad(() => {
     if (mayStillChat(request, authentication)) return;
     stop();
     listener(failure());
@@ -69,13 +70,13 @@ export function writeTokenOf(request: AuthenticatedRequest): WriteToken | undefi
   return { id, refuse: () => refuse(request, authentication, { failure: failure(), user: name }) };
 }
 
-function mayStillChat(request: Request, { checkUser, checkLoadedToken }: Authentication): boolean {
+function mayStillChat(request: Request, { directory }: Authentication): boolean {
   if (request.baseUrl === operatorsBase) return mayStillOperate(request);
   const sent = request.headersDistinct.authorization ?? [];
   const token = parseBearer(sent);
-  if (token !== undefined) return checkLoadedToken(token)?.scopes.includes('chat') ?? false;
+  if (token !== undefined) return directory.checkToken(token)?.scopes.includes('chat') ?? false;
   const credentials = parseBasic(sent);
-  return credentials !== undefined && checkUser(credentials.name, credentials.secret) !== undefined;
+  return credentials !== undefined && directory.checkUser(credentials.name, credentials.secret) !== undefined;
 }
 
 function challengeOf({ baseUrl, headersDistinct: { authorization = [] } }: Request): string {
@@ -112,7 +113,7 @@ async function asTokenOwner(
   authentication: Authentication,
   scopes: readonly Scope[],
 ): Promise<Caller | undefined> {
-  const { checkToken, loginLimiter, publicReads } = authentication;
+  const { directory, loginLimiter, publicReads } = authentication;
   const isOpen = publicReads && scopes.every((scope) => scope === 'blogs:read');
   const sent = request.headersDistinct.authorization;
   if (sent === undefined && isOpen) return undefined;
@@ -120,7 +121,10 @@ async function asTokenOwner(
   const token = parseBearer(sent);
   const caller = await logIn(
     { ...senderOf(request), secret: token ?? '' },
-    { limiter: loginLimiter, check: async () => (token === undefined ? undefined : checkToken(token)) },
+    {
+      limiter: loginLimiter,
+      check: async () => (token === undefined ? undefined : directory.findToken(token)),
+    },
   ).catch((error) => {
     if (!isRefusal(error)) throw error;
     return refuse(request, authentication, { failure: error });

@@ -1,10 +1,33 @@
 import type { Request } from 'express';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { Log } from '../../shared/runtime/log.js';
 import { requestIdOf } from '../http/problem.js';
-import type { Authentication, Caller } from './caller.js';
+import type { AccessDirectory } from './access-directory.js';
+import type { Caller } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
 import type { Login, LoginLimiter } from './login-limiter.js';
+
+/** Checks credentials for the generated routes, which find it in `app.locals.authentication`. */
+export interface Authentication {
+  readonly directory: Pick<
+    AccessDirectory,
+    | 'checkUser'
+    | 'hasUser'
+    | 'loaded'
+    | 'checkToken'
+    | 'findToken'
+    | 'checkSession'
+    | 'findSession'
+    | 'onLoad'
+  >;
+  readonly loginLimiter: LoginLimiter;
+  /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */
+  readonly earlyLimiter: LoginLimiter;
+  readonly log: Log;
+  /** Whether posts may be read without credentials. */
+  publicReads: boolean;
+}
 
 /** The credentials that an address takes which works without the database. */
 export interface Accepted {
@@ -23,7 +46,7 @@ export async function asKnownUser(
   authentication: Authentication,
   accepted: Accepted,
 ): Promise<Caller> {
-  const { checkLoadedToken } = authentication;
+  const { directory } = authentication;
   const sent = request.headersDistinct.authorization;
   if (sent === undefined) throw unauthorized(accepted);
   const token = accepted.tokens ? parseBearer(sent) : undefined;
@@ -31,7 +54,7 @@ export async function asKnownUser(
   const caller = await logInFromMemory(request, authentication, {
     name: credentials?.name,
     secret: token ?? credentials?.secret ?? '',
-    check: () => (token === undefined ? checkBasic(credentials, authentication) : checkLoadedToken(token)),
+    check: () => (token === undefined ? checkBasic(credentials, directory) : directory.checkToken(token)),
     createRefusal: () => unauthorized(accepted),
   });
   const { scope, tokenChallenge } = accepted;
@@ -52,10 +75,10 @@ export async function logInFromMemory<T>(
   authentication: Authentication,
   { name, secret, check, createRefusal }: LoginFromMemory<T>,
 ): Promise<T> {
-  const { userExists, usersLoaded, loginLimiter, earlyLimiter } = authentication;
-  const isLoaded = usersLoaded();
+  const { directory, loginLimiter, earlyLimiter } = authentication;
+  const isLoaded = directory.loaded;
   const refused = (failure: Failure): never => {
-    const user = name !== undefined && userExists(name) ? name : undefined;
+    const user = name !== undefined && directory.hasUser(name) ? name : undefined;
     // The same for every name: a different answer would reveal the first user's name.
     const answer = isLoaded ? failure : new Failure('internal', notLoaded);
     return refuse(request, authentication, { failure: answer, user });
@@ -69,10 +92,10 @@ const notLoaded = { detail: 'The users have not been loaded yet.', retryable: tr
 
 function checkBasic(
   credentials: ReturnType<typeof parseBasic>,
-  { checkUser }: Authentication,
+  directory: Authentication['directory'],
 ): Caller | undefined {
-  const user = credentials && checkUser(credentials.name, credentials.secret);
-  return user && { ...user, scopes: ['chat'] };
+  const signedIn = credentials && directory.checkUser(credentials.name, credentials.secret);
+  return signedIn && { ...signedIn.user, scopes: ['chat'] };
 }
 
 /** Who sends the credentials of a request, and whether they are still there. */

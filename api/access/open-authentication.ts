@@ -10,8 +10,8 @@ import type { Log } from '../../shared/runtime/log.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { AccessDirectory } from './access-directory.js';
-import type { Authentication } from './caller.js';
 import type { EnvironmentUser } from './known-users.js';
+import type { Authentication } from './login.js';
 import { LoginLimiter } from './login-limiter.js';
 
 interface AuthenticationDeps {
@@ -24,11 +24,7 @@ interface AuthenticationDeps {
 export interface OpenAuthentication extends Authentication {
   /** Resolves when the first attempt to load them has succeeded or failed. */
   readonly attempted: Promise<void>;
-  /** Resolves when users, tokens and sessions are known here as the database has them by now; never rejects. */
-  reload(): Promise<void>;
-  /** Ids of the users who were removed within the time that a chat may take, as far as is known here. */
-  removedUsers(): readonly string[];
-  readonly sessions: Pick<AccessDirectory, 'openSession' | 'closeSession'>;
+  readonly directory: AccessDirectory;
 }
 
 /** Knows the users of the environment, who need no database, and the users, tokens and sessions in the database. */
@@ -44,18 +40,7 @@ export function openAuthentication(
   lifecycle.opened('access directory', directory, (open) => open.close());
   return {
     attempted: directory.start(database),
-    reload: () => directory.reload(),
-    sessions: directory,
-    onLoad: (listener) => directory.onLoad(listener),
-    removedUsers: () => directory.removedIds,
-    checkUser: (...credentials) => directory.checkUser(...credentials)?.user,
-    checkOperator: (...credentials) => directory.checkUser(...credentials),
-    userExists: (name) => directory.hasUser(name),
-    usersLoaded: () => directory.loaded,
-    checkToken: (token) => directory.findToken(token),
-    checkLoadedToken: (token) => directory.checkToken(token),
-    checkSession: (key) => directory.findSession(key),
-    checkLoadedSession: (key) => directory.checkSession(key),
+    directory,
     loginLimiter: new LoginLimiter(),
     earlyLimiter: new LoginLimiter(),
     log,

@@ -2,10 +2,11 @@ import type { Request, RequestHandler } from 'express';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requestIdOf } from '../http/problem.js';
-import type { Authentication, Caller, SignedIn } from './caller.js';
+import type { Caller, SignedIn } from './caller.js';
 import { parseBearer, parseSessions } from './credentials.js';
 import {
   type Accepted,
+  type Authentication,
   asKnownUser,
   insufficient,
   isRefusal,
@@ -50,13 +51,14 @@ export async function asOperator(request: Request, authentication: Authenticatio
 
 /** The owner of the session of the console, even if the request has other credentials. Throws as `asOperator`. */
 export async function asSessionOwner(request: Request, authentication: Authentication): Promise<Caller> {
-  const { checkSession, checkLoadedSession, loginLimiter } = authentication;
+  const { directory, loginLimiter } = authentication;
   const keys = parseSessions(request);
   if (keys.length === 0) throw unauthorized(sessionsAlone);
   if (!readMethods.has(request.method)) requireSameOrigin(request);
   const login = { ...senderOf(request), secret: keys.join() };
-  const known = keys.map(checkLoadedSession).filter((each) => each !== undefined);
-  const lookUp = async () => oneUserOf(await Promise.all(keys.slice(0, maxLookups).map(checkSession)));
+  const known = keys.map((key) => directory.checkSession(key)).filter((each) => each !== undefined);
+  const lookUp = async () =>
+    oneUserOf(await Promise.all(keys.slice(0, maxLookups).map((key) => directory.findSession(key))));
   const owner =
     known.length > 0
       ? oneUserOf(known)
@@ -89,11 +91,12 @@ const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
  * with: a token may be revoked meanwhile, a session may end, and both may expire.
  */
 export function mayStillOperate(request: Request): boolean {
-  const { checkLoadedToken, checkLoadedSession } = request.app.locals.authentication as Authentication;
+  const { directory } = request.app.locals.authentication as Authentication;
   const sent = request.headersDistinct.authorization;
-  if (sent === undefined) return oneUserOf(parseSessions(request).map(checkLoadedSession)) !== undefined;
+  if (sent === undefined)
+    return oneUserOf(parseSessions(request).map((key) => directory.checkSession(key))) !== undefined;
   const token = parseBearer(sent);
-  return token !== undefined && (checkLoadedToken(token)?.scopes.includes('admin') ?? false);
+  return token !== undefined && (directory.checkToken(token)?.scopes.includes('admin') ?? false);
 }
 
 /** Checks who signs in to the console. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
@@ -105,7 +108,7 @@ export async function signIn(
   const signedIn = await logInFromMemory(request, authentication, {
     name,
     secret,
-    check: () => authentication.checkOperator(name, secret),
+    check: () => authentication.directory.checkUser(name, secret),
     createRefusal: () =>
       unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
   });

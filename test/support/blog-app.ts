@@ -1,6 +1,5 @@
 import express, { Router } from 'express';
 import type { Caller } from '../../api/access/caller.js';
-import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { createBlog } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { failuresAsPages } from '../../api/blog/failure-page.js';
@@ -10,6 +9,7 @@ import { notFound, problemHandler } from '../../api/http/problem.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import type { Post, Problem } from '../../shared/contract.js';
+import { createAuthentication } from './authentication.js';
 import { openTestDatabase } from './database.js';
 import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
@@ -76,16 +76,8 @@ export async function startBlogApp({
   };
   app.locals.controllers = new Map().set(BlogsController, () => new BlogsController(deps));
   app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32, maxValues: 1_000_000 });
-  app.locals.authentication = {
-    checkUser: () => undefined,
-    checkToken: async (token: string) => callers[token],
-    userExists: () => false,
-    usersLoaded: () => true,
-    loginLimiter: new LoginLimiter(),
-    earlyLimiter: new LoginLimiter(),
-    log: recording.log,
-    publicReads,
-  };
+  const directory = { findToken: async (token: string) => callers[token] };
+  app.locals.authentication = createAuthentication(recording.log, { directory, publicReads });
   const routes = Router();
   RegisterRoutes(routes);
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));

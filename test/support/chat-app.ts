@@ -1,7 +1,6 @@
 import type { AccessDirectory } from '../../api/access/access-directory.js';
 import { BytesInFlight } from '../../api/access/bytes-in-flight.js';
 import type { Caller } from '../../api/access/caller.js';
-import { LoginLimiter } from '../../api/access/login-limiter.js';
 import { environmentUsers } from '../../api/access/open-authentication.js';
 import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { History } from '../../api/admin/history/history.js';
@@ -27,6 +26,7 @@ import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../shared/metrics/metrics.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { directoryOf } from './access-directory.js';
+import { createAuthentication, signedInAs } from './authentication.js';
 import { userNamed } from './identities.js';
 import { MemorySessions } from './memory-sessions.js';
 import { createRecordingLog } from './recording-log.js';
@@ -147,24 +147,16 @@ export async function startChatApp({
       sessions,
       preview: async (content) => `<p>${content}</p>`,
     },
-    authentication: {
-      checkUser: (name, secret) => (secret === 'secret' ? userNamed(name) : undefined),
-      checkOperator: (name, secret) =>
-        secret === 'secret'
-          ? { user: userNamed(name), isOperator: name !== 'user', secretHash: undefined }
-          : undefined,
-      checkSession: (key) => sessions.findSession(key),
-      checkLoadedSession: (key) => sessions.checkSession(key),
-      onLoad: () => () => undefined,
-      checkToken: async () => undefined,
-      checkLoadedToken: (token) => operators.get(token),
-      userExists: () => false,
-      usersLoaded: () => true,
-      loginLimiter: new LoginLimiter(),
-      earlyLimiter: new LoginLimiter(),
-      log: recording.log,
+    authentication: createAuthentication(recording.log, {
+      directory: {
+        checkUser: (name, secret) =>
+          secret === 'secret' ? signedInAs(name, { isOperator: name !== 'user' }) : undefined,
+        checkToken: (token) => operators.get(token),
+        checkSession: (key) => sessions.checkSession(key),
+        findSession: (key) => sessions.findSession(key),
+      },
       publicReads: config.BLOG_READS === 'public',
-    },
+    }),
     store,
     database,
     connected: () => true,

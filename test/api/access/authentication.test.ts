@@ -3,9 +3,14 @@ import { text } from 'node:stream/consumers';
 import express from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { expressAuthentication, onCredentialsEnd } from '../../../api/access/authentication.js';
-import { type Authentication, type Caller } from '../../../api/access/caller.js';
+import type { Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { problemHandler } from '../../../api/http/problem.js';
+import {
+  type AuthenticationOptions,
+  createAuthentication,
+  signedInAs,
+} from '../../support/authentication.js';
 import { userNamed } from '../../support/identities.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -29,27 +34,24 @@ const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
 const servers: Served[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-async function start(options: Partial<Authentication> = {}) {
+async function start(options: AuthenticationOptions = {}) {
   const recording = createRecordingLog();
   const app = express().set('trust proxy', 'loopback');
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
-  app.locals.authentication = {
-    checkUser: (givenName, givenSecret) =>
-      givenName === name && givenSecret === secret ? userNamed(name) : undefined,
-    checkOperator: () => undefined,
-    checkSession: async () => undefined,
-    checkLoadedSession: () => undefined,
-    onLoad: () => () => undefined,
-    checkToken: async (token) => callers.get(token),
-    checkLoadedToken: (token) => callers.get(token),
-    userExists: (given) => given === name,
-    usersLoaded: () => true,
+  const authentication = createAuthentication(recording.log, {
     loginLimiter: new LoginLimiter({ maxFailures: 1000 }),
     earlyLimiter: new LoginLimiter({ maxFailures: 1000 }),
-    log: recording.log,
-    publicReads: true,
     ...options,
-  } satisfies Authentication;
+    directory: {
+      checkUser: (givenName, givenSecret) =>
+        givenName === name && givenSecret === secret ? signedInAs(name) : undefined,
+      findToken: async (token) => callers.get(token),
+      checkToken: (token) => callers.get(token),
+      hasUser: (given) => given === name,
+      ...options.directory,
+    },
+  });
+  app.locals.authentication = authentication;
   const door = (path: string, scheme: string, scopes?: string[]) =>
     app.get(path, async (request, response) => {
       const caller = await expressAuthentication(request, scheme, scopes);
@@ -67,6 +69,7 @@ async function start(options: Partial<Authentication> = {}) {
   servers.push(server);
   return {
     recording,
+    directory: authentication.directory,
     port: server.port,
     ask: (
       path: string,
@@ -193,8 +196,8 @@ describe('expressAuthentication, basic', () => {
   it('knows names and secrets as long as they may be', async () => {
     const long = { name: '🎉'.repeat(128), secret: '🎉'.repeat(512) };
     const checkUser = (...given: string[]) =>
-      given[0] === long.name && given[1] === long.secret ? userNamed('long') : undefined;
-    const { ask: askLong } = await start({ checkUser });
+      given[0] === long.name && given[1] === long.secret ? signedInAs('long') : undefined;
+    const { ask: askLong } = await start({ directory: { checkUser } });
     const response = await askLong('/chat', `Basic ${encode(`${long.name}:${long.secret}`)}`);
     expect(response.status).toBe(200);
   });
@@ -292,7 +295,7 @@ describe('expressAuthentication, chat', () => {
   });
 
   it('says of tokens, too, that it may not know them yet', async () => {
-    const { ask: askEarly } = await start({ usersLoaded: () => false });
+    const { ask: askEarly } = await start({ directory: { loaded: false } });
     expect((await askEarly(path, 'Bearer chatter')).status).toBe(200);
     const early = await askEarly(path, 'Bearer unknown');
     expect(early.status).toBe(500);
@@ -432,7 +435,7 @@ describe('expressAuthentication', () => {
     };
     const intervalMs = 50;
     const loginLimiter = new LoginLimiter({ maxFailures: 3, intervalMs });
-    const { ask: askLimited } = await start({ loginLimiter, checkUser });
+    const { ask: askLimited } = await start({ loginLimiter, directory: { checkUser } });
     const startedAt = performance.now();
     const guesses = Array.from({ length: 200 }, (_, n) => askLimited('/chat', `Basic ${encode(`x:${n}`)}`));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
@@ -495,9 +498,8 @@ describe('expressAuthentication', () => {
   });
 
   it('calls nobody unknown before the users are loaded, whatever the name and however often, and holds it against nobody', async () => {
-    let loaded = false;
-    const { ask: askEarly } = await start({
-      usersLoaded: () => loaded,
+    const { ask: askEarly, directory } = await start({
+      directory: { loaded: false },
       loginLimiter: new LoginLimiter({ maxFailures: 2, intervalMs: 60_000 }),
       earlyLimiter: new LoginLimiter({ maxFailures: 2, intervalMs: 20 }),
     });
@@ -512,14 +514,14 @@ describe('expressAuthentication', () => {
       expect(response.headers.get('Retry-After')).toBe('2');
       expect(await response.json()).toMatchObject({ status: 500, code: 'internal', retryable: true });
     }
-    loaded = true;
+    directory.loaded = true;
     expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(401);
     expect((await askEarly('/chat', `Basic ${encode(`${name}:x`)}`)).status).toBe(401);
   });
 
   it('passes an error of the check on unchanged', async () => {
     const { ask: askFailing } = await start({
-      checkToken: () => Promise.reject(new Error('database on fire')),
+      directory: { findToken: () => Promise.reject(new Error('database on fire')) },
       loginLimiter: new LoginLimiter({ maxFailures: 0 }),
     });
     const response = await askFailing('/write', 'Bearer x');
@@ -536,12 +538,14 @@ describe('onCredentialsEnd', () => {
     const listeners = new Set<() => void>();
     const attached = Promise.withResolvers<void>();
     const door = await start({
-      checkUser: (given) => (areGood ? userNamed(given) : undefined),
-      checkLoadedToken: (token) => (areGood ? callers.get(token) : undefined),
-      onLoad: (listener) => {
-        listeners.add(listener);
-        attached.resolve();
-        return () => void listeners.delete(listener);
+      directory: {
+        checkUser: (given) => (areGood ? signedInAs(given) : undefined),
+        checkToken: (token) => (areGood ? callers.get(token) : undefined),
+        onLoad: (listener) => {
+          listeners.add(listener);
+          attached.resolve();
+          return () => void listeners.delete(listener);
+        },
       },
     });
     const load = () => {

@@ -1,11 +1,11 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { expressAuthentication } from '../../../api/access/authentication.js';
-import { type Authentication } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { mayStillOperate, refuseCrossOrigin } from '../../../api/access/operators.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { Failure } from '../../../shared/failures.js';
+import { type AuthenticationOptions, createAuthentication } from '../../support/authentication.js';
 import { userNamed } from '../../support/identities.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
@@ -19,33 +19,26 @@ const bot = { ...userNamed('bot'), scopes: ['admin'] as const };
 const servers: Served[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-async function start(options: Partial<Authentication> = {}) {
+async function start(options: AuthenticationOptions = {}) {
   const recording = createRecordingLog();
   const lookedUp: string[] = [];
   const app = express().set('trust proxy', 'loopback');
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
-  app.locals.authentication = {
-    checkUser: () => undefined,
-    checkOperator: () => undefined,
-    checkToken: async () => undefined,
-    checkLoadedToken: (token) => {
-      if (token === 'bot') return bot;
-      return token === 'writer' ? { ...bot, scopes: ['blogs:write'] } : undefined;
-    },
-    checkSession: async (given) => void lookedUp.push(given),
-    checkLoadedSession: (given) => {
-      if (given === 'b'.repeat(43)) return bot;
-      return given === key ? owner : undefined;
-    },
-    onLoad: () => () => undefined,
-    userExists: () => false,
-    usersLoaded: () => true,
-    loginLimiter: new LoginLimiter(),
-    earlyLimiter: new LoginLimiter(),
-    log: recording.log,
-    publicReads: true,
+  app.locals.authentication = createAuthentication(recording.log, {
     ...options,
-  } satisfies Authentication;
+    directory: {
+      checkToken: (token) => {
+        if (token === 'bot') return bot;
+        return token === 'writer' ? { ...bot, scopes: ['blogs:write'] } : undefined;
+      },
+      findSession: async (given) => void lookedUp.push(given),
+      checkSession: (given) => {
+        if (given === 'b'.repeat(43)) return bot;
+        return given === key ? owner : undefined;
+      },
+      ...options.directory,
+    },
+  });
   app.all('/admin/cross', refuseCrossOrigin, (_request, response) => void response.json('passed'));
   app.all('/admin/:scheme', async (request, response) => {
     const caller = await expressAuthentication(request, request.params.scheme);
@@ -124,7 +117,7 @@ describe('an operator', () => {
 
   it('is not refused but told so when the database cannot say whose the session is', async () => {
     const down = await start({
-      checkSession: () => Promise.reject(new Failure('database_unavailable')),
+      directory: { findSession: () => Promise.reject(new Failure('database_unavailable')) },
     });
     const answer = await down.ask({ Cookie: `quillgate_session=${unknown}` });
     expect(answer).toMatchObject({ status: 503, body: { code: 'database_unavailable' } });
@@ -133,11 +126,10 @@ describe('an operator', () => {
 
   it('stays one only as long as the session', async () => {
     let known = true;
-    const ending = await start({ checkLoadedSession: () => (known ? owner : undefined) });
+    const ending = await start({ directory: { checkSession: () => (known ? owner : undefined) } });
     expect((await ending.ask({ Cookie })).body.isStill).toBe(true);
     const late = await start({
-      checkLoadedSession: () => undefined,
-      checkSession: async () => owner,
+      directory: { checkSession: () => undefined, findSession: async () => owner },
     });
     expect((await late.ask({ Cookie })).body.isStill).toBe(false);
     known = false;

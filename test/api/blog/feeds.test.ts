@@ -1,7 +1,7 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../api/access/caller.js';
-import { LoginLimiter } from '../../../api/access/login-limiter.js';
+import type { Authentication } from '../../../api/access/login.js';
 import { createBlog } from '../../../api/blog/blog-layout.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';
 import { createFeeds } from '../../../api/blog/feeds.js';
@@ -13,6 +13,7 @@ import type { PostFields } from '../../../db/posts/post-creation.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { posts as postsTable } from '../../../db/schema.js';
 import { Failure } from '../../../shared/failures.js';
+import { createAuthentication } from '../../support/authentication.js';
 import { openTestDatabase } from '../../support/database.js';
 import { readAtom, readJsonFeed } from '../../support/feed-readers.js';
 import { userNamed } from '../../support/identities.js';
@@ -31,7 +32,7 @@ let server: Served;
 let rendered: string[];
 /** Runs before the renderer is asked. */
 let beforeRender: () => Rendering | undefined;
-let publicReads: boolean;
+let authentication: Authentication;
 /** Runs before the store is asked for a list. */
 let beforeList: () => Promise<void>;
 const renderer = createMarkdownRenderer();
@@ -57,15 +58,8 @@ beforeAll(async () => {
   });
   const app = express().disable('etag');
   app.locals.controllers = new Map().set(FeedsController, () => new FeedsController({ feeds }));
-  app.locals.authentication = {
-    checkUser: () => undefined,
-    checkToken: async (token: string) => readers[token],
-    loginLimiter: new LoginLimiter(),
-    log,
-    get publicReads() {
-      return publicReads;
-    },
-  };
+  authentication = createAuthentication(log, { directory: { findToken: async (token) => readers[token] } });
+  app.locals.authentication = authentication;
   const routes = Router();
   RegisterRoutes(routes);
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')), routes);
@@ -77,7 +71,7 @@ afterAll(() => server?.close());
 beforeEach(async () => {
   await opened.database.run((db) => db.delete(postsTable));
   rendered = [];
-  publicReads = true;
+  authentication.publicReads = true;
   beforeList = async () => {};
   beforeRender = () => undefined;
 });
@@ -255,7 +249,7 @@ describe('the feeds', () => {
 
   it('are open to everyone or, when reads are closed, to tokens that may read', async () => {
     expect(await get('/feed.json', { Authorization: 'Bearer unknown' })).toMatchObject({ status: 401 });
-    publicReads = false;
+    authentication.publicReads = false;
     const refused = await get('/feed.json');
     expect(refused.status).toBe(401);
     expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer /);

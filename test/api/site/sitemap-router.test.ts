@@ -1,11 +1,12 @@
 import express from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../api/access/caller.js';
-import { LoginLimiter } from '../../../api/access/login-limiter.js';
+import type { Authentication } from '../../../api/access/login.js';
 import { notFound, problemHandler } from '../../../api/http/problem.js';
 import { sitemapRouter } from '../../../api/site/site-router.js';
 import type { SiteDocument } from '../../../api/site/sitemap.js';
 import { Failure } from '../../../shared/failures.js';
+import { createAuthentication } from '../../support/authentication.js';
 import { userNamed } from '../../support/identities.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
@@ -17,7 +18,7 @@ const callers: Record<string, Caller> = {
 const documentOf = (text: string): SiteDocument => ({ body: Buffer.from(text), etag: `"${text}"` });
 
 let server: Served;
-let publicReads: boolean;
+let authentication: Authentication;
 let isAway: boolean;
 let asked: number[];
 beforeAll(async () => {
@@ -34,14 +35,8 @@ beforeAll(async () => {
     },
   };
   const app = express().disable('etag');
-  app.locals.authentication = {
-    checkToken: async (token: string) => callers[token],
-    loginLimiter: new LoginLimiter(),
-    log,
-    get publicReads() {
-      return publicReads;
-    },
-  };
+  authentication = createAuthentication(log, { directory: { findToken: async (token) => callers[token] } });
+  app.locals.authentication = authentication;
   app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
   app.use(sitemapRouter('/base', sitemap, [(_request, _response, next) => next()]));
   app.use(notFound, problemHandler(log));
@@ -49,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 beforeEach(() => {
-  publicReads = true;
+  authentication.publicReads = true;
   isAway = false;
   asked = [];
 });
@@ -87,7 +82,7 @@ describe('GET /sitemap.xml', () => {
   });
 
   it('is for tokens that may read where posts are', async () => {
-    publicReads = false;
+    authentication.publicReads = false;
     for (const query of ['', '?part=2', '?part=3']) {
       const refused = await get(query);
       expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([
