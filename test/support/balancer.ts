@@ -6,8 +6,8 @@ export interface Balancer {
   /** Polls the readiness of the process, and sends it requests while it is ready; resolves when it first is. */
   add(url: string): Promise<void>;
   /**
-   * Sends a request to a ready process, on its own connection. If the process refuses the connection, the next one is
-   * tried; a request that was sent is never sent again.
+   * Sends a request to a ready process, or to any when none is ready, on its own connection. If the process refuses
+   * the connection, the next one is tried; a request that was sent is never sent again.
    */
   send(path: string, init?: BalancedRequest): Promise<Response>;
   /** Sends `POST /chat` and gives the status of the answer. */
@@ -31,15 +31,18 @@ export function createBalancer(): Balancer {
   const checkReady = (url: string) =>
     fetch(`${url}/readyz`, { headers: { Connection: 'close' } }).then(
       ({ ok }) => void ready.set(url, ok),
-      // It does not come back: its successor has another address.
-      () => void ready.delete(url),
+      (error: unknown) => {
+        // A process that has ended does not come back: its successor has another address.
+        if (isRefused(error)) ready.delete(url);
+      },
     );
   const polling = setInterval(() => {
     for (const url of ready.keys()) void checkReady(url);
   }, pollMs);
   let turn = 0;
   const send = async (path: string, init: BalancedRequest = {}) => {
-    const candidates = [...ready].flatMap(([url, isReady]) => (isReady ? [url] : []));
+    const isAnyReady = [...ready.values()].includes(true);
+    const candidates = [...ready].flatMap(([url, isReady]) => (isReady || !isAnyReady ? [url] : []));
     turn += 1;
     for (let tried = 0; tried < candidates.length; tried += 1) {
       const answer = await sendTo(`${candidates[(turn + tried) % candidates.length]}${path}`, init);
@@ -69,8 +72,10 @@ async function sendTo(url: string, { headers, ...init }: BalancedRequest): Promi
   try {
     return await fetch(url, { ...init, headers: { ...common, ...headers } });
   } catch (error) {
-    const { cause } = error as { cause?: NodeJS.ErrnoException };
-    if (cause?.code === 'ECONNREFUSED') return 'refused';
+    if (isRefused(error)) return 'refused';
     throw error;
   }
 }
+
+const isRefused = (error: unknown): boolean =>
+  (error as { cause?: NodeJS.ErrnoException }).cause?.code === 'ECONNREFUSED';
