@@ -50,22 +50,6 @@ const wrong = {
 };
 
 describe('parseConfig', () => {
-  it('has the promised defaults', () => {
-    expect(parse({})).toMatchObject({
-      PORT: 3000,
-      HOST: '0.0.0.0',
-      WORKER_PORT: 3001,
-      SIMULATOR_PORT: 3002,
-      CHAT_BASE_URL: 'http://localhost:3000',
-      CHAT_BASE_URL_ALT: 'http://localhost:3000/v1',
-      DATA_DIR: '.data',
-      CHAT_TIMEOUT_MS: 55_000,
-      MAX_BODY_BYTES: 1_048_576,
-      MAX_MESSAGES: 1000,
-      WORKER_PROVIDERS: [...providerIds],
-    });
-  });
-
   it.each(['', ' ', '\t'])('takes %j for a value that is not set', (blank) => {
     const names = Object.keys(parse({}));
     expect(parse(Object.fromEntries(names.map((name) => [name, blank])))).toEqual(parse({}));

@@ -174,19 +174,6 @@ describe('admit', () => {
     expect(verdict()).toBe('provider_unavailable');
   });
 
-  it('goes by the newest heartbeat of each worker, and forgets one that stopped', () => {
-    afterGrace();
-    heartbeat({ state: 'paused' });
-    heartbeat({ worker: 'two' });
-    expect(verdict()).toBe('admitted');
-    heartbeat({ worker: 'two', state: 'paused' });
-    expect(verdict()).toBe('provider_unavailable');
-    heartbeat();
-    expect(verdict()).toBe('admitted');
-    heartbeat({ state: 'stopped' });
-    expect(verdict()).toBe('provider_unavailable');
-  });
-
   it('demands a model where no pool has one', () => {
     heartbeat(noDefaultModel);
     expect(verdict({ model: '' })).toBe('invalid_request');

@@ -29,21 +29,6 @@ const ours = async () => {
 };
 
 describe('openInstruments', () => {
-  it('counts, sets and observes by label', async () => {
-    instruments.metrics.answers.inc({ to: 'a', how: 'y' });
-    instruments.metrics.depth.set({ of: 'b' }, 7);
-    instruments.metrics.took.observe({ to: 'a' }, 0.5);
-    expect(await ours()).toEqual({
-      'answers_total{to="a",how="y"}': 1,
-      'depth{of="b"}': 7,
-      'took_seconds_bucket{le="0.1",to="a"}': 0,
-      'took_seconds_bucket{le="1",to="a"}': 1,
-      'took_seconds_bucket{le="+Inf",to="a"}': 1,
-      'took_seconds_sum{to="a"}': 0.5,
-      'took_seconds_count{to="a"}': 1,
-    });
-  });
-
   it('starts what was not counted at zero, but no gauges, for those labels alone that are named', async () => {
     instruments.metrics.answers.inc({ to: 'b', how: 'x' }, 2);
     instruments.startAtZero({ to: 'b' });
@@ -62,10 +47,5 @@ describe('openInstruments', () => {
     instruments.onScrape(async () => instruments.metrics.depth.set({ of: 'a' }, ++asked));
     expect(await ours()).toEqual({ 'depth{of="a"}': 1 });
     expect(await ours()).toEqual({ 'depth{of="a"}': 2 });
-  });
-
-  it('shares nothing with another one in the same process', async () => {
-    openInstruments(table).metrics.depth.set({ of: 'a' }, 1);
-    expect(await ours()).toEqual({});
   });
 });

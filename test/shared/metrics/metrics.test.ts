@@ -34,9 +34,3 @@ describe.each(metrics)('$name', ({ name, type, help, labels, buckets }) => {
         expect(environmentSchema.shape[field].safeParse(maxS * 1000 + 1).success).toBe(false);
     });
 });
-
-describe('the metrics', () => {
-  it('have names of their own', () => {
-    expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length);
-  });
-});

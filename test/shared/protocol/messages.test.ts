@@ -1,19 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { providerIds } from '../../../shared/contract.js';
 import { failureCodes } from '../../../shared/failures.js';
-import {
-  type ChatJob,
-  chatJobSchema,
-  encodeChatJob,
-  poolHeartbeatSchema,
-  queueName,
-  type RateLimitMessage,
-  rateLimitSchema,
-  resultMessageSchema,
-  topics,
-} from '../../../shared/protocol/messages.js';
+import { type ChatJob, chatJobSchema, encodeChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
-import { heartbeatOf } from '../../support/heartbeats.js';
 
 /** The message on the other side. */
 const sent = (message: object): unknown => JSON.parse(JSON.stringify(message));
@@ -54,8 +42,6 @@ const job: ChatJob = {
   user: 'me',
 };
 
-const heartbeat = heartbeatOf({ provider: 'vertexai', state: 'probing', inFlight: 3, meanJobMs: 12.5 });
-
 describe('decodeOutcome', () => {
   it.each(outcomes)('reads what was written: %j', (outcome) => {
     expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
@@ -78,20 +64,6 @@ describe('decodeOutcome', () => {
 
   it.each([undefined, null, {}, 1, '', '{'])('refuses %j', (text) => {
     expect(() => decodeOutcome(text)).toThrow('');
-  });
-});
-
-describe('resultMessageSchema', () => {
-  it('carries any outcome, any number of them, or leaves them to the record', () => {
-    const settled = outcomes.map((outcome, n) => ({ jobId: `job-${n}`, outcome: encodeOutcome(outcome) }));
-    const reply = { v: 1, settled: [...settled, { jobId: 'large' }] };
-    expect(resultMessageSchema.parse(sent(reply))).toEqual(reply);
-    for (const bad of [
-      { v: 2, settled: [] },
-      { v: 1, settled: [{}] },
-      { v: 1, jobId: 'j' },
-    ])
-      expect(resultMessageSchema.safeParse(bad).success).toBe(false);
   });
 });
 
@@ -148,33 +120,5 @@ describe('chatJobSchema', () => {
     const { error } = chatJobSchema.safeParse(broken);
     expect(error?.message).toBeDefined();
     expect(error?.message).not.toContain('canary');
-  });
-});
-
-describe('rateLimitSchema and poolHeartbeatSchema', () => {
-  const limit: RateLimitMessage = { v: 1, provider: 'openai', worker: 'host-1-abc', holdMs: 250, model: 'm' };
-  const calls = { count: 4, errorRate: 0.25, rateLimitRate: 0, latencyMs: { p50: 900, p95: 1200 } };
-
-  it('read what was sent, and ignore what a newer release adds', () => {
-    expect(rateLimitSchema.parse(sent(limit))).toEqual(limit);
-    for (const whole of [heartbeat, { ...heartbeat, calls }])
-      expect(poolHeartbeatSchema.parse(sent({ ...whole, added: 1 }))).toEqual(whole);
-  });
-
-  it('refuse another version, a hold without its length, and an unknown state', () => {
-    for (const change of [{ v: 2 }, { holdMs: Number.NaN }])
-      expect(rateLimitSchema.safeParse(sent({ ...limit, ...change })).success).toBe(false);
-    for (const change of [{ v: 2 }, { state: 'x' }])
-      expect(poolHeartbeatSchema.safeParse(sent({ ...heartbeat, ...change })).success).toBe(false);
-  });
-});
-
-describe('queueName and topics', () => {
-  it('keep the providers apart, and to what the queue and the relay accept', () => {
-    const names = providerIds.map(queueName);
-    expect(new Set(names).size).toBe(providerIds.length);
-    for (const name of names) expect(name).toMatch(/^[a-z-]+$/);
-    expect(topics.limit('openai').split('.')).toEqual(['limit', 'openai']);
-    expect(topics.reply('node').split('.')).toEqual(['reply', 'node']);
   });
 });

@@ -4,7 +4,6 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
-import { callOf } from '../../support/calls.js';
 import { chatJobOf, poolSettings, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
 import { providerSetups } from '../../support/providers.js';
@@ -177,18 +176,4 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       expect(circuits.circuits.of(model).breaker.state).toBe('closed');
     },
   );
-
-  // The second attempt meets the breaker that the first one opened, and its refusal hides what the provider did.
-  it("keeps the provider's failure when it opens the breaker", async () => {
-    const failing = () => Promise.reject(new Failure('provider_error'));
-    const { circuits: opened } = circuits;
-    for (let n = 0; n < 4; n += 1)
-      await opened
-        .of('sim-status-500')
-        .run(callOf(), failing)
-        .catch(() => {});
-    expect(await run('sim-status-500')).toMatchObject({ code: 'provider_error' });
-    expect(await run('sim-status-500')).toMatchObject({ code: 'provider_unavailable' });
-    expect(models()).toEqual(['sim-status-500']);
-  });
 });

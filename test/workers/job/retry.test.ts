@@ -99,6 +99,12 @@ describe('withOneRetry', () => {
     expect(attempts).toBe(2);
   });
 
+  it('keeps the first failure when that has opened the breaker, which refuses the repetition', async () => {
+    const first = failed();
+    expect(await run([first, new Failure('provider_unavailable')])).toBe(first);
+    expect(attempts).toBe(2);
+  });
+
   it.each([
     ...failureCodes
       .filter((code) => code !== 'provider_error' && code !== 'provider_rate_limited')

@@ -11,7 +11,7 @@ import { StoredResults } from '../../../workers/job/stored-results.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
-import { chatJobOf, poolSettings, runJob } from '../../support/chat-jobs.js';
+import { chatJobOf, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
@@ -171,16 +171,6 @@ describe('the time of a stream', () => {
   it('is not over because a whole reply usually takes longer than what is left', async () => {
     const deps = { times: { meanMs: 60_000 } };
     expect(await run([writes], { job: { firstDeltaBy: now + 5000 }, deps })).toMatchObject({ kind: 'ok' });
-  });
-
-  it('is cut short for its fallback alone', async () => {
-    const deps = { settings: poolSettings({ fallbackAfterMs: 20 }) };
-    const fallback = [{ provider: 'anthropic' as const }];
-    expect(await run([hangs], { job: { fallback }, deps })).toMatchObject({
-      code: 'provider_timeout',
-    });
-    const job = { firstDeltaBy: now + 60 };
-    expect(await run([hangs], { job, deps })).toMatchObject({ code: 'timeout' });
   });
 });
 
