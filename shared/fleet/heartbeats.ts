@@ -3,7 +3,6 @@ import type { FleetWorker } from '../fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 import { describeWorker } from './fleet-worker.js';
 
-/** A worker's last heartbeat. */
 export interface HeardPool {
   readonly heartbeat: PoolHeartbeat;
   /** When it arrived, by a clock that never jumps, in milliseconds. */
@@ -111,7 +110,6 @@ export class Heartbeats {
     return live.length === 0 && this.mayHaveMissed ? undefined : live;
   }
 
-  /** The workers that operators see. */
   shownOf(provider: ProviderId): FleetWorker[] {
     return this.within(silence.hidden, provider).map(({ worker, at, heardTime }) =>
       this.#now() - at <= silence.shown

@@ -92,7 +92,6 @@ function countAhead(heartbeats: PoolHeartbeat[], newcomer: NewJobPosition, concu
   return Math.max(reported, countBefore(own, newcomer), Math.min(all, concurrency));
 }
 
-/** Those of these jobs that are taken before the newcomer. */
 function countBefore({ waitedFor, async }: WaitingByLevel, { isAsync, level }: NewJobPosition): number {
   return isAsync ? countAll(waitedFor) + countUpTo(async, level) : countUpTo(waitedFor, level);
 }

@@ -12,7 +12,6 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 import { openRelay, type Relay } from './relay.js';
 
-/** The queue of each provider. */
 export type Queues = ReadonlyMap<ProviderId, Queue<ChatJobPayload>>;
 
 /** The queues of all providers, and the messages between processes. */
@@ -48,7 +47,6 @@ export const followPools = (
 ): Promise<void> =>
   relay.follow(topics.processes, processHeartbeatSchema, ({ pools }) => pools.forEach(listener));
 
-/** Closes relay and queues. */
 export async function closeChannels({ queues, relay }: Channels): Promise<void> {
   await relay.close();
   await closeQueues(queues);

@@ -74,7 +74,6 @@ export function startPruner(
   };
 }
 
-/** Maximum time to close the queues. */
 const closingMs = 1000;
 /** Keeps each command short. */
 const maxAtOnce = 1000;

@@ -67,7 +67,6 @@ export class CallSignal {
     this.#idleTimer?.refresh();
   }
 
-  /** Ends its timers and listeners, once the call is over. */
   release(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#idleTimer);

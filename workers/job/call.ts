@@ -41,13 +41,11 @@ export class Call {
   readonly user: string | undefined;
   /** Ends the call itself; that of the job until the call has one of its own. */
   signal: AbortSignal;
-  /** To be called whenever the provider sends something. */
   onActivity = () => {};
   /** The span of the call, when it is traced. */
   traceparent: string | undefined;
   /** Whether it is the one call that the breaker of its user lets through. */
   isUsersProbe = false;
-  /** Whether the reply of a stream has begun. */
   hasBegun = false;
   readonly #listeners: (() => void)[] = [];
 
@@ -61,7 +59,6 @@ export class Call {
     this.user = chatJob.user;
   }
 
-  /** The same call once more. */
   retry(): Call {
     return new Call(this.asked, { isRetry: true });
   }

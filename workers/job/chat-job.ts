@@ -13,13 +13,11 @@ import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } fro
 import { Cancelled, type RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
-/** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   circuits: Pick<Circuits, 'of'>;
   /** Those of the pool's jobs. */
   times: Pick<CallTimes, 'meanMs'>;
-  /** The call chain of the pool. */
   call: Next;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;

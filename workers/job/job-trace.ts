@@ -64,7 +64,6 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  /** Makes the call, and records a span for it. */
   async watchCall(call: Call, next: (call: Call) => Promise<ProviderReply>): Promise<ProviderReply> {
     const startedAt = performance.now();
     const { request, job } = call.asked;

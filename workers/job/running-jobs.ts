@@ -109,7 +109,6 @@ export class RunningJobs {
     this.#abortUnwanted();
   }
 
-  /** Aborts the jobs whose replies are read as they are written. */
   abortStreams(reason: Error): void {
     for (const job of this.#all()) if (job.deltas) job.abort(reason);
   }

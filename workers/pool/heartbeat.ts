@@ -6,7 +6,6 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 interface HeartbeatDeps {
   relay: Pick<Relay, 'broadcast'>;
-  /** Name of this worker process. */
   worker: string;
   log: Log;
 }

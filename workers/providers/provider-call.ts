@@ -11,7 +11,6 @@ export interface ReplyPart {
   usage?: { inputTokens?: number | undefined; outputTokens?: number | undefined } | undefined;
 }
 
-/** One call of a provider. */
 export interface ProviderCall {
   request: ProviderRequest;
   /**
