@@ -6,7 +6,7 @@ import { Failure } from '../shared/failures.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { parsePostgresUrl } from '../shared/urls/postgres-url.js';
-import { StoreUrlError } from '../shared/urls/store-url-error.js';
+import { StoreUrlError } from '../shared/urls/store-url-parts.js';
 
 /** Maximum statements, and so connections, that a command uses at once. */
 const statementsAtOnce = 8;

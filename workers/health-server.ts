@@ -1,4 +1,4 @@
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config/config.js';
 import type { WorkerInstruments } from '../shared/metrics/instruments.js';
@@ -23,7 +23,11 @@ export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
     if (request.url === '/livez') answer(200, { status: 'ok' });
     else if (request.url === '/metrics')
-      void showMetrics(instruments, response).catch(() => answer(500, { status: 'failing' }));
+      void instruments.scrape().then(
+        ({ contentType, text }) =>
+          response.writeHead(200, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }).end(text),
+        () => answer(500, { status: 'failing' }),
+      );
     else if (request.url !== '/readyz') answer(404, { status: 'not found' });
     else if (lifecycle.stopping.aborted) answer(503, { status: 'draining' });
     else {
@@ -43,14 +47,6 @@ export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
     open.closeAllConnections();
     return new Promise<void>((resolve) => void open.close(() => resolve()));
   });
-}
-
-async function showMetrics(
-  instruments: Pick<WorkerInstruments, 'scrape'>,
-  response: ServerResponse,
-): Promise<void> {
-  const { contentType, text } = await instruments.scrape();
-  response.writeHead(200, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }).end(text);
 }
 
 const describe = (store: QueueStore, status: string, detail?: string): object => ({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
-import { StoreUrlError } from '../urls/store-url-error.js';
+import { StoreUrlError } from '../urls/store-url-parts.js';
 import { parseTargets } from './targets.js';
 
 /** A number within bounds; the message is the same for every error. */

@@ -38,17 +38,14 @@ export function viewSettings(
   });
 }
 
-interface EnvironmentView {
-  readonly values: object;
-  /** Those of them that are not the default. */
-  readonly set: object;
-}
-
-/** Where the simulator plays the provider, the models are the simulator's, even if others are set. */
+/**
+ * The values, and those of them that are not the default. Where the simulator plays the provider, the models are the
+ * simulator's, even if others are set.
+ */
 function environmentOf(
   provider: ProviderId,
   { config, heartbeats }: Pick<ViewOptions, 'config' | 'heartbeats'>,
-): EnvironmentView {
+) {
   const [worker] = heartbeats.toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
   const set = worker?.configured ?? configuredSettings(config, provider);
   const { defaultModel: model, models } = worker

@@ -48,14 +48,6 @@ export const resendSchema = z.object({
 
 export type Resend = z.output<typeof resendSchema>;
 
-/** Whether a text that ends here would be cut within a surrogate pair. */
-const endsInPair = (text: string, end: number): boolean => {
-  const last = text.charCodeAt(end - 1);
-  return last >= 0xd800 && last <= 0xdbff;
-};
-
 /** The text from `start` on, at most `maxLength` UTF-16 units of it, without half a surrogate pair at its end. */
-export function sliceText(text: string, start: number, maxLength: number): string {
-  const end = Math.min(text.length, start + maxLength);
-  return text.slice(start, endsInPair(text, end) ? end - 1 : end);
-}
+export const sliceText = (text: string, start: number, maxLength: number): string =>
+  text.slice(start, start + maxLength).replace(/[\ud800-\udbff]$/, '');

@@ -5,7 +5,6 @@ import { version, writtenVersion } from './version.js';
 /** The users who were removed lately, whose jobs may still be queued: a record in the queue's store. */
 const removedUsersSchema = z.object({ v: version, users: z.array(z.string()) });
 
-/** The key of the record. */
 export const removedUsersKey = 'users.removed';
 
 /** At most this many ids are recorded; workers remember those that they have read before. */
@@ -17,4 +16,4 @@ export const encodeRemovedUsers = (ids: readonly string[]): string =>
 
 /** The ids of the users; none where there is no record, or one that this release cannot read. */
 export const decodeRemovedUsers = (text: string | undefined): string[] =>
-  (text === undefined ? undefined : jsonText(removedUsersSchema).safeParse(text).data)?.users ?? [];
+  jsonText(removedUsersSchema).safeParse(text).data?.users ?? [];

@@ -57,7 +57,6 @@ export const newOverridesSchema = z.strictObject(overrides);
 
 export type PoolOverrides = z.output<typeof newOverridesSchema>;
 
-/** The names of all settings that can be changed. */
 export const settingNames = Object.keys(overrides) as (keyof PoolOverrides)[];
 
 /** The worker's environment as its heartbeat has it. */
@@ -84,7 +83,6 @@ export const providerSettingsSchema = z.object({
   overrides: z.object(overrides),
   /** RFC 3339 in UTC. */
   changedAt: z.string(),
-  /** Who changed it. */
   changedBy: z.string(),
 });
 
@@ -99,9 +97,8 @@ export type SettingsRecord = z.output<typeof settingsRecordSchema>;
 export const encodeSettings = (settings: ProviderSettings): string =>
   JSON.stringify({ ...settings, v: writtenVersion });
 
-/** Undefined for what this release cannot read. */
-export const decodeSettings = (text: string): ProviderSettings | undefined =>
+/** Undefined where there is no record, or one that this release cannot read. */
+export const decodeSettings = (text: string | undefined): ProviderSettings | undefined =>
   jsonText(settingsRecordSchema).safeParse(text).data;
 
-/** Where a provider's settings are recorded. */
 export const settingsKey = (id: ProviderId): string => `settings.${id}`;

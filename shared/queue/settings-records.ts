@@ -24,8 +24,7 @@ export async function readSettings(
   records: Pick<RecordStore, 'readAll'>,
   ids: readonly ProviderId[],
 ): Promise<(ProviderSettings | undefined)[]> {
-  const texts = await records.readAll(ids.map(settingsKey));
-  return texts.map((text) => (text === undefined ? undefined : decodeSettings(text)));
+  return (await records.readAll(ids.map(settingsKey))).map(decodeSettings);
 }
 
 /** Records the settings, unless those recorded are as new or newer. */

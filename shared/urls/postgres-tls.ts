@@ -1,6 +1,6 @@
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import { authorities, ownCertificate } from './store-certificates.js';
-import { StoreUrlError } from './store-url-error.js';
+import { StoreUrlError } from './store-url-parts.js';
 
 /**
  * The parameters of TLS in a PostgreSQL URL: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, in libpq's meaning

@@ -1,8 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { givenFields } from '../given-fields.js';
 import { tlsOptionsOf } from './postgres-tls.js';
-import { StoreUrlError } from './store-url-error.js';
-import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
+import { decodePart, parametersOf, readPort, refuseParameters, StoreUrlError } from './store-url-parts.js';
 
 /**
  * The only parser of `DATABASE_URL`. Our two clients parse the same URL differently, and take unknown parameters for

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import { authorities, ownCertificate } from './store-certificates.js';
-import { StoreUrlError } from './store-url-error.js';
+import { StoreUrlError } from './store-url-parts.js';
 
 /**
  * The TLS options of a Redis URL, with PostgreSQL's parameters. The scheme turns TLS on; `sslmode` says how the

@@ -1,7 +1,6 @@
 import { givenFields } from '../given-fields.js';
 import { type RedisTls, redisTlsOf } from './redis-tls.js';
-import { StoreUrlError } from './store-url-error.js';
-import { decodePart, parametersOf, readPort, refuseParameters } from './store-url-parts.js';
+import { decodePart, parametersOf, readPort, refuseParameters, StoreUrlError } from './store-url-parts.js';
 
 /**
  * The only parser of `REDIS_URL`:

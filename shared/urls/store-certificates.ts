@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
-import { StoreUrlError } from './store-url-error.js';
+import { StoreUrlError } from './store-url-parts.js';
 
 /** Reads the certificates that the URL of a store names; all readers throw `StoreUrlError`. */
 

@@ -1,4 +1,7 @@
-import { StoreUrlError } from './store-url-error.js';
+/** Thrown for an invalid URL of a store; the message may name parameters, but never quotes a value. */
+export class StoreUrlError extends Error {
+  override readonly name = 'StoreUrlError';
+}
 
 /** Parsing that the URLs of all stores share. Each function throws `StoreUrlError`. */
 

@@ -37,7 +37,10 @@ export class DeltaPublisher {
   onResend({ jobId, api, left, ...place }: Resend): void {
     const stream = this.#deps.jobs.ofChat(jobId).findLast(({ deltas }) => deltas)?.deltas;
     if (left) stream?.remove(api, place.reader);
-    else stream?.report(this.#linkTo(api), place);
+    if (left || stream === undefined) return;
+    const link = this.#linkTo(api);
+    // Also if there is nothing new: the reader learns of which call the text is, and how far it has got.
+    link.report(stream.place(link, place));
   }
 
   #linkTo(api: string): ApiLink {
@@ -90,11 +93,6 @@ export class DeltaStream {
     this.#cursors.set(key, cursor);
     cursor.move(from, max);
     return cursor;
-  }
-
-  /** As `place`, and sends at once of which call the text is and how far it has got, even if there is nothing new. */
-  report(link: ApiLink, place: Pick<Resend, 'reader' | 'from' | 'max'>): void {
-    link.report(this.place(link, place));
   }
 
   remove(api: string, reader: string | undefined): void {

@@ -45,10 +45,6 @@ export class PoolMetrics implements JobListener {
     queueWait.observe({ provider: this.#provider }, timings.queueMs / 1000);
   }
 
-  ended(_: RunningJob, end: JobEnd | undefined): void {
-    if (end) this.recordOutcome(end.own, nextOf(end.outcome)?.provider);
-  }
-
   /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */
   async watchCall<T extends { reason: FinishReason }>(
     call: Call,
@@ -75,20 +71,17 @@ export class PoolMetrics implements JobListener {
   }
 
   /** Records a job's outcome, its cost, and the provider to which its chat was passed on. */
-  recordOutcome(outcome: Outcome, next?: ProviderId): void {
+  ended(_: unknown, end: JobEnd | undefined): void {
+    if (end === undefined) return;
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;
-    this.#countJob(codeOfOutcome(outcome));
+    this.countJob(codeOfOutcome(end.own));
+    const next = nextOf(end.outcome)?.provider;
     if (next) fallbacks.inc({ provider, next });
-    const usage = 'usage' in outcome ? outcome.usage : undefined;
+    const usage = 'usage' in end.own ? end.own.usage : undefined;
     if (usage === undefined) return;
     tokens.inc({ provider, direction: 'input' }, usage.inputTokens);
     tokens.inc({ provider, direction: 'output' }, usage.outputTokens);
-  }
-
-  /** Records a job that ended in an unexpected error, or was given up. */
-  recordBroken(): void {
-    this.#countJob('internal');
   }
 
   recordBreaker(state: BreakerState): void {
@@ -110,7 +103,8 @@ export class PoolMetrics implements JobListener {
     });
   }
 
-  #countJob(code: WorkCode): void {
+  /** `internal` for a job that ended in an unexpected error, or was given up. */
+  countJob(code: WorkCode): void {
     this.#instruments.metrics.jobs.inc({ provider: this.#provider, code });
   }
 }
@@ -127,13 +121,11 @@ const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
     ? undefined
     : code;
 
-/** The code of what a call or a job was ended by. */
 export function codeOfError(error: unknown): WorkCode {
   if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
   return error instanceof Failure ? known(error.code) : 'internal';
 }
 
-/** The code of a job with this outcome. */
 export function codeOfOutcome(outcome: Outcome): WorkCode {
   if (outcome.kind === 'failed') return known(outcome.code);
   if (outcome.kind === 'cancelled') return 'cancelled';

@@ -247,7 +247,7 @@ export class PoolWorker {
   /** A job ended in an unexpected error, or was given up; BullMQ may have no other facts about it. */
   #onFailed(queued: Job<ChatJobPayload> | undefined, err: Error): void {
     const { metrics, log } = this.#deps;
-    metrics.recordBroken();
+    metrics.countJob('internal');
     log.error({ err, jobId: queued?.id }, 'job broke');
     if (!queued) return;
     dropLongConversation(queued, log);

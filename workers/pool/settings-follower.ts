@@ -50,10 +50,7 @@ export class SettingsFollower {
     const keys = [removedUsersKey, ...[...settings.keys()].map(settingsKey)];
     const [removed, ...texts] = await records.readAll(keys);
     jobs.cancelUsers(decodeRemovedUsers(removed));
-    for (const text of texts) {
-      const record = text === undefined ? undefined : decodeSettings(text);
-      if (record) this.#apply(record);
-    }
+    for (const record of texts.map(decodeSettings)) if (record) this.#apply(record);
   }
 
   stop(): void {

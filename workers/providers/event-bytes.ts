@@ -1,9 +1,7 @@
+import type { Dispatcher } from 'undici';
+
 /** A connection that can wait until what came over it has been read. */
-export interface PausableSource {
-  pause(): void;
-  resume(): void;
-  abort(reason: Error): void;
-}
+type PausableSource = Pick<Dispatcher.DispatchController, 'pause' | 'resume' | 'abort'>;
 
 /**
  * The bytes of a stream of events as they come, for both ways in which SDKs read them: as an async iterable or with the

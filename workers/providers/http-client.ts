@@ -15,7 +15,6 @@ export interface ResponseLimits {
   maxResponseBytes: number;
 }
 
-/** The hooks of a call. */
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
@@ -135,7 +134,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     this.#release();
     if (this.#events) this.#events.end();
-    else this.#answering.resolve({ ...this.#head, body: joined(this.#chunks) });
+    else this.#answering.resolve({ ...this.#head, body: Buffer.concat(this.#chunks) });
   }
 
   onResponseError(_: unknown, error: Error): void {
@@ -156,11 +155,6 @@ const isStreamOfEvents = ({ status, headers }: Pick<HttpAnswer, 'status' | 'head
   status < 400 && eventTypes.some((type) => headers['content-type']?.startsWith(type));
 
 const eventTypes = ['text/event-stream', 'application/vnd.amazon.eventstream'];
-
-function joined(chunks: Buffer[]): Buffer {
-  const [first] = chunks;
-  return first && chunks.length === 1 ? first : Buffer.concat(chunks);
-}
 
 /** Headers without those that come more than once (cookies, which no SDK reads). */
 export const singleFields = (headers: IncomingHttpHeaders): Record<string, string> =>

@@ -41,14 +41,14 @@ export function speakSystemOnly(turns: readonly Turn[]): Turn[] {
 
 /** The turns that are not system texts, those of one role in a row joined by a blank line. */
 function mergeRuns(turns: readonly Turn[]): AlternatingTurn[] {
-  const runs: { role: AlternatingTurn['role']; contents: string[] }[] = [];
+  const runs: AlternatingTurn[] = [];
   for (const { role, content } of turns) {
     if (role === 'system') continue;
     const last = runs.at(-1);
-    if (last?.role === role) last.contents.push(content);
-    else runs.push({ role, contents: [content] });
+    if (last?.role === role) last.content += blankLine + content;
+    else runs.push({ role, content });
   }
-  return runs.map(({ role, contents }) => ({ role, content: contents.join(blankLine) }));
+  return runs;
 }
 
 function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import { EventBytes } from './event-bytes.js';
 import { type CallHooks, type HttpAnswer, type HttpClient, singleFields } from './http-client.js';
 
@@ -47,7 +48,7 @@ class SdkResponse {
 
   constructor({ status, headers, body }: HttpAnswer) {
     this.status = status;
-    this.headers = new SdkHeaders(singleFields(headers));
+    this.headers = new SdkHeaders(Object.entries(singleFields(headers)));
     this.#body = body;
   }
 
@@ -60,10 +61,7 @@ class SdkResponse {
   }
 
   async text(): Promise<string> {
-    if (!(this.#body instanceof EventBytes)) return this.#body.toString();
-    const chunks: Buffer[] = [];
-    for await (const chunk of this.#body) chunks.push(chunk);
-    return Buffer.concat(chunks).toString();
+    return String(this.#body instanceof EventBytes ? await buffer(this.#body) : this.#body);
   }
 
   async json(): Promise<unknown> {
@@ -72,23 +70,8 @@ class SdkResponse {
 }
 
 /** The part of `Headers` that the SDKs use. */
-class SdkHeaders {
-  readonly #fields: Record<string, string>;
-
-  constructor(fields: Record<string, string>) {
-    this.#fields = fields;
-  }
-
-  get(name: string): string | null {
-    const key = name.toLowerCase();
-    return Object.hasOwn(this.#fields, key) ? (this.#fields[key] ?? null) : null;
-  }
-
-  entries(): Iterable<[string, string]> {
-    return Object.entries(this.#fields);
-  }
-
-  [Symbol.iterator](): Iterator<[string, string]> {
-    return Object.entries(this.#fields)[Symbol.iterator]();
+class SdkHeaders extends Map<string, string> {
+  override get(name: string): string | undefined {
+    return super.get(name.toLowerCase());
   }
 }

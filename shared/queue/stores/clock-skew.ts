@@ -1,24 +1,3 @@
-/** One reading of the store's clock; all in milliseconds since the epoch. */
-interface ClockReading {
-  /** By our clock. */
-  askedAt: number;
-  answeredAt: number;
-  /** By the store's. */
-  storeAt: number;
-}
-
-/** BullMQ compares locks in PostgreSQL by its machine's clock: with more skew, jobs are given up or kept wrongly. */
-const maxApartMs = 2000;
-
-/** Describes clock skew that is certainly too large: the store may have read its clock at any time in between. */
-export function findClockSkew({ askedAt, answeredAt, storeAt }: ClockReading): string | undefined {
-  const apartMs = storeAt - (askedAt + answeredAt) / 2;
-  if (Math.abs(apartMs) - (answeredAt - askedAt) / 2 <= maxApartMs) return undefined;
-  const seconds = (Math.abs(apartMs) / 1000).toFixed(1);
-  const direction = apartMs > 0 ? 'behind' : 'ahead of';
-  return `the clock of this machine is ${seconds} s ${direction} the queue store's: synchronise both (NTP) to within 2 s`;
-}
-
 /**
  * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock
  * advances it in between. So deadlines and ages are the same for all processes, even if their machines' clocks
@@ -38,13 +17,14 @@ export class StoreClock {
   readonly now = (): number =>
     Math.round(this.#offset === undefined ? this.#machineNow() : performance.now() + this.#offset.ms);
 
-  /** Corrects the time by the store's clock and returns the skew of this machine's clock, as `findClockSkew` does. */
+  /** Corrects the time by the store's clock, and describes the skew of this machine's clock if it is too large. */
   async sync(readStore: () => Promise<number>): Promise<string | undefined> {
     const [askedAt, startedAt] = [this.#machineNow(), performance.now()];
     const storeAt = await readStore();
     const tookMs = performance.now() - startedAt;
     this.#correct({ ms: storeAt - startedAt - tookMs / 2, errorMs: tookMs / 2 });
-    return findClockSkew({ askedAt, answeredAt: this.#machineNow(), storeAt });
+    const answeredAt = this.#machineNow();
+    return describeSkew(storeAt - (askedAt + answeredAt) / 2, answeredAt - askedAt);
   }
 
   /** A slow reading is less exact and counts only where it contradicts the known offset. */
@@ -59,3 +39,14 @@ export class StoreClock {
 
 /** Between two readings, which are seconds apart: quartz drifts by less than a tenth of a millisecond per second. */
 const driftMs = 1;
+
+/** BullMQ compares locks in PostgreSQL by its machine's clock: with more skew, jobs are given up or kept wrongly. */
+const maxApartMs = 2000;
+
+/** Describes clock skew that is certainly too large: the store may have read its clock at any time in between. */
+function describeSkew(apartMs: number, tookMs: number): string | undefined {
+  if (Math.abs(apartMs) - tookMs / 2 <= maxApartMs) return undefined;
+  const seconds = (Math.abs(apartMs) / 1000).toFixed(1);
+  const direction = apartMs > 0 ? 'behind' : 'ahead of';
+  return `the clock of this machine is ${seconds} s ${direction} the queue store's: synchronise both (NTP) to within 2 s`;
+}

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
 import { retry } from '../../runtime/retry.js';
@@ -8,7 +9,6 @@ import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '..
 import { StoreClock } from './clock-skew.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
-import { watchStore } from './store-watch.js';
 
 /**
  * Opens the store that the configuration names. Does not throw when it is unreachable, which `check` reports. `now` is
@@ -30,7 +30,7 @@ export function openQueueStore(config: Config, log: Log, now: () => number = Dat
     check,
     whenReady: async (signal) => {
       const isReady = await untilReady(check, signal, watching ? undefined : log);
-      if (isReady) watching ??= watchStore({ check, log, signal: closing.signal });
+      if (isReady) watching ??= watchStore(check, log, closing.signal);
       return isReady;
     },
     close: async () => {
@@ -83,4 +83,34 @@ async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?:
     () => true,
     () => false,
   );
+}
+
+/** Also detects the loss of an idle connection. */
+const intervalMs = 1000;
+const intervalWhileUnavailableMs = 250;
+/** Connections are replaced in less time, which is not worth a warning. */
+const noticeableMs = 1000;
+
+/** Logs one warning when the store becomes unavailable and one when it is back, until the signal aborts. */
+async function watchStore(check: () => Promise<void>, log: Log, signal: AbortSignal): Promise<void> {
+  let since: number | undefined;
+  let isLogged = false;
+  const pause = () =>
+    delay(since === undefined ? intervalMs : intervalWhileUnavailableMs, true, { signal, ref: false });
+  while (await pause().catch(() => false)) {
+    const askedAt = performance.now();
+    const reason = await check().then(() => undefined, reasonOf);
+    if (signal.aborted) return;
+    const unavailableMs = Math.round(performance.now() - (since ?? askedAt));
+    if (reason === undefined) {
+      if (isLogged) log.warn({ unavailableMs }, 'the queue store is available again');
+      since = undefined;
+      isLogged = false;
+      continue;
+    }
+    since ??= askedAt;
+    if (isLogged || unavailableMs < noticeableMs) continue;
+    log.warn({ reason }, 'the queue store is unavailable');
+    isLogged = true;
+  }
 }

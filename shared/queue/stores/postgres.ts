@@ -133,22 +133,17 @@ const removeFutureCheck = `
   delete from ${schema}.meta where queue = $1 and field = 'stalled-check' and value::bigint > ${serverMs}`;
 
 async function measure(pool: pg.Pool, queue: string): Promise<QueueDepth> {
-  const { rows } = await pool.query<Record<'waiting' | 'active' | 'oldest', string | null>>(countJobs, [
-    queue,
-  ]);
-  const { waiting = null, active = null, oldest = null } = rows[0] ?? {};
-  return {
-    waiting: Number(waiting),
-    active: Number(active),
-    oldestAddedAt: oldest === null ? undefined : Number(oldest),
-  };
+  const { rows } = await pool.query<QueueDepth>(countJobs, [queue]);
+  const { waiting = 0, active = 0, oldestAddedAt } = rows[0] ?? {};
+  return { waiting, active, oldestAddedAt: oldestAddedAt ?? undefined };
 }
 
-/** Two subqueries, because each state has its own index: finished jobs are not read. */
+/** Two subqueries, because each state has its own index: finished jobs are not read. `pg` gives a bigint as a text. */
 const countJobs = `
   select * from
-  (select count(*) as waiting, min(added_at_ms) as oldest from ${schema}.job where queue = $1 and state = 'waiting') as queued,
-  (select count(*) as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
+  (select count(*)::float8 as waiting, min(added_at_ms)::float8 as "oldestAddedAt"
+    from ${schema}.job where queue = $1 and state = 'waiting') as queued,
+  (select count(*)::float8 as active from ${schema}.job where queue = $1 and state = 'active') as taken`;
 
 const maxRemovedAtOnce = 1000;
 

@@ -5,7 +5,7 @@ import { getCACertificates } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../../shared/config/config.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
-import { StoreUrlError } from '../../../shared/urls/store-url-error.js';
+import { StoreUrlError } from '../../../shared/urls/store-url-parts.js';
 import { makeAuthority } from '../../support/certificates.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'quillgate-url-'));

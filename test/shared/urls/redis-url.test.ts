@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseRedisUrl } from '../../../shared/urls/redis-url.js';
-import { StoreUrlError } from '../../../shared/urls/store-url-error.js';
+import { StoreUrlError } from '../../../shared/urls/store-url-parts.js';
 import { makeAuthority } from '../../support/certificates.js';
 
 const canary = 'canary-value';

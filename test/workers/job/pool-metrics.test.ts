@@ -94,8 +94,8 @@ describe('PoolMetrics', () => {
       { kind: 'cancelled', ...times },
       { kind: 'failed', code: 'timeout', retryable: true, ...times },
     ];
-    for (const outcome of outcomes) metrics.recordOutcome(outcome);
-    metrics.recordBroken();
+    for (const outcome of outcomes) metrics.ended(undefined, { own: outcome, outcome });
+    metrics.countJob('internal');
     expect(await counted()).toEqual({
       'jobs_total{code="ok"}': 2,
       'jobs_total{code="content_blocked"}': 1,

@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { findClockSkew, StoreClock } from '../../../../shared/queue/stores/clock-skew.js';
-
-const reading = (storeAt: number, tookMs = 0) =>
-  findClockSkew({ askedAt: 100_000, answeredAt: 100_000 + tookMs, storeAt });
+import { StoreClock } from '../../../../shared/queue/stores/clock-skew.js';
 
 describe('StoreClock', () => {
   // Time passes only where the test says so.
@@ -40,21 +37,18 @@ describe('StoreClock', () => {
     await clock.sync(() => slow(9000));
     expect(off(clock, 9000)).toBeLessThan(200);
   });
-});
 
-describe('findClockSkew', () => {
-  it.each([98_000, 100_000, 102_000])('finds none within two seconds: %i', (storeAt) => {
-    expect(reading(storeAt)).toBeUndefined();
-  });
-
-  it('says how far apart they are, which is which, and what to do', () => {
-    expect(reading(103_500)).toMatch(/3\.5 s behind .* synchronise/);
-    expect(reading(97_000)).toMatch(/3\.0 s ahead of .* synchronise/);
-  });
-
-  it('takes the middle of the way there and back, and does not count what the way may have taken', () => {
-    expect(reading(101_000, 2000)).toBeUndefined();
-    expect(reading(103_900, 2000)).toBeUndefined();
-    expect(reading(104_100, 2000)).toMatch(/3\.1 s behind/);
+  it.each([
+    ['nothing within two seconds', 98_000, 0, undefined],
+    ['nothing within two seconds', 102_000, 0, undefined],
+    ['how far apart they are, which is which, and what to do', 103_500, 0, /3\.5 s behind .* synchronise/],
+    ['how far apart they are, which is which, and what to do', 97_000, 0, /3\.0 s ahead of .* synchronise/],
+    ['what is certain, however long the way there and back took', 103_900, 2000, undefined],
+    ['what is certain, however long the way there and back took', 104_100, 2000, /3\.1 s behind/],
+  ])('says %s: %i after %i ms', async (_, storeAt, tookMs, expected) => {
+    const times = [100_000, 100_000 + tookMs];
+    const said = await new StoreClock(() => times.shift() ?? 0).sync(async () => storeAt);
+    if (expected === undefined) expect(said).toBeUndefined();
+    else expect(said).toMatch(expected);
   });
 });
