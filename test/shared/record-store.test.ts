@@ -1,34 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import type { QueueStore, RecordStore } from '../../shared/queue/queue-store.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { patience, patienceMs } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../support/shared-store.js';
-import { findStores } from '../support/stores.js';
+import { describeStores } from '../support/shared-store.js';
 
-const stores = await findStores();
 const ttlMs = 60_000;
 
-describe.each(stores)('records in $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let shared: SharedStore;
+describeStores('records in $name', createRecordingLog().log, (shared) => {
   let store: QueueStore;
-  let wire: SharedStore['wire'];
+  let wire: typeof shared.wire;
   let records: RecordStore;
   /** The same records, seen by another process. */
   let elsewhere: RecordStore;
   let key: string;
 
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, createRecordingLog().log);
+  beforeAll(() => {
     ({ store, wire } = shared);
     ({ records } = store);
     elsewhere = shared.another.records;
   });
-  afterAll(() => shared?.stop());
   beforeEach(() => {
     key = `key.${randomUUID()}`;
   });

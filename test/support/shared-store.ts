@@ -1,8 +1,9 @@
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { freshStore, type StoreChoice } from './stores.js';
+import { findStores, freshStore, type StoreChoice } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 
 /** Two connections to one store that nothing else uses, as two processes would have. */
@@ -34,4 +35,17 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
       await stop();
     },
   };
+}
+
+const stores = await findStores();
+
+/** The same suite for each kind of store, under its `$name`; before its first test `shared` becomes what it says. */
+export function describeStores(title: string, log: Log, suite: (shared: SharedStore) => void): void {
+  describe.each(stores)(title, (choice) => {
+    if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
+    const shared = {} as SharedStore;
+    beforeAll(async () => void Object.assign(shared, await startSharedStore(choice, log)));
+    afterAll(() => shared.stop?.());
+    suite(shared);
+  });
 }

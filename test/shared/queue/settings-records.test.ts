@@ -1,31 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { type PoolOverrides, settingsKey } from '../../../shared/protocol/settings.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { readSettings, recordSettings, syncLimits } from '../../../shared/queue/settings-records.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStores } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
-const stores = await findStores();
-
-describe.each(stores)('settings in $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let shared: SharedStore;
+describeStores('settings in $name', createRecordingLog().log, (shared) => {
   let store: QueueStore;
   let queue: ReturnType<QueueStore['createQueue']>;
   let version = 0;
 
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, createRecordingLog().log);
+  beforeAll(() => {
     store = shared.another;
     queue = store.createQueue(queueName('openai'));
   });
-  afterAll(async () => {
-    await queue?.close();
-    await shared?.stop();
-  });
+  afterAll(() => queue?.close());
   beforeEach(() => {
     version += 10;
   });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
@@ -8,16 +8,11 @@ import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStores } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
-const stores = await findStores();
+const { log } = createRecordingLog();
 
-describe.each(stores)('NextAttempts in $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  const { log } = createRecordingLog();
-  let shared: SharedStore;
+describeStores('NextAttempts in $name', log, (shared) => {
   let attempts: NextAttempts;
   const opened: Queues[] = [];
   const open = (own: Partial<QueueStore> = {}) => {
@@ -26,14 +21,10 @@ describe.each(stores)('NextAttempts in $name', (choice) => {
     opened.push(queues);
     return new NextAttempts({ store, queues, log });
   };
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, log);
+  beforeAll(() => {
     attempts = open();
   });
-  afterAll(async () => {
-    await Promise.all(opened.map(closeQueues));
-    await shared?.stop();
-  });
+  afterAll(() => Promise.all(opened.map(closeQueues)));
 
   const failed = { provider: 'openai', code: 'provider_error', retryable: true } as const;
   const job = (own: Partial<ChatJob> = {}): ChatJob => ({

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
@@ -8,10 +8,8 @@ import { StoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { takeJob } from '../../support/running-jobs.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStores } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
-const stores = await findStores();
 const outcome: Outcome = { kind: 'ok', text: 'canary \u0000🎉', model: 'm', queueMs: 1, providerMs: 2 };
 const other: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 const ttlMs = 60_000;
@@ -19,11 +17,7 @@ type Records = Pick<RecordStore, 'create' | 'read'>;
 /** In milliseconds since the epoch. */
 const later = () => Date.now() + ttlMs;
 
-describe.each(stores)('stored results in $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let shared: SharedStore;
-  let elsewhere: RecordStore;
+describeStores('stored results in $name', createRecordingLog().log, (shared) => {
   let logged: ReturnType<typeof createRecordingLog>;
   let stop: AbortController;
   let id: string;
@@ -39,11 +33,6 @@ describe.each(stores)('stored results in $name', (choice) => {
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
   };
 
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, createRecordingLog().log);
-    elsewhere = shared.another.records;
-  });
-  afterAll(() => shared?.stop());
   beforeEach(() => {
     logged = createRecordingLog();
     stop = new AbortController();
@@ -64,10 +53,10 @@ describe.each(stores)('stored results in $name', (choice) => {
     };
   };
   const recorded = async () => {
-    const text = await elsewhere.read(resultKey(id));
+    const text = await shared.another.records.read(resultKey(id));
     return text === undefined ? undefined : decodeStoredResult(text);
   };
-  const record = (value: string) => elsewhere.create(resultKey(id), { value, ttlMs });
+  const record = (value: string) => shared.another.records.create(resultKey(id), { value, ttlMs });
   const levels = () => logged.lines.map(({ level }) => level);
 
   /** The records of the store, and when a call to them has failed. */

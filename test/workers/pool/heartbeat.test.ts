@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { Heartbeat } from '../../../workers/pool/heartbeat.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
@@ -41,13 +41,15 @@ describe('Heartbeat', () => {
   });
 
   it('is published between two jobs when the timer is late, while the store cannot be asked anything', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
     await heartbeat.start(openai);
     heartbeat.publishIfLate();
     expect(states()).toHaveLength(1);
     const answered = Promise.withResolvers<PoolHeartbeat>();
     describePool = () => answered.promise;
     heartbeat.publish();
-    for (const until = performance.now() + 1600; performance.now() < until; );
+    vi.advanceTimersByTime(1600);
     heartbeat.publishIfLate();
     // Before any timer could fire.
     expect(states()).toHaveLength(2);

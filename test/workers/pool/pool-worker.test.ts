@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
@@ -20,10 +20,8 @@ import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStores } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
-const stores = await findStores();
 const logged = createRecordingLog();
 const { log } = logged;
 const provider: Provider = {
@@ -34,11 +32,8 @@ const provider: Provider = {
 
 const refused = classifyError(new Error('no'), { status: 400 });
 
-describe.each(stores)('PoolWorker on $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let shared: SharedStore;
-  let queue: ReturnType<SharedStore['store']['createQueue']>;
+describeStores('PoolWorker on $name', log, (shared) => {
+  let queue: ReturnType<QueueStore['createQueue']>;
   let queues: Queues;
   let open: ReturnType<typeof openCircuits>;
   let relay: RecordingRelay;
@@ -47,8 +42,7 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   let nextAttempts: NextAttempts;
   const closing: (() => Promise<void>)[] = [];
 
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, log);
+  beforeAll(() => {
     queue = shared.another.createQueue(queueName('openai'));
     queues = openQueues(shared.store);
     nextAttempts = new NextAttempts({ store: shared.store, queues, log });
@@ -56,7 +50,6 @@ describe.each(stores)('PoolWorker on $name', (choice) => {
   afterAll(async () => {
     await queue?.close();
     if (queues) await closeQueues(queues);
-    await shared?.stop();
   });
   beforeEach(() => {
     open = openCircuits();

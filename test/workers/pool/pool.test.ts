@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
@@ -21,17 +21,12 @@ import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
-import { findStores } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
-const stores = await findStores();
 const { log } = createRecordingLog();
 const concurrency = 2;
 
-describe.each(stores)('Pool on $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let shared: SharedStore;
+describeStores('Pool on $name', log, (shared) => {
   let queue: ReturnType<QueueStore['createQueue']>;
   let relay: RecordingRelay;
   /** How often the pool has counted the jobs that wait. */
@@ -41,14 +36,10 @@ describe.each(stores)('Pool on $name', (choice) => {
   /** The provider waits for this before it answers. */
   let gate: PromiseWithResolvers<void>;
 
-  beforeAll(async () => {
-    shared = await startSharedStore(choice, log);
+  beforeAll(() => {
     queue = shared.another.createQueue(queueName('openai'));
   });
-  afterAll(async () => {
-    await queue?.close();
-    await shared?.stop();
-  });
+  afterAll(() => queue?.close());
 
   beforeEach(async () => {
     relay = createRecordingRelay();
