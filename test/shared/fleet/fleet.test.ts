@@ -1,13 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { describeProviders } from '../../../shared/fleet/fleet.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import {
-  type PoolHeartbeat,
-  poolHeartbeatSchema,
-  processHeartbeatSchema,
-  topics,
-} from '../../../shared/protocol/messages.js';
+import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
 let nowMs: number;
@@ -173,23 +167,6 @@ describe('describeProviders', () => {
     expect(describeProviders(heartbeats).map(({ state }) => state)).toEqual(Array(4).fill('unknown'));
     nowMs = 12_300;
     expect(openai()?.state).toBe('silent');
-  });
-
-  it('reads what the release before has published', () => {
-    const messages: { topic: string; message: object }[] = JSON.parse(
-      readFileSync('test/compatibility/recorded/messages.json', 'utf8'),
-    );
-    const recorded = messages
-      .filter(({ topic }) => topic === topics.processes)
-      .flatMap(({ message }) => processHeartbeatSchema.parse(message).pools);
-    for (const heartbeat of recorded.filter(({ state }) => state !== 'stopped')) heartbeats.add(heartbeat);
-    const known = describeProviders(heartbeats).flatMap(({ workers }) => workers);
-    const serving = recorded.filter(({ state }) => state === 'serving');
-    const pools = new Set(serving.map(({ provider, worker }) => `${provider} ${worker}`));
-    expect(new Set(known.map((each) => each.worker)).size).toBeGreaterThan(0);
-    expect(known).toHaveLength(pools.size);
-    for (const each of known) expect(each).toMatchObject({ release: '0.5.0', state: 'serving' });
-    expect(new Set(known.map(({ simulated }) => simulated))).toEqual(new Set([false]));
   });
 });
 

@@ -115,12 +115,6 @@ describe('publishFailure', () => {
     expect(publishedOn('reply.kept')).toEqual([{ jobId: 'two' }]);
     expect(logged.lines.map(({ level }) => level)).toEqual([40]);
   });
-
-  it.each([null, 'text', {}, { replyTo: 7 }])('publishes nothing of a job whose data is %j', async (data) => {
-    replies.publishFailure(takeJob({ id: 'one', data }));
-    await replies.flush();
-    expect(relay.published).toEqual([]);
-  });
 });
 
 describe('flush', () => {
