@@ -9,10 +9,8 @@ import {
   type Authentication,
   asKnownUser,
   insufficient,
-  isRefusal,
   logIn,
   refuse,
-  senderOf,
   unauthorized,
 } from './login.js';
 import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsBase } from './operators.js';
@@ -119,20 +117,15 @@ async function asTokenOwner(
   if (sent === undefined && isOpen) return undefined;
   if (sent === undefined) throw unauthorized({ challenge: bearerChallenge, detail: needsToken });
   const token = parseBearer(sent);
-  const caller = await logIn(
-    { ...senderOf(request), secret: token ?? '' },
-    {
-      limiter: loginLimiter,
-      check: async () => (token === undefined ? undefined : directory.findToken(token)),
-    },
-  ).catch((error) => {
-    if (!isRefusal(error)) throw error;
-    return refuse(request, authentication, { failure: error });
+  const refused = (failure: Failure) => refuse(request, authentication, { failure });
+  const caller = await logIn(request, {
+    limiter: loginLimiter,
+    secret: token ?? '',
+    check: async () => (token === undefined ? undefined : directory.findToken(token)),
+    refused,
   });
-  if (caller === undefined) {
-    const challenge = token === undefined ? bearerChallenge : invalidToken;
-    return refuse(request, authentication, { failure: unauthorized({ challenge, detail: needsToken }) });
-  }
+  const challenge = token === undefined ? bearerChallenge : invalidToken;
+  if (caller === undefined) return refused(unauthorized({ challenge, detail: needsToken }));
   if (isOpen || scopes.every((scope) => allows(caller, scope))) return caller;
   return refuse(request, authentication, {
     failure: insufficient(bearerChallenge, scopes, caller.scopes),

@@ -63,7 +63,7 @@ export async function asKnownUser(
   return refuse(request, authentication, { failure, user: caller.name });
 }
 
-interface LoginFromMemory<T> extends Omit<Login, 'address' | 'response'> {
+interface LoginFromMemory<T> extends Pick<Login, 'name' | 'secret'> {
   check: () => T | undefined;
   /** Creates what it throws when the check finds no user: each failure records a stack, which takes time. */
   createRefusal: () => Failure;
@@ -84,8 +84,7 @@ export async function logInFromMemory<T>(
     return refuse(request, authentication, { failure: answer, user });
   };
   const limiter = isLoaded ? loginLimiter : earlyLimiter;
-  const found = await logIn({ ...senderOf(request), name, secret }, { limiter, check }).catch(refused);
-  return found ?? refused(createRefusal());
+  return (await logIn(request, { limiter, name, secret, check, refused })) ?? refused(createRefusal());
 }
 
 const notLoaded = { detail: 'The users have not been loaded yet.', retryable: true, retryAfterMs: 2000 };
@@ -98,24 +97,30 @@ function checkBasic(
   return signedIn && { ...signedIn.user, scopes: ['chat'] };
 }
 
-/** Who sends the credentials of a request, and whether they are still there. */
-export const senderOf = ({ ip, res }: Request): Pick<Login, 'address' | 'response'> => ({
-  address: ip,
-  response: res,
-});
-
-interface CredentialCheck<T> {
+interface CredentialCheck<T> extends Pick<Login, 'name' | 'secret'> {
   limiter: LoginLimiter;
   check: () => T | undefined | Promise<T | undefined>;
+  /** Throws the failure of an attempt that the limiter refuses. */
+  refused: (failure: Failure) => never;
 }
 
-/** The result of the check; throws what the limiter and the check throw. */
-export async function logIn<T>(login: Login, { limiter, check }: CredentialCheck<T>): Promise<T | undefined> {
-  await limiter.admit(login);
-  const found = await check();
-  if (found === undefined) await limiter.recordFailure(login);
-  else limiter.recordSuccess(login);
-  return found;
+/** The result of the check; throws what it and `refused` throw. */
+export async function logIn<T>(
+  { ip, res }: Request,
+  { limiter, name, secret, check, refused }: CredentialCheck<T>,
+): Promise<T | undefined> {
+  const login: Login = { address: ip, response: res, name, secret };
+  try {
+    await limiter.admit(login);
+    const found = await check();
+    if (found === undefined) await limiter.recordFailure(login);
+    else limiter.recordSuccess(login);
+    return found;
+  } catch (error) {
+    // An unavailable database is an error, but no refusal.
+    if (error instanceof Failure && error.code === 'rate_limited') return refused(error);
+    throw error;
+  }
 }
 
 interface LoginRefusal {
@@ -130,10 +135,6 @@ export function refuse(request: Request, { log }: Authentication, { failure, use
   log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
   throw failure;
 }
-
-/** An unavailable database is an error, but no refusal. */
-export const isRefusal = (error: unknown): error is Failure =>
-  error instanceof Failure && error.code === 'rate_limited';
 
 export const unauthorized = ({ challenge, detail }: Pick<Accepted, 'challenge' | 'detail'>): Failure =>
   new Failure('unauthorized', { detail, headers: { 'WWW-Authenticate': challenge } });

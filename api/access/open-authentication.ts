@@ -2,7 +2,7 @@ import { createSessionStore } from '../../db/access/sessions.js';
 import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore, firstUserOf, type UserIdentity } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
-import type { TokenInfo, UserInfo } from '../../shared/accounts.js';
+import type { UserInfo } from '../../shared/accounts.js';
 import { type Config, defaultOwner } from '../../shared/config/config.js';
 import type { Scope } from '../../shared/contract.js';
 import type { Lifecycle } from '../../shared/runtime/lifecycle.js';
@@ -87,9 +87,9 @@ export async function refuseWithoutCredentials(
 ): Promise<void> {
   if (hasFirstCredentials(config) || adminOf(config)) return;
   try {
-    const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).list()]);
+    const lists = Promise.all([createUserStore(database).list(), createTokenStore(database).listActive()]);
     const [users, tokens] = await withTimeout(timeoutMs, lists);
-    if (users.some(({ hasSecret }) => hasSecret) || tokens.some(isActive)) return;
+    if (users.some(({ hasSecret }) => hasSecret) || tokens.length > 0) return;
   } catch (error) {
     log.warn({ err: error }, 'cannot check yet whether there are users or tokens');
     return;
@@ -102,7 +102,3 @@ export async function refuseWithoutCredentials(
 
 /** The start must not hang with the database. */
 const timeoutMs = 2000;
-
-/** Neither revoked nor expired. */
-const isActive = ({ revokedAt, expiresAt }: TokenInfo): boolean =>
-  revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > Date.now());

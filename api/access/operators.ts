@@ -9,11 +9,9 @@ import {
   type Authentication,
   asKnownUser,
   insufficient,
-  isRefusal,
   logIn,
   logInFromMemory,
   refuse,
-  senderOf,
   unauthorized,
 } from './login.js';
 
@@ -55,19 +53,15 @@ export async function asSessionOwner(request: Request, authentication: Authentic
   const keys = parseSessions(request);
   if (keys.length === 0) throw unauthorized(sessionsAlone);
   if (!readMethods.has(request.method)) requireSameOrigin(request);
-  const login = { ...senderOf(request), secret: keys.join() };
   const known = keys.map((key) => directory.checkSession(key)).filter((each) => each !== undefined);
   const lookUp = async () =>
     oneUserOf(await Promise.all(keys.slice(0, maxLookups).map((key) => directory.findSession(key))));
+  const refused = (failure: Failure) => refuse(request, authentication, { failure });
   const owner =
     known.length > 0
       ? oneUserOf(known)
-      : await logIn(login, { limiter: loginLimiter, check: lookUp }).catch((error) => {
-          if (!isRefusal(error)) throw error;
-          return refuse(request, authentication, { failure: error });
-        });
-  if (owner === undefined) return refuse(request, authentication, { failure: unauthorized(sessionsAlone) });
-  return { ...owner, scopes: operatorScopes };
+      : await logIn(request, { limiter: loginLimiter, secret: keys.join(), check: lookUp, refused });
+  return owner ? { ...owner, scopes: operatorScopes } : refused(unauthorized(sessionsAlone));
 }
 
 /** At most this many sessions of one request are looked up in the database. */

@@ -30,39 +30,32 @@ export interface NewSession {
   lifetimeMs: number;
 }
 
-/**
- * The sessions in Postgres. Each change notifies the channel of the users. Everything may throw
- * `Failure('database_unavailable')`.
- */
-export interface SessionStore {
-  /** Returns when it ends. Removes what has expired, and the oldest of a user who would have more than 100. */
-  create(session: NewSession): Promise<Date>;
-  /** One of these, if it has not ended by the clock of the database. */
-  find(digests: readonly Buffer[]): Promise<ActiveSession | undefined>;
-  /** All that `find` would find. */
-  listActive(): Promise<ActiveSession[]>;
-  /** Ends one session; one that has ended already is no error. */
-  end(digest: Buffer): Promise<void>;
-  endAll(userName: string): Promise<void>;
-}
-
 /** More would be a program that signs in again and again. */
 const maxPerUser = 100;
 
-/** Sessions of the console, by the digests of what its cookies hold. */
-export function createSessionStore(database: Database): SessionStore {
+/**
+ * The sessions of the console in Postgres, by the digests of what its cookies hold. Each change notifies the channel of
+ * the users. Everything may throw `Failure('database_unavailable')`.
+ */
+export function createSessionStore(database: Database) {
   return {
-    create: (session) => create(database, session),
-    find: async (digests) => {
+    /** Returns when it ends. Removes what has expired, and the oldest of a user who would have more than 100. */
+    create: (session: NewSession) => create(database, session),
+    /** One of these, if it has not ended by the clock of the database. */
+    find: async (digests: readonly Buffer[]): Promise<ActiveSession | undefined> => {
       const wanted = and(inArray(sessions.digest, [...digests]), isActive);
       const [found] = await database.run((db) => selectWhere(db, wanted), 'auth');
       return found;
     },
-    listActive: () => database.run((db) => selectWhere(db, isActive), 'background'),
-    end: (digest) => end(database, eq(sessions.digest, digest)),
-    endAll: (userName) => end(database, eq(sessions.userName, userName)),
+    /** All that `find` would find. */
+    listActive: (): Promise<ActiveSession[]> => database.run((db) => selectWhere(db, isActive), 'background'),
+    /** Ends one session; one that has ended already is no error. */
+    end: (digest: Buffer) => end(database, eq(sessions.digest, digest)),
+    endAll: (userName: string) => end(database, eq(sessions.userName, userName)),
   };
 }
+
+export type SessionStore = ReturnType<typeof createSessionStore>;
 
 const isActive = gt(sessions.expiresAt, sql`now()`);
 

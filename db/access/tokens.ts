@@ -42,35 +42,24 @@ export interface NewToken {
   secretHash: Buffer;
 }
 
-/** The access tokens in Postgres. Everything may throw `Failure('database_unavailable')`. */
-export interface TokenStore {
-  create(token: NewToken): Promise<TokenInfo>;
-  find(secretHash: Buffer): Promise<ActiveToken | undefined>;
-  /** All tokens that `find` would find. */
-  listActive(): Promise<ActiveToken[]>;
-  /** Records a use, at most once a minute. */
-  markUsed(id: string): Promise<void>;
-  /** Oldest first, including expired and revoked ones. */
-  list(): Promise<TokenInfo[]>;
-  /** Newest first, from the first one before the token with an id. */
-  listNewest(part: { before?: string | undefined; limit: number }): Promise<TokenInfo[]>;
-  /** False when there is no such token; a token that is revoked already keeps its time. */
-  revoke(id: string): Promise<boolean>;
-}
-
 type Runs = Pick<Database, 'run'>;
 
-/** The audit names `actor` for all changes. */
-export function createTokenStore(database: Runs, actor = unknownActor): TokenStore {
+/**
+ * The access tokens in Postgres; the audit names `actor` for all changes. Everything may throw
+ * `Failure('database_unavailable')`.
+ */
+export function createTokenStore(database: Runs, actor = unknownActor) {
   return {
-    create: (token) => create(database, actor, token),
-    find: async (secretHash) => {
+    create: (token: NewToken) => create(database, actor, token),
+    find: async (secretHash: Buffer): Promise<ActiveToken | undefined> => {
       const wanted = and(eq(tokens.secretHash, secretHash), isActive);
       const [found] = await database.run((db) => selectWhere(db, wanted), 'auth');
       return found;
     },
-    listActive: () => database.run((db) => selectWhere(db, isActive), 'background'),
-    markUsed: async (id) => {
+    /** All tokens that `find` would find. */
+    listActive: (): Promise<ActiveToken[]> => database.run((db) => selectWhere(db, isActive), 'background'),
+    /** Records a use, at most once a minute. */
+    markUsed: async (id: string) => {
       const aMinuteAgo = sql`now() - interval '1 minute'`;
       const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, aMinuteAgo));
       const used = { lastUsedAt: sql`now()` };
@@ -81,28 +70,28 @@ export function createTokenStore(database: Runs, actor = unknownActor): TokenSto
           .where(and(eq(tokens.id, id), stale)),
       );
     },
+    /** Oldest first, including expired and revoked ones. */
     list: async () => {
       const rows = await database.run((db) =>
         db.select().from(tokens).orderBy(asc(tokens.createdAt), asc(tokens.id)),
       );
       return rows.map(toInfo);
     },
-    listNewest: (part) => listNewest(database, part),
-    revoke: (id) => revoke(database, actor, id),
+    /** Newest first, from the first one before the token with an id. */
+    listNewest: async ({ before, limit }: { before?: string | undefined; limit: number }) => {
+      const isBefore = before === undefined ? undefined : lt(tokens.id, before);
+      // By id, which is as good as by time (UUIDv7), and unique.
+      const rows = await database.run((db) =>
+        db.select().from(tokens).where(isBefore).orderBy(desc(tokens.id)).limit(limit),
+      );
+      return rows.map(toInfo);
+    },
+    /** False when there is no such token; a token that is revoked already keeps its time. */
+    revoke: (id: string) => revoke(database, actor, id),
   };
 }
 
-async function listNewest(
-  database: Runs,
-  { before, limit }: { before?: string | undefined; limit: number },
-): Promise<TokenInfo[]> {
-  const isBefore = before === undefined ? undefined : lt(tokens.id, before);
-  // By id, which is as good as by time (UUIDv7), and unique.
-  const rows = await database.run((db) =>
-    db.select().from(tokens).where(isBefore).orderBy(desc(tokens.id)).limit(limit),
-  );
-  return rows.map(toInfo);
-}
+export type TokenStore = ReturnType<typeof createTokenStore>;
 
 async function create(database: Runs, actor: string, token: NewToken): Promise<TokenInfo> {
   const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };

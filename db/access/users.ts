@@ -54,27 +54,6 @@ export interface NewUser {
   role?: UserRole;
 }
 
-/** The users in Postgres. Everything may throw `Failure('database_unavailable')`. */
-export interface UserStore {
-  /**
-   * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given;
-   * undefined when there is one with a secret, who stays unchanged.
-   */
-  add(user: NewUser): Promise<string | undefined>;
-  /** Removes the user, revokes the user's access tokens, and ends the sessions; does nothing without such a user. */
-  remove(name: string): Promise<{ removed: boolean; tokensRevoked: number }>;
-  /**
-   * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id;
-   * undefined when there is no such user.
-   */
-  resetSecret(name: string, secretHash: Buffer): Promise<string | undefined>;
-  /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
-  removedWithin(ms: number): Promise<string[]>;
-  /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
-  list(part?: ListPart): Promise<UserInfo[]>;
-  digests(): Promise<UserDigest[]>;
-}
-
 interface ListPart {
   after?: string | undefined;
   names?: readonly string[];
@@ -89,21 +68,37 @@ export const usersChannel = 'quillgate_users';
 /** In the same statement as the change, so that neither happens without the other. */
 export const notifyUsersChannel = sql<string>`pg_notify(${usersChannel}, '')`;
 
-/** The audit names `actor` for all changes. */
-export function createUserStore(database: Runs, actor = unknownActor): UserStore {
+/**
+ * The users in Postgres; the audit names `actor` for all changes. Everything may throw
+ * `Failure('database_unavailable')`.
+ */
+export function createUserStore(database: Runs, actor = unknownActor) {
   return {
-    add: (user) => add(database, actor, user),
-    remove: (name) => remove(database, actor, name),
-    resetSecret: (name, secretHash) => resetSecret(database, actor, { name, secretHash }),
-    removedWithin: (ms) => removedWithin(database, ms),
-    list: (part) => list(database, part),
-    digests: () => {
+    /**
+     * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given;
+     * undefined when there is one with a secret, who stays unchanged.
+     */
+    add: (user: NewUser) => add(database, actor, user),
+    /** Removes the user, revokes the user's access tokens, and ends the sessions; does nothing without such a user. */
+    remove: (name: string) => remove(database, actor, name),
+    /**
+     * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id;
+     * undefined when there is no such user.
+     */
+    resetSecret: (name: string, secretHash: Buffer) => resetSecret(database, actor, { name, secretHash }),
+    /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
+    removedWithin: (ms: number) => removedWithin(database, ms),
+    /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
+    list: (part?: ListPart) => list(database, part),
+    digests: (): Promise<UserDigest[]> => {
       const { id, name, createdAt, secretHash, role } = users;
       const fields = { id, name, createdAt, secretHash, role };
       return database.run((db) => db.select(fields).from(users), 'background');
     },
   };
 }
+
+export type UserStore = ReturnType<typeof createUserStore>;
 
 /** From the audit, which has every removal, by the API or the command line. */
 async function removedWithin(database: Runs, ms: number): Promise<string[]> {
@@ -119,7 +114,7 @@ async function removedWithin(database: Runs, ms: number): Promise<string[]> {
 
 const maxRemoved = 1000;
 
-async function list(database: Runs, { after, names, limit }: ListPart = {}) {
+async function list(database: Runs, { after, names, limit }: ListPart = {}): Promise<UserInfo[]> {
   const rows = await database.run((db) => {
     const isAfter = after === undefined ? undefined : gt(users.name, after);
     const isNamed = names && inArray(users.name, [...names]);
