@@ -25,12 +25,11 @@ import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admi
 import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
 import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-query.js';
+import { HistoryController, type HistoryControllerDeps } from './admin/history.controller.js';
 import { jobQuery } from './admin/pool-jobs.js';
 import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
-import { type HistoryControllerDeps, RequestsController } from './admin/requests.controller.js';
-import { SamplesController } from './admin/samples.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { TokensController } from './admin/tokens.controller.js';
 import { type AccountsDeps, UsersController } from './admin/users.controller.js';
@@ -151,8 +150,7 @@ function addControllers(app: Express, deps: AppDeps): void {
 }
 
 const adminControllers = [
-  RequestsController,
-  SamplesController,
+  HistoryController,
   PoolsController,
   EventsController,
   PoolSettingsController,

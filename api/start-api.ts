@@ -39,8 +39,7 @@ import { StoredChats } from './chat/stored-chats.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
-import { observeIntake } from './operations/intake-gauges.js';
-import { observeQueues } from './operations/queue-gauges.js';
+import { observeIntake, observeQueues } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type AuditAction, auditActions, scopes, userRoles } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { userName } from '../../shared/user-name.js';
-import { pageLimit } from '../http/query.js';
+import { type PageQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 
 /** The input of operators about users, tokens and the audit. */
@@ -37,15 +37,7 @@ export const tokenInput = z.strictObject(
 const entryId = z.string().refine(isUuid, 'must be the id of one of this list').meta({ format: 'uuid' });
 
 /** Query of `GET /admin/users`. */
-export interface UserQuery {
-  /**
-   * Maximum number of users in the answer.
-   * @isInt
-   * @minimum 1
-   * @maximum 200
-   * @default 100
-   */
-  limit?: number;
+export interface UserQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   after?: string;
 }
@@ -53,15 +45,7 @@ export interface UserQuery {
 export const userQuery = z.object({ limit: pageLimit, after: userName }).partial();
 
 /** Query of `GET /admin/tokens`. */
-export interface TokenQuery {
-  /**
-   * Maximum number of tokens in the answer.
-   * @isInt
-   * @minimum 1
-   * @maximum 200
-   * @default 100
-   */
-  limit?: number;
+export interface TokenQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;
 }
@@ -69,15 +53,7 @@ export interface TokenQuery {
 export const tokenQuery = z.object({ limit: pageLimit, before: entryId }).partial();
 
 /** Query of `GET /admin/audit`. */
-export interface AuditQuery {
-  /**
-   * Maximum number of entries in the answer.
-   * @isInt
-   * @minimum 1
-   * @maximum 200
-   * @default 100
-   */
-  limit?: number;
+export interface AuditQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;
   /** Only what this user, or this account and machine, has done. */
@@ -115,6 +91,3 @@ export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => 
   const last = rows.length > limit ? data.at(-1) : undefined;
   return { data, next: last === undefined ? null : keyOf(last) };
 }
-
-/** Items of a page unless the query says another number. */
-export const defaultLimit = 100;

@@ -11,8 +11,8 @@ import {
 import { listAudit } from '../../db/audit.js';
 import type { AuditPage } from '../../shared/accounts.js';
 import type { Problem } from '../../shared/contract.js';
-import { checkQuery } from '../http/query.js';
-import { type AuditQuery, auditQuery, defaultLimit, toPage } from './account-input.js';
+import { checkQuery, defaultLimit } from '../http/query.js';
+import { type AuditQuery, auditQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 
 @Route('admin/audit')

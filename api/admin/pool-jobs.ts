@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import type { PoolJobPage, PoolJobState } from '../../shared/fleet-contract.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import { pageLimit } from '../http/query.js';
+import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */
 export interface PoolQueues {
@@ -14,17 +14,9 @@ export interface PoolQueues {
 }
 
 /** Query of `GET /admin/pools/{provider}/jobs`. */
-export interface JobQuery {
+export interface JobQuery extends PageQuery {
   /** Only jobs in this state, `active` unless it is given. */
   state?: PoolJobState;
-  /**
-   * Maximum number of jobs in the answer.
-   * @isInt
-   * @minimum 1
-   * @maximum 200
-   * @default 100
-   */
-  limit?: number;
   /** Where to continue: `next` of the previous page. */
   offset?: string;
 }
@@ -47,7 +39,6 @@ export const jobQuery = z
   })
   .partial();
 
-const defaultLimit = 100;
 /** The ids of all pages up to the one asked for are read, because a state can have two lists. */
 const maxListed = 10_000;
 

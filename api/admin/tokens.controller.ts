@@ -22,9 +22,9 @@ import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
-import { checkQuery } from '../http/query.js';
+import { checkQuery, defaultLimit } from '../http/query.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { defaultLimit, type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
+import { type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 
 /** As on the command line. */

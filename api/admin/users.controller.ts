@@ -21,15 +21,8 @@ import type { Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
-import { checkQuery } from '../http/query.js';
-import {
-  checkNameParam,
-  defaultLimit,
-  toPage,
-  type UserQuery,
-  userInput,
-  userQuery,
-} from './account-input.js';
+import { checkQuery, defaultLimit } from '../http/query.js';
+import { checkNameParam, toPage, type UserQuery, userInput, userQuery } from './account-input.js';
 
 /** The dependencies of the operations on users, tokens and the audit. */
 export interface AccountsDeps {

@@ -21,7 +21,20 @@ export function checkQuery(schema: z.ZodObject): RequestHandler {
   };
 }
 
-/** The maximum number of items in the answer; 100 unless it is given. */
+/** The part of a query by which a list comes in pages. */
+export interface PageQuery {
+  /**
+   * Maximum number of items in the answer.
+   * @isInt
+   * @minimum 1
+   * @maximum 200
+   * @default 100
+   */
+  limit?: number;
+}
+
+export const defaultLimit = 100;
+
 export const pageLimit = z
   .string()
   .regex(/^([1-9]\d?|1\d\d|200)$/, { error: 'must be a whole number from 1 to 200' });

@@ -1,5 +1,8 @@
+import { providerIds } from '../../shared/contract.js';
 import type { FleetState } from '../../shared/fleet/fleet-state.js';
+import type { LivePools } from '../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
+import { intakes } from '../../shared/metrics/metrics.js';
 
 interface QueueGaugesDeps {
   instruments: Pick<ApiInstruments, 'onScrape'> & {
@@ -28,6 +31,24 @@ export function observeQueues({ instruments, fleet, now = Date.now }: QueueGauge
       queueJobs.set({ provider, state: 'active' }, active);
       // The clock of the API process that added the job may be slightly ahead.
       oldestWaiting.set({ provider }, Math.max(0, at - oldestAddedAt) / 1000);
+    }
+  });
+}
+
+/**
+ * Has every scrape show whether a provider is open, paused or draining. Needs neither store: what was set stays in
+ * force while they are down. Absent until the queue has been reached, when the settings are known.
+ */
+export function observeIntake(
+  { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,
+  source: () => { readonly pools: Pick<LivePools, 'settings'> } | undefined,
+): void {
+  onScrape(() => {
+    const settings = source()?.pools.settings;
+    if (settings === undefined) return;
+    for (const provider of providerIds) {
+      const { intake = 'open' } = settings.of(provider);
+      for (const state of intakes) metrics.intake.set({ provider, state }, state === intake ? 1 : 0);
     }
   });
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import {
   type HistoryAnswer,
   type HistoryAsk,
@@ -66,8 +67,10 @@ export class HistoryExchange {
   readonly #now: () => number;
   readonly #everyMs: number;
   readonly #id = randomUUID();
-  readonly #peers = new Map<string, Peer>();
-  readonly #answeredAt = new Map<string, number>();
+  /** Those that were heard last. */
+  readonly #peers = new LRUCache<string, Peer>({ max: maxPeers });
+  /** The processes that were answered a moment ago. */
+  readonly #answered: LRUCache<string, true>;
   #channel: Channel | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -79,6 +82,7 @@ export class HistoryExchange {
     this.#deps = deps;
     this.#now = deps.now ?? Date.now;
     this.#everyMs = deps.askEveryMs ?? askEveryMs;
+    this.#answered = new LRUCache({ max: maxPeers, ttl: apart * this.#everyMs });
   }
 
   /** Answers the others from now on, and can ask them; tries until the signal aborts, and never rejects. */
@@ -167,7 +171,8 @@ export class HistoryExchange {
   }
 
   async #onAsk({ from, known }: HistoryAsk): Promise<void> {
-    if (from === this.#id || !this.#mayAnswer(from)) return;
+    if (from === this.#id || this.#answered.has(from)) return;
+    this.#answered.set(from, true);
     const { requests, samples, log } = this.#deps;
     const now = this.#now();
     const { last: after, samplesOfMs } = known[this.#id] ?? { last: 0, samplesOfMs: historyMs };
@@ -187,24 +192,15 @@ export class HistoryExchange {
     }
   }
 
-  #mayAnswer(from: string): boolean {
-    const at = performance.now();
-    if (at - (this.#answeredAt.get(from) ?? Number.NEGATIVE_INFINITY) < apart * this.#everyMs) return false;
-    this.#answeredAt.delete(from);
-    const [longestAgo] = this.#answeredAt.keys();
-    if (this.#answeredAt.size >= maxPeers && longestAgo !== undefined) this.#answeredAt.delete(longestAgo);
-    this.#answeredAt.set(from, at);
-    return true;
-  }
-
   #onAnswer({ from, after, last, requests, samples }: HistoryAnswer): void {
     const unreadMs = performance.now() - this.#readAt;
     if (from === this.#id || unreadMs > keptFor * this.#everyMs) return;
-    const peer = this.#peerOf(from);
-    if (peer === undefined) return;
-    const now = this.#now();
-    peer.heardAt = performance.now();
-    if (samples.length > 0) peer.sampledAt = peer.heardAt;
+    const [now, heardAt] = [this.#now(), performance.now()];
+    const never = { last: 0, sampledAt: Number.NEGATIVE_INFINITY };
+    const peer: Peer = this.#peers.get(from) ?? { ...never, heardAt, samples: new Map() };
+    this.#peers.set(from, peer);
+    peer.heardAt = heardAt;
+    if (samples.length > 0) peer.sampledAt = heardAt;
     // Lost answers, before they are asked for again.
     if (after <= peer.last) peer.last = Math.max(peer.last, last);
     for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
@@ -214,20 +210,5 @@ export class HistoryExchange {
     }
     for (const [key, { slot }] of peer.samples)
       if (slot < now - historyMs || peer.samples.size > maxSamples) peer.samples.delete(key);
-  }
-
-  /** Undefined for one too many. */
-  #peerOf(id: string): Peer | undefined {
-    const known = this.#peers.get(id);
-    if (known) return known;
-    const since = performance.now() - keptFor * this.#everyMs;
-    for (const [gone, { heardAt }] of this.#peers) if (heardAt < since) this.#peers.delete(gone);
-    if (this.#peers.size >= maxPeers) return undefined;
-    const peer: Peer = {
-      ...{ last: 0, heardAt: performance.now(), sampledAt: Number.NEGATIVE_INFINITY },
-      samples: new Map(),
-    };
-    this.#peers.set(id, peer);
-    return peer;
   }
 }

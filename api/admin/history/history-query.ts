@@ -36,8 +36,6 @@ export interface EventsQuery {
   include?: string;
 }
 
-export const defaultLimit = 100;
-
 const codes = ['ok', 'truncated', 'blocked', 'cancelled', ...failureCodes] as const;
 const provider = z.enum(providerIds, { error: `must be one of: ${providerIds.join(', ')}` });
 

@@ -1,4 +1,5 @@
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { FleetState } from '../../../shared/fleet/fleet-state.js';
 import type {
   RecentRequest,
   RecentRequests as RecentRequestsAnswer,
@@ -9,12 +10,10 @@ import type { Log } from '../../../shared/runtime/log.js';
 import { HistoryExchange } from './exchange.js';
 import { HistoryFeed } from './history-feed.js';
 import { RecentRequests, type RequestFilter } from './recent-requests.js';
-import { goodEnds, type Load, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
+import { goodEnds, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
 
-/** Who knows how busy the providers are; never rejects. */
-interface LoadSource {
-  readLoads(): Promise<(Load & { readonly provider: ProviderId })[]>;
-}
+/** Knows how busy the providers are. */
+type LoadSource = Pick<FleetState, 'readLoads'>;
 
 /** The recent past for operators: the ended chats of all API processes, and how busy the providers were. */
 export class History {
@@ -26,7 +25,7 @@ export class History {
 
   constructor({ log }: { log: Log }) {
     this.#log = log;
-    this.#samples = new SampleLog({ readLoad: () => this.#readLoads() });
+    this.#samples = new SampleLog({ readLoads: async () => (await this.#fleet?.readLoads()) ?? [] });
     this.exchange = new HistoryExchange({ requests: this.#requests, samples: this.#samples, log });
   }
 
@@ -74,11 +73,6 @@ export class History {
       samples: () => mergeSamples([this.#samples.list(), ...this.exchange.samples].map(latest)),
       touch: () => this.exchange.touch(),
     });
-  }
-
-  async #readLoads(): Promise<ReadonlyMap<ProviderId, Load>> {
-    const loads = (await this.#fleet?.readLoads()) ?? [];
-    return new Map(loads.map(({ provider, ...load }) => [provider, load]));
   }
 
   #known() {

@@ -12,7 +12,7 @@ export type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency
 
 interface SampleLogDeps {
   /** How busy the providers are now; must settle within a second or two, and never reject. */
-  readLoad: () => Promise<ReadonlyMap<ProviderId, Load>>;
+  readLoads: () => Promise<readonly (Load & { readonly provider: ProviderId })[]>;
   /** The time, in milliseconds since the epoch. */
   now?: () => number;
 }
@@ -89,10 +89,10 @@ export class SampleLog {
     const slot = Math.round(this.#now() / sampleEveryMs) * sampleEveryMs - sampleEveryMs;
     const tallies = this.#tallies;
     this.#tallies = newTallies();
-    const loads = await this.#deps.readLoad();
+    const loads = await this.#deps.readLoads();
     const taken = [...tallies].map(([provider, tally]) => ({
       ...{ slot, provider },
-      ...(loads.get(provider) ?? noLoad),
+      ...(loads.find((load) => load.provider === provider) ?? noLoad),
       ...{ arrivals: tally.arrivals, ended: tally.ended, failed: tally.failed },
       queueMs: percentilesOf(tally.queue),
       providerMs: percentilesOf(tally.provider),

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { observeQueues } from '../../../api/operations/queue-gauges.js';
+import { observeIntake, observeQueues } from '../../../api/operations/queue-gauges.js';
 import { FleetState } from '../../../shared/fleet/fleet-state.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
+import { LivePools } from '../../../shared/fleet/live-pools.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
@@ -63,6 +65,31 @@ describe('observeQueues', () => {
   it('shows no age below zero when the clock of another API process is ahead', async () => {
     depth = { waiting: 1, active: 0, oldestAddedAt: nowMs + 500 };
     expect(await ofQueue()).toEqual(series(1, 0, 0));
+  });
+});
+
+describe('observeIntake', () => {
+  it('shows what operators have set, once that is known', async () => {
+    const pools = new LivePools(new Heartbeats({ since: 0 }));
+    let isConnected = false;
+    observeIntake(instruments, () => (isConnected ? { pools } : undefined));
+    const read = async () =>
+      [...readMetrics((await instruments.scrape()).text)].flatMap(([series, value]) =>
+        series.startsWith('quillgate_intake') && value === 1 ? [series.replace('quillgate_intake', '')] : [],
+      );
+    expect(await read()).toEqual([]);
+    isConnected = true;
+    const record = { v: 1, version: 1, changedAt: '', changedBy: 'x' } as const;
+    pools.settings.apply({ ...record, provider: 'bedrock', overrides: { intake: 'paused' } });
+    pools.settings.apply({ ...record, provider: 'vertexai', overrides: { intake: 'draining' } });
+    expect(await read()).toEqual([
+      '{provider="openai",state="open"}',
+      '{provider="anthropic",state="open"}',
+      '{provider="bedrock",state="paused"}',
+      '{provider="vertexai",state="draining"}',
+    ]);
+    pools.settings.apply({ ...record, version: 2, provider: 'bedrock', overrides: {} });
+    expect(await read()).toContain('{provider="bedrock",state="open"}');
   });
 });
 

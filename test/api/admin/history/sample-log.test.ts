@@ -5,14 +5,13 @@ import {
   SampleLog,
   type TimedSample,
 } from '../../../../api/admin/history/sample-log.js';
-import type { ProviderId } from '../../../../shared/contract.js';
 import { recentRequest } from '../../../support/history.js';
 
 const load: Load = { waiting: 3, active: 2, inFlight: 2, concurrency: 5 };
 
-function open(loads: ReadonlyMap<ProviderId, Load> = new Map([['openai', load]])) {
+function open() {
   let at = 1_000_000_000;
-  const log = new SampleLog({ readLoad: async () => loads, now: () => at });
+  const log = new SampleLog({ readLoads: async () => [{ provider: 'openai', ...load }], now: () => at });
   const pass = (ms: number) => {
     at += ms;
     return log.take();

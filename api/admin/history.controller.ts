@@ -1,17 +1,17 @@
 import { Controller, Get, Middlewares, Queries, Route, Security, SuccessResponse } from '@tsoa/runtime';
-import type { RecentRequests } from '../../shared/history.js';
-import { checkQuery } from '../http/query.js';
+import type { RecentRequests, Samples } from '../../shared/history.js';
+import { checkQuery, defaultLimit } from '../http/query.js';
 import type { History } from './history/history.js';
-import { defaultLimit, type RequestQuery, requestQuery } from './history/history-query.js';
+import { type RequestQuery, requestQuery, type SampleQuery, sampleQuery } from './history/history-query.js';
 
 /** The dependencies of the operations on the recent past. */
 export interface HistoryControllerDeps {
   history: Pick<History, 'readRequests' | 'readSamples'>;
 }
 
-@Route('admin/requests')
+@Route('admin')
 @Security('admin')
-export class RequestsController extends Controller {
+export class HistoryController extends Controller {
   constructor(private readonly deps: HistoryControllerDeps) {
     super();
   }
@@ -23,11 +23,25 @@ export class RequestsController extends Controller {
    *
    * @summary List the last chats
    */
-  @Get()
+  @Get('requests')
   @Middlewares(checkQuery(requestQuery))
   @SuccessResponse('200', 'The chats', 'application/json')
   async listRequests(@Queries() query: RequestQuery): Promise<RecentRequests> {
     const { limit = defaultLimit } = query;
     return this.deps.history.readRequests({ ...query, limit });
+  }
+
+  /**
+   * Ten minutes of measurements, one every five seconds for each provider. What waits and runs is the whole fleet's;
+   * arrivals, ends and times are those of the known API processes. They are kept in memory,
+   * and lost with their process.
+   *
+   * @summary Get the measurements of the last ten minutes
+   */
+  @Get('samples')
+  @Middlewares(checkQuery(sampleQuery))
+  @SuccessResponse('200', 'The samples', 'application/json')
+  async getSamples(@Queries() query: SampleQuery): Promise<Samples> {
+    return this.deps.history.readSamples(query.provider);
   }
 }
