@@ -130,14 +130,16 @@ describe('a client that leaves while its attempt waits', () => {
     ['/chat', `Basic ${encode('someone:else')}`],
     ['/write', 'Bearer unknown'],
     ['/session', undefined],
-  ])('is refused at %s, and holds no place any more (finding S5)', async (path, authorization) => {
+  ])('is refused at %s unchecked, and holds no place any more (finding S5)', async (path, authorization) => {
     const loginLimiter = new LoginLimiter({ maxFailures: 0, intervalMs: 60_000 });
     const isRefused = { code: 'rate_limited' };
     await expect(loginLimiter.recordFailure({ address: '127.0.0.1', secret: '' })).rejects.toMatchObject(
       isRefused,
     );
     const admit = vi.spyOn(loginLimiter, 'admit');
-    const { ask: askLimited, recording } = await start({ loginLimiter });
+    const check = vi.fn();
+    const directory = { checkUser: check, findToken: check, findSession: check };
+    const { ask: askLimited, recording } = await start({ loginLimiter, directory });
     const left = new AbortController();
     const headers = { Cookie: `quillgate_session=${'x'.repeat(43)}` };
     const answer = askLimited(path, authorization, headers, left.signal);
@@ -145,6 +147,8 @@ describe('a client that leaves while its attempt waits', () => {
     left.abort();
     await expect(answer).rejects.toThrow();
     await vi.waitFor(() => expect(recording.text()).toContain('rate_limited'), patience);
+    // No time says whether the guess was right.
+    expect(check).not.toHaveBeenCalled();
   });
 });
 
@@ -394,56 +398,6 @@ describe('expressAuthentication', () => {
     expect((await askLimited('/chat')).status).toBe(401);
     const elsewhere = { 'X-Forwarded-For': '192.0.2.7' };
     expect((await askLimited('/chat', 'Basic eDp5', elsewhere)).status).toBe(401);
-  });
-
-  it('lets nobody see by the time whether a guess beyond the limit was right, except whose login was good lately', async () => {
-    const intervalMs = 300;
-    const { ask: askLimited } = await start({
-      loginLimiter: new LoginLimiter({ maxFailures: 3, intervalMs }),
-    });
-    const timed = async (...call: Parameters<typeof askLimited>) => {
-      const startedAt = performance.now();
-      return { status: (await askLimited(...call)).status, ms: performance.now() - startedAt };
-    };
-    expect((await timed('/write', 'Bearer writer')).status).toBe(200);
-    for (let n = 0; n < 3; n++) expect((await timed('/chat', 'Basic eDp5')).status).toBe(401);
-
-    for (const [authorization, status] of [
-      ['Basic eDp5', 429],
-      [`Basic ${good}`, 200],
-    ] as const) {
-      const guess = await timed('/chat', authorization);
-      expect(guess.status).toBe(status);
-      expect(guess.ms).toBeGreaterThan(intervalMs - 5);
-    }
-    // Accepted before the failures, and just now.
-    for (const [path, authorization] of [
-      ['/write', 'Bearer writer'],
-      ['/chat', `Basic ${good}`],
-    ] as const) {
-      const startedAt = performance.now();
-      for (let n = 0; n < 20; n++) expect((await askLimited(path, authorization)).status).toBe(200);
-      expect(performance.now() - startedAt).toBeLessThan(20 * intervalMs);
-    }
-  });
-
-  it('checks few guesses beyond the limit, and none that would wait for long', async () => {
-    let looked = 0;
-    const checkUser = () => {
-      looked += 1;
-      return undefined;
-    };
-    const intervalMs = 50;
-    const loginLimiter = new LoginLimiter({ maxFailures: 3, intervalMs });
-    const { ask: askLimited } = await start({ loginLimiter, directory: { checkUser } });
-    const startedAt = performance.now();
-    const guesses = Array.from({ length: 200 }, (_, n) => askLimited('/chat', `Basic ${encode(`x:${n}`)}`));
-    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 401)).toHaveLength(3);
-    expect(statuses.filter((status) => status === 429)).toHaveLength(197);
-    // A slow machine takes longer for the guesses, and places become free meanwhile.
-    const rounds = Math.ceil((performance.now() - startedAt) / (8 * intervalMs));
-    expect(looked).toBeLessThan(20 + 64 * rounds);
   });
 
   it('lets right credentials in while guesses at their name wait, and knows them in any spelling (finding S5)', async () => {

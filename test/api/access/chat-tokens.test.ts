@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { makeAccessToken } from '../../../shared/access-token.js';
 import { quillgate } from '../../support/command-line.js';
 import {
   authorization,
-  blogToken,
   chatToken,
   type Deployment,
   type StartedApi,
@@ -19,8 +17,6 @@ beforeAll(async () => {
   other = await deployment.startApi();
 });
 afterAll(() => deployment.stop());
-
-const challenges = 'Bearer realm="chat", Basic realm="chat", charset="UTF-8"';
 
 const listModels = (Authorization: string, url = deployment.url) =>
   fetch(`${url}/v1/models`, { headers: { Authorization } });
@@ -57,30 +53,5 @@ describe('a token with the scope chat', () => {
   it('is that of CHAT_TOKEN, and is good beside the credentials of users', async () => {
     expect(await statusOf(chatToken)).toBe(200);
     expect((await listModels(authorization)).status).toBe(200);
-  });
-
-  it('opens neither /chat nor the blog', async () => {
-    expect((await deployment.chat({ headers: { Authorization: bearer() } })).status).toBe(401);
-    const headers = { Authorization: bearer() };
-    expect((await deployment.blog('/blogs', { json: { content: 'x' }, headers })).status).toBe(403);
-  });
-});
-
-describe('other credentials', () => {
-  it('get 403 where the scope is missing', async () => {
-    const { token } = await create('--scope', 'blogs:write');
-    for (const given of [blogToken, token]) {
-      await until(403, given, deployment.url);
-      const refused = await listModels(bearer(given));
-      expect(refused.headers.get('www-authenticate')).toContain('error="insufficient_scope", scope="chat"');
-    }
-  });
-
-  it('get 401 with both challenges', async () => {
-    for (const given of ['', 'Bearer', bearer('nonsense'), bearer(makeAccessToken()), 'Basic eDp5']) {
-      const refused = await listModels(given);
-      expect(refused.status).toBe(401);
-      expect(refused.headers.get('www-authenticate')).toBe(challenges);
-    }
   });
 });

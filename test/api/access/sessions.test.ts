@@ -52,17 +52,6 @@ describe('AccessDirectory, sessions', () => {
     expect((await directory.openSession({ user: ada, secretHash: undefined })).key).not.toBe(key);
   });
 
-  it('asks the database once for a session that it has not heard of', async () => {
-    const { directory, store } = start();
-    store.rows = [rowOf('key')];
-    expect(directory.checkSession('key')).toBeUndefined();
-    expect(await directory.findSession('key')).toMatchObject({ name: 'ada', scopes: ['admin'] });
-    store.isDown = true;
-    expect(await directory.findSession('key')).toMatchObject({ name: 'ada' });
-    expect(directory.checkSession('key')).toMatchObject({ name: 'ada' });
-    await expect(directory.findSession('other')).rejects.toMatchObject({ code: 'database_unavailable' });
-  });
-
   it('keeps what it knows while the database is away, and opens and ends nothing', async () => {
     const { directory, store } = start();
     const { key } = await directory.openSession({ user: ada, secretHash: undefined });
@@ -151,18 +140,5 @@ describe('AccessDirectory, sessions', () => {
       { name: 'ada' },
     ]);
     expect(await listActive()).toHaveLength(1);
-  });
-
-  it('asks again for a session where the sessions have changed meanwhile', async () => {
-    const { directory, store } = start();
-    store.rows = [rowOf('key')];
-    const asked = Promise.withResolvers<void>();
-    vi.spyOn(store, 'find').mockImplementationOnce(() => asked.promise.then(() => rowOf('key')));
-    const found = directory.findSession('key');
-    store.rows = [];
-    await directory.reload();
-    asked.resolve();
-    expect(await found).toBeUndefined();
-    expect(directory.checkSession('key')).toBeUndefined();
   });
 });

@@ -256,18 +256,16 @@ describe('fifty clients that do not read', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('are disconnected when the process begins to stop', async () => {
-    const sockets = await stall();
-    const closed = responses.map((response) => once(response, 'close'));
-    stopping.abort();
-    await Promise.all(closed);
-    for (const socket of sockets) socket.destroy();
-  });
-
-  it('are disconnected when the credentials are no longer valid', async () => {
-    const sockets = await stall();
-    const closed = responses.map((response) => once(response, 'close'));
+  const refuse = () => {
     isAllowed = false;
+  };
+  it.each([
+    ['the process begins to stop', () => stopping.abort()],
+    ['the credentials are no longer valid', refuse],
+  ])('are disconnected when %s', async (_, end) => {
+    const sockets = await stall();
+    const closed = responses.map((response) => once(response, 'close'));
+    end();
     await Promise.all(closed);
     for (const socket of sockets) socket.destroy();
   });

@@ -143,19 +143,15 @@ describe('GET /admin/pools/{provider}/jobs', () => {
     app = await startChatApp();
   });
   afterAll(() => app.close());
-  const ask = (path: string, token?: string) =>
-    asOperator(app, { path: `/admin/pools/${path}`, ...(token && { token }) });
 
   it.each([
-    [401, 'openai/jobs', 'unauthorized', 'nobody'],
-    [403, 'openai/jobs', 'insufficient_scope', 'reader'],
     [404, 'nobody/jobs', 'not_found'],
     [400, 'openai/jobs?state=prioritized', 'invalid_request'],
     [400, 'openai/jobs?offset=10000', 'invalid_request'],
     [400, 'openai/jobs?limit=201', 'invalid_request'],
     [500, 'openai/jobs', 'queue_unavailable'],
-  ])('is a problem with status %i for %s', async (status, path, code, token = 'operator') => {
-    const response = await ask(path, token);
+  ])('is a problem with status %i for %s', async (status, path, code) => {
+    const response = await asOperator(app, { path: `/admin/pools/${path}` });
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
     expect(await response.json()).toMatchObject({ code });

@@ -161,16 +161,18 @@ describe('PUT /admin/pools/{provider}', () => {
   );
 
   it.each([
-    [{ concurrency: 0 }, '/concurrency'],
-    [{ rate: { max: 1, durationMs: 'x' } }, '/rate/durationMs'],
-    [{ models: ['m', 5] }, '/models/1'],
-    [{ colour: 'blue' }, ''],
+    [{ concurrency: 'canary' }, '/concurrency'],
+    [{ rate: { max: 1, durationMs: 'canary' } }, '/rate/durationMs'],
+    [{ models: ['m', 'a canary'] }, '/models/1'],
+    [{ canary: 1 }, ''],
     [[], ''],
     [null, ''],
-  ])('is 400 with a pointer for %j', async (body, pointer) => {
+  ])('is 400 with a pointer for %j, and repeats nothing that was sent', async (body, pointer) => {
     const response = await put(body, '"0"');
     expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
+    expect(text).not.toContain('canary');
     expect(await listAudit(database, { limit: 5 })).toEqual([]);
   });
 

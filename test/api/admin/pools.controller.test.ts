@@ -7,12 +7,6 @@ import { heartbeatOf } from '../../support/heartbeats.js';
 let app: ChatApp;
 const heartbeats = new Heartbeats();
 beforeAll(async () => {
-  heartbeats.add(
-    heartbeatOf({
-      ...{ provider: 'bedrock', state: 'paused', concurrency: 2, inFlight: 1 },
-      breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
-    }),
-  );
   app = await startChatApp({
     fleet: { heartbeats, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
     variables: { CORS_ORIGINS: '*' },
@@ -25,6 +19,13 @@ const ask = (init: RequestInit = {}, path = '/admin/pools') =>
 
 describe('GET /admin/pools', () => {
   it('has workers and their breakers, and that the store is down', async () => {
+    // Here, because a worker that says nothing for three seconds counts as silent.
+    heartbeats.add(
+      heartbeatOf({
+        ...{ provider: 'bedrock', state: 'paused', concurrency: 2, inFlight: 1 },
+        breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
+      }),
+    );
     const response = await ask();
     expect(response.status).toBe(200);
     expect(response.headers.get('cache-control')).toBe('no-store');
@@ -34,18 +35,6 @@ describe('GET /admin/pools', () => {
       ...{ provider: 'bedrock', state: 'paused', kind: 'real' },
       workers: [{ worker: 'one', breakers: [{ model: null, state: 'open', reason: 'credentials' }] }],
     });
-  });
-
-  it.each([
-    [401, undefined, 'unauthorized'],
-    [401, `Basic ${btoa('user:secret')}`, 'unauthorized'],
-    [401, 'Bearer nobody', 'unauthorized'],
-  ])('is a problem with status %i for %s', async (status, authorization, code) => {
-    const response = await ask({ headers: authorization ? { Authorization: authorization } : {} });
-    expect(response.status).toBe(status);
-    expect(response.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
-    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
-    expect(await response.json()).toMatchObject({ code });
   });
 
   it('takes no other method, and there is nothing beside it', async () => {

@@ -53,20 +53,26 @@ describe('readyz', () => {
     });
   });
 
-  it.each(['database', 'migrations'] as const)('is 503 when the check of the %s fails', async (name) => {
-    databaseChecks[name] = { status: 'failing', detail: 'as it is' };
-    expect(await ask('/readyz')).toMatchObject({
-      status: 503,
-      body: { status: 'failing', checks: { [name]: { status: 'failing', detail: 'as it is' } } },
-    });
+  const failing = { status: 'failing', detail: 'as it is' } as const;
+  const misconfigured = () => Promise.reject(new Misconfiguration('set the policy'));
+  it.each<[string, () => void, object]>([
+    ['the database fails', () => (databaseChecks.database = failing), { database: failing }],
+    ['migrations are missing', () => (databaseChecks.migrations = failing), { migrations: failing }],
+    ['the job client is not connected', () => (connected = false), { queue: { status: 'failing' } }],
+    [
+      'an operator has to correct the store',
+      () => (store = { ...unreachable, check: misconfigured }),
+      { queue: { status: 'failing', detail: 'set the policy' } },
+    ],
+  ])('is 503 while %s', async (_, fail, checks) => {
+    fail();
+    expect(await ask('/readyz')).toMatchObject({ status: 503, body: { status: 'failing', checks } });
   });
 
-  it('is 503 before the job client is connected', async () => {
-    connected = false;
-    expect(await ask('/readyz')).toMatchObject({
-      status: 503,
-      body: { status: 'failing', checks: { queue: { status: 'failing' } } },
-    });
+  it('is 503 while draining, although all is well', async () => {
+    draining = true;
+    const checks = { queue: { status: 'ok' } };
+    expect(await ask('/readyz')).toMatchObject({ status: 503, body: { status: 'draining', checks } });
   });
 
   it('is 503 when the store cannot be reached, without its address', async () => {
@@ -74,23 +80,6 @@ describe('readyz', () => {
     const answer = await ask('/readyz');
     expect(answer).toMatchObject({ status: 503, body: { checks: { queue: { status: 'failing' } } } });
     expect(JSON.stringify(answer)).not.toMatch(/canary|127\.0\.0\.1/);
-  });
-
-  it('names a misconfiguration that an operator has to correct', async () => {
-    const check = () => Promise.reject(new Misconfiguration('set the policy'));
-    store = { ...unreachable, check };
-    expect(await ask('/readyz')).toMatchObject({
-      status: 503,
-      body: { checks: { queue: { status: 'failing', detail: 'set the policy' } } },
-    });
-  });
-
-  it('is 503 while draining, although all is well', async () => {
-    draining = true;
-    expect(await ask('/readyz')).toMatchObject({
-      status: 503,
-      body: { status: 'draining', checks: { queue: { status: 'ok' } } },
-    });
   });
 });
 

@@ -77,6 +77,8 @@ const countedStreams = async () => {
     ]),
   );
 };
+const becomes = (read: () => Promise<object>, expected: object) =>
+  vi.waitFor(async () => expect(await read()).toEqual(expected), patience);
 const ask = (path: string, provider?: string, method = 'POST', signal?: AbortSignal) =>
   fetch(`${server.url}${path}`, {
     method,
@@ -90,25 +92,18 @@ describe('createRequestCounts', () => {
     await ask('/chat?how=202', 'openai');
     await ask('/chat?how=fail', 'bedrock');
     await ask('/chat?how=break', 'bedrock');
-    await vi.waitFor(
-      async () =>
-        expect(await counted()).toEqual({
-          'chat_requests_total{provider="openai",code="ok"}': 1,
-          'chat_requests_total{provider="openai",code="accepted"}': 1,
-          'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
-          'chat_requests_total{provider="bedrock",code="internal"}': 1,
-        }),
-      patience,
-    );
+    await becomes(counted, {
+      'chat_requests_total{provider="openai",code="ok"}': 1,
+      'chat_requests_total{provider="openai",code="accepted"}': 1,
+      'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
+      'chat_requests_total{provider="bedrock",code="internal"}': 1,
+    });
   });
 
   it('takes nothing over that a caller sent', async () => {
     for (const provider of ['canary', 'OpenAI', 'openai, bedrock', '__proto__', undefined])
       await ask('/chat', provider);
-    await vi.waitFor(
-      async () => expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="ok"}': 5 }),
-      patience,
-    );
+    await becomes(counted, { 'chat_requests_total{provider="none",code="ok"}': 5 });
   });
 
   it('shows a request as in flight until its caller has disconnected', async () => {
@@ -118,13 +113,9 @@ describe('createRequestCounts', () => {
     expect(await counted()).toEqual({ 'chat_requests_in_flight{provider="vertexai"}': 1 });
     going.abort();
     await asked;
-    await vi.waitFor(
-      async () =>
-        expect(await counted()).toEqual({
-          'chat_requests_total{provider="vertexai",code="client_closed"}': 1,
-        }),
-      patience,
-    );
+    await becomes(counted, {
+      'chat_requests_total{provider="vertexai",code="client_closed"}': 1,
+    });
   });
 
   it('shows a stream as open from its first event to its end, and counts how it ended', async () => {
@@ -133,26 +124,19 @@ describe('createRequestCounts', () => {
     expect(await countedStreams()).toEqual({ open: 1, first_event_seconds_count: 1 });
     going.abort();
     await body?.cancel().catch(() => undefined);
-    await vi.waitFor(
-      async () => expect(await countedStreams()).toEqual({ client_closed: 1, first_event_seconds_count: 1 }),
-      patience,
-    );
+    await becomes(countedStreams, { client_closed: 1, first_event_seconds_count: 1 });
     const replies = [
       ask('/chat/stream', undefined, 'GET'),
       ask('/chat/stream?how=replay'),
       ask('/chat/stream?how=error'),
     ];
     for (const reply of replies) await (await reply).text();
-    await vi.waitFor(
-      async () =>
-        expect(await countedStreams()).toEqual({
-          ok: 2,
-          client_closed: 1,
-          provider_error: 1,
-          first_event_seconds_count: 2,
-        }),
-      patience,
-    );
+    await becomes(countedStreams, {
+      ok: 2,
+      client_closed: 1,
+      provider_error: 1,
+      first_event_seconds_count: 2,
+    });
   });
 
   it('takes the time to the first event from the arrival of the request', async () => {
@@ -166,14 +150,10 @@ describe('createRequestCounts', () => {
     await ask('/chat/1', 'openai', 'GET');
     await ask('/blogs', undefined, 'GET');
     await ask('/blogs');
-    await vi.waitFor(
-      async () =>
-        expect(await counted()).toEqual({
-          'blog_requests_total{code="ok"}': 1,
-          'blog_requests_total{code="slug_taken"}': 1,
-        }),
-      patience,
-    );
+    await becomes(counted, {
+      'blog_requests_total{code="ok"}': 1,
+      'blog_requests_total{code="slug_taken"}': 1,
+    });
   });
 });
 
@@ -190,10 +170,6 @@ describe('a chat completion', () => {
     await arrived.promise;
     leaving.abort();
     expect(await left).toBe('left');
-    await vi.waitFor(
-      async () =>
-        expect(await counted()).toEqual({ 'chat_requests_total{provider="none",code="client_closed"}': 1 }),
-      patience,
-    );
+    await becomes(counted, { 'chat_requests_total{provider="none",code="client_closed"}': 1 });
   });
 });

@@ -8,13 +8,11 @@ import type { Failure } from '../../../shared/failures.js';
 import { FleetSettings } from '../../../shared/fleet/live-settings.js';
 import {
   decodeSettings,
-  newOverridesSchema,
   type PoolOverrides,
   type ProviderSettings,
   settingsKey,
 } from '../../../shared/protocol/settings.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import { parseBody } from '../../../shared/validation.js';
 import { openTestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
@@ -69,32 +67,6 @@ const failureOf = (changing: Promise<unknown>): Promise<Failure> =>
     () => Promise.reject(new Error('it was changed')),
     (failure) => failure,
   );
-
-describe('newOverridesSchema', () => {
-  it('says where each mistake is, and repeats nothing that was sent', () => {
-    const given = {
-      concurrency: 'secret',
-      rate: { max: 0, durationMs: 1000 },
-      models: ['fine', 'a secret'],
-      secret: 1,
-    };
-    const { code, facts } = (() => {
-      try {
-        return parseBody(newOverridesSchema, given) as never;
-      } catch (error) {
-        return error as Failure;
-      }
-    })();
-    expect(code).toBe('invalid_request');
-    expect(facts.errors?.map(({ pointer }) => pointer)).toEqual([
-      '/concurrency',
-      '/rate/max',
-      '/models/1',
-      '',
-    ]);
-    expect(JSON.stringify(facts)).not.toContain('secret');
-  });
-});
 
 describe('changePoolSettings', () => {
   it('keeps, records and publishes the settings, and gives BullMQ its limits', async () => {

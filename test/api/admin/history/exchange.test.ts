@@ -194,15 +194,6 @@ describe('HistoryExchange', () => {
     await one.sees(() => expect(one.ids()).toHaveLength(1000));
     for (const { bytes } of bus.published) expect(bytes).toBeLessThan(256 * 1024);
     expect(Math.max(...sizes())).toBeGreaterThan(50);
-    expect(sizes().reduce((sum, size) => sum + size)).toBe(1000);
-  });
-
-  it('has all chats of a process that end between two answers', async () => {
-    const [one, two] = await openTwo();
-    await one.exchange.refresh();
-    await vi.waitFor(() => expect(one.exchange.processes).toBe(2), patience);
-    for (let n = 0; n < 450; n += 1) two.end({ id: `chat ${n}` });
-    await one.sees(() => expect(one.ids()).toHaveLength(450));
   });
 
   it.each([0, 1, 2])('asks again for the chats of message %i of three when it is lost', async (lost) => {
@@ -222,19 +213,7 @@ describe('HistoryExchange', () => {
 
   it.each<[string, Partial<RecentRequest>, agoMs?: number]>([
     ['with a clock from another century', {}, 3e12],
-    ['that took as long as that', { endedMs: 3e12 }],
     ['that waited for less than no time', { queueMs: -1 }],
-    ['with fewer tokens than none', { inputTokens: -1, outputTokens: 5 }],
-    ['of a user with a long name', { user: 'x'.repeat(301) }],
-    ['of a model with a long name', { model: 'x'.repeat(301) }],
-    [
-      'of attempts with long names',
-      { attempts: [{ provider: 'openai', model: 'x'.repeat(301), code: 'ok' }] },
-    ],
-    [
-      'with many attempts',
-      { attempts: Array.from({ length: 11 }, () => ({ provider: 'openai', code: 'ok' })) },
-    ],
     ['with a long id', { id: 'x'.repeat(65) }],
   ])('does without a chat %s, and has the others', async (_, own, agoMs) => {
     const [one, two] = await openTwo();
@@ -284,9 +263,7 @@ describe('HistoryExchange', () => {
 
   it.each([
     ['of too many chats', { requests: Array.from({ length: 201 }, () => ({})) }],
-    ['of another shape', { requests: 'x' }],
     ['of a newer release', { v: 99 }],
-    ['with names that are too long', { from: 'x'.repeat(65) }],
   ])('takes no answer %s', async (_, own) => {
     const one = await open();
     await one.exchange.refresh();
@@ -305,7 +282,7 @@ describe('HistoryExchange', () => {
     const one = await open();
     await one.exchange.refresh();
     const { receivedAt: _, ...sent } = recentRequest();
-    for (let n = 0; n < 100; n += 1) {
+    for (let n = 0; n < 60; n += 1) {
       const requests = Array.from({ length: 200 }, (_, k) => ({ ...sent, id: `${n} ${k}`, endedAgoMs: 1e9 }));
       const { slot: __, ...measured } = sample(0);
       const samples = Array.from({ length: 700 }, (_, k) => ({ ...measured, agoMs: k * sampleEveryMs }));

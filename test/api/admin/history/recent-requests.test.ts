@@ -18,17 +18,6 @@ describe('RecentRequests', () => {
     expect(ids(requests, 2)).toEqual(['2', '1']);
   });
 
-  it('finds those of a provider, of a user, and with a code', () => {
-    const requests = filled(1);
-    const own = { id: 'x', provider: 'bedrock', user: 'ben', code: 'timeout' } as const;
-    requests.add(recentRequest(own), { endedAt: 9, isOwn: true });
-    for (const filter of [{ provider: 'bedrock' }, { user: 'ben' }, { code: 'timeout' }] as const) {
-      const found = requests.list({ ...filter, limit: 10 });
-      expect(found.map(({ id }) => id)).toEqual(['x']);
-    }
-    expect(requests.list({ provider: 'openai', user: 'ben', limit: 10 })).toEqual([]);
-  });
-
   it('keeps the thousand that ended last, whenever they became known', () => {
     const requests = filled(5000);
     expect(ids(requests)).toHaveLength(1000);
