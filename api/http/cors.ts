@@ -28,33 +28,11 @@ const allowedHeaders = [
   'X-Stainless-Timeout',
 ];
 
-/** The headers of an answer that it may read, besides the few that are always readable. */
-const exposedHeaders = [
-  'Content-Location',
-  'ETag',
-  'Idempotency-Replayed',
-  'Link',
-  'Location',
-  'Preference-Applied',
-  'Retry-After',
-  'Server-Timing',
-  'X-Ignored-Fields',
-  'X-LLM-Attempts',
-  'X-LLM-Finish-Reason',
-  'X-LLM-Input-Tokens',
-  'X-LLM-Model',
-  'X-LLM-Output-Tokens',
-  'X-LLM-Provider',
-  'X-Request-Id',
-  'retry-after-ms',
-  'x-should-retry',
-];
-
 /** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */
 const maxAge = 7200;
 
-/** Browsers add no credentials by themselves to the requests that these allow. */
-const common = { exposedHeaders, maxAge };
+/** A script may read all headers of an answer: `*` means that for requests without the browser's own credentials. */
+const common = { exposedHeaders: '*', maxAge };
 
 /**
  * Lets the scripts of pages of these origins (`*` for all) send requests
@@ -79,12 +57,8 @@ export function allowReaders(
 ): RequestHandler {
   const listed = allowOrigins(origins, ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
   const readMethods = ['GET', 'HEAD'];
-  const anybody = corsPolicy({
-    ...common,
-    origin: '*',
-    methods: readMethods,
-    allowedHeaders: 'If-None-Match',
-  });
+  const reads = { ...common, methods: readMethods, allowedHeaders: 'If-None-Match' };
+  const anybody = corsPolicy({ ...reads, origin: '*' });
   const isListed = (origin = '') => origins.includes('*') || origins.includes(origin);
   return (request, response, next) => {
     const isPreflight = request.method === 'OPTIONS';

@@ -34,11 +34,11 @@ describe('allowOrigins', () => {
     expect(headers['access-control-allow-methods']).toBe('GET,POST,DELETE');
   });
 
-  it('lets it read the answer, with the headers that describe the reply', async () => {
+  it('lets it read the answer with all of its headers', async () => {
     const { headers } = await send(some, page);
     expect(headers['access-control-allow-origin']).toBe(page);
     expect(headers.vary).toMatch(/Origin/);
-    expect(headers['access-control-expose-headers']).toMatch(/X-LLM-Model.*X-Request-Id/);
+    expect(headers['access-control-expose-headers']).toBe('*');
   });
 
   it.each([
@@ -85,7 +85,7 @@ describe('the blog (finding N1)', () => {
       for (const method of ['GET', 'HEAD'])
         expect(await allowed(method, other, path, false)).toMatchObject({
           'access-control-allow-origin': '*',
-          'access-control-expose-headers': expect.stringMatching(/ETag.*Link/),
+          'access-control-expose-headers': '*',
         });
       const preflight = await allowed('GET', other, path);
       expect(preflight).toMatchObject({ 'access-control-allow-origin': '*' });
