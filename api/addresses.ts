@@ -2,6 +2,7 @@ import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
 import { operatorsBase } from './access/operators.js';
+import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
 import { useOpenAiErrors } from './openai/openai-error.js';
@@ -12,39 +13,25 @@ export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLO
 /** The methods of each address, as `Allow` lists them. */
 type Methods = Readonly<Record<string, string>>;
 
-const chatMethods: Methods = { '/chat': 'POST', '/chat/:id': 'GET, HEAD, DELETE' };
-const postMethods: Methods = {
-  '/blogs': 'GET, HEAD, POST',
-  '/blogs/:id': 'GET, HEAD, PUT, PATCH, DELETE',
-};
-const blogMethods: Methods = {
-  ...postMethods,
-  '/feed.json': 'GET, HEAD',
-  '/feed.xml': 'GET, HEAD',
-};
-const openAiMethods: Methods = {
-  '/v1/chat/completions': 'POST',
-  '/v1/models': 'GET, HEAD',
-  '/v1/models/:id': 'GET, HEAD',
-};
+const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** Always below `/admin`: a session of the console is valid there alone. */
-const adminMethods: Methods = {
-  '/admin/session': 'GET, HEAD, POST, DELETE',
-  '/admin/preview': 'POST',
-  '/admin/pools': 'GET, HEAD',
-  '/admin/pools/:provider': 'GET, HEAD, PUT',
-  '/admin/pools/:provider/jobs': 'GET, HEAD',
-  '/admin/events': 'GET, HEAD',
-  '/admin/requests': 'GET, HEAD',
-  '/admin/samples': 'GET, HEAD',
-  '/admin/users': 'GET, HEAD, POST',
-  '/admin/users/:name': 'DELETE',
-  '/admin/users/:name/secret': 'POST',
-  '/admin/tokens': 'GET, HEAD, POST',
-  '/admin/tokens/:id': 'DELETE',
-  '/admin/audit': 'GET, HEAD',
-};
+/** Those of the controllers' operations whose path begins so, as the generated document lists them. */
+const methodsBelow = (...starts: readonly string[]): Methods =>
+  Object.fromEntries(
+    Object.entries(generated.paths)
+      .filter(([path]) => starts.some((start) => path.startsWith(start)))
+      .map(([path, operations]) => [
+        path.replaceAll(/\{(\w+)\}/g, ':$1'),
+        allMethods.filter((name) => name.replace('HEAD', 'GET').toLowerCase() in operations).join(', '),
+      ]),
+  );
+
+const chatMethods = methodsBelow('/chat');
+const postMethods = methodsBelow('/blogs');
+const blogMethods = methodsBelow('/blogs', '/feed.');
+const openAiMethods = methodsBelow('/v1/');
+/** A session of the console is valid there alone. */
+const adminMethods = methodsBelow('/admin/');
 
 /** OpenAI's clients add it to the address of any server. */
 const openAiPath = '/v1';
