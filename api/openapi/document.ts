@@ -29,7 +29,8 @@ export interface Schema {
   type?: string;
   nullable?: boolean;
   enum?: unknown[];
-  anyOf?: object[];
+  anyOf?: Schema[];
+  items?: Schema;
   properties?: Record<string, Schema>;
   $ref?: string;
   allOf?: { $ref: string }[];

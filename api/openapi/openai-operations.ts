@@ -6,8 +6,7 @@ export const openAiPath = '/v1/';
 
 /** Adds to the operations of OpenAI's API the body, which another schema than the generated one checks, and headers. */
 export function describeOpenAi({ paths, components }: Document, completion: z.ZodObject): void {
-  const schema = z.toJSONSchema(completion, { target: 'openapi-3.0', io: 'input' });
-  components.schemas.ChatCompletionRequest = spellNull(schema) as object;
+  components.schemas.ChatCompletionRequest = toOpenApi(completion);
   const content = { 'application/json': { schema: { $ref: '#/components/schemas/ChatCompletionRequest' } } };
   for (const [path, operations] of Object.entries(paths)) {
     if (!path.startsWith(openAiPath)) continue;
@@ -55,18 +54,22 @@ function describeErrors({ responses }: Operation, { isChat }: { isChat: boolean 
   }
 }
 
+/** The schema of what may be sent. */
+export const toOpenApi = (checked: z.ZodObject): Schema =>
+  z.toJSONSchema(checked, {
+    target: 'openapi-3.0',
+    io: 'input',
+    override: ({ jsonSchema }) => spellNull(jsonSchema as Schema),
+  }) as Schema;
+
 /**
  * Says `null` as OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum has to list it, and only a schema with a
  * type may be nullable.
  */
-function spellNull(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(spellNull);
-  if (typeof node !== 'object' || node === null) return node;
-  const { nullable, ...schema }: Schema = Object.fromEntries(
-    Object.entries(node).map(([name, value]) => [name, spellNull(value)]),
-  );
-  if (!nullable) return schema;
-  if (schema.anyOf && !schema.type)
-    return { ...schema, anyOf: schema.anyOf.map((each) => ({ ...each, nullable })) };
-  return { ...schema, nullable, ...(schema.enum && { enum: [...new Set([...schema.enum, null])] }) };
+function spellNull(schema: Schema): void {
+  if (!schema.nullable) return;
+  if (schema.enum) schema.enum = [...new Set([...schema.enum, null])];
+  if (!schema.anyOf || schema.type) return;
+  schema.anyOf = schema.anyOf.map((each) => ({ ...each, nullable: true }));
+  delete schema.nullable;
 }

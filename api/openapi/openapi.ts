@@ -1,11 +1,11 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
 import { addCommonAnswers } from './common-answers.js';
 import type { Document, Info, Operation, Schema } from './document.js';
-import { describeOpenAi, openAiPath } from './openai-operations.js';
-import { schemaExamples } from './openapi-examples.js';
+import { describeOpenAi, openAiPath, toOpenApi } from './openai-operations.js';
+import { exampleOf } from './openapi-examples.js';
 import { inOrder, tagOf, tags } from './openapi-order.js';
 
 /** The parts of the configuration that the document shows. */
@@ -21,24 +21,18 @@ export interface RequestSchemas {
   readonly completion: z.ZodObject;
 }
 
-/** Headers that an answer may lack; the generator marks every header as always sent. */
-const notAlwaysSent = new Set([
-  'X-LLM-Provider',
-  'X-LLM-Model',
-  'X-LLM-Finish-Reason',
-  'Server-Timing',
-  'X-Accel-Buffering',
-  'X-LLM-Input-Tokens',
-  'X-LLM-Output-Tokens',
-  'X-LLM-Attempts',
-  'Retry-After',
-  'retry-after-ms',
-  'Accept-Patch',
-  'Link',
-  'X-Ignored-Fields',
-  'Preference-Applied',
-  'Idempotency-Replayed',
-  'Content-Location',
+/** Headers that no answer lacks which has them; the generator marks every header so. */
+const alwaysSent = new Set([
+  'X-Request-Id',
+  'Location',
+  'ETag',
+  'Last-Modified',
+  'Cache-Control',
+  'Vary',
+  'Set-Cookie',
+  'WWW-Authenticate',
+  'Allow',
+  'x-should-retry',
 ]);
 
 /**
@@ -74,7 +68,10 @@ export function createDocument(
   );
   for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
-  for (const [name, schema] of Object.entries(schemas)) completeSchema(name, schema);
+  for (const [name, schema] of Object.entries(schemas)) {
+    wrapReferences(schema);
+    if (schema.properties) schema.example = exampleOf(name, schemas);
+  }
   const paths = inOrder(document.paths).map(([path, operations]) => [
     path,
     path.startsWith('/chat') ? operations : { servers: [{ url: serverOf(path, facts) }], ...operations },
@@ -103,10 +100,8 @@ const describeInfo = (info: Info): object => ({
   license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
 });
 
-/** Adds the example, and wraps described references in `allOf`: OpenAPI 3.0 ignores a description beside `$ref`. */
-function completeSchema(name: string, schema: Schema): void {
-  const example = schemaExamples[name];
-  if (example !== undefined) schema.example = example;
+/** Wraps described references in `allOf`: OpenAPI 3.0 ignores a description beside `$ref`. */
+function wrapReferences(schema: Schema): void {
   for (const [field, { $ref, ...beside }] of Object.entries(schema.properties ?? {})) {
     if ($ref !== undefined && schema.properties && Object.keys(beside).length > 0)
       schema.properties[field] = { ...beside, allOf: [{ $ref }] };
@@ -130,7 +125,7 @@ function addRequestId({ responses }: Operation): void {
 
 function markHeaders({ responses }: Operation): void {
   for (const { headers = {} } of Object.values(responses)) {
-    for (const [name, header] of Object.entries(headers)) header.required = !notAlwaysSent.has(name);
+    for (const [name, header] of Object.entries(headers)) header.required = alwaysSent.has(name);
   }
 }
 
@@ -178,15 +173,11 @@ function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
   if (schema && checked._zod.def.catchall?._zod.def.type === 'never') schema.additionalProperties = false;
   for (const [name, limits] of Object.entries(limitsOf(checked))) {
     const description = schema?.properties?.[name]?.description;
-    // An enum has to list null, too, where the value is nullable (OpenAPI 3.0.3, clarification of 2019-10).
-    const listed = limits.nullable && limits.enum ? { enum: [...limits.enum, null] } : {};
-    if (schema?.properties)
-      schema.properties[name] = { ...(description && { description }), ...limits, ...listed };
+    if (schema?.properties) schema.properties[name] = { ...(description && { description }), ...limits };
   }
 }
 
-const limitsOf = (checked: z.ZodObject): Record<string, Schema> =>
-  (z.toJSONSchema(checked, { target: 'openapi-3.0', io: 'input' }) as Schema).properties ?? {};
+const limitsOf = (checked: z.ZodObject): Record<string, Schema> => toOpenApi(checked).properties ?? {};
 
 /** The generator gives every media type of an answer the same schema. */
 function describeTexts({ responses }: Operation): void {
