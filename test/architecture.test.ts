@@ -114,8 +114,8 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [
     /^lru-cache$/,
     'api/blog/rendering/rendered-posts.ts',
+    'api/blog/feeds.ts',
     'api/access',
-    'api/site/sitemap.ts',
     'workers/job',
     'workers/pool/requeue.ts',
   ],

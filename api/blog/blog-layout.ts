@@ -18,12 +18,12 @@ export interface Blog {
   formatDay: (time: string) => string;
 }
 
-/** The blog of this configuration. */
-export const blogOf = (config: Pick<Config, 'BLOG_TITLE' | 'BLOG_BASE_URL' | 'BLOG_LANGUAGE'>): Blog =>
-  createBlog({ title: config.BLOG_TITLE, baseUrl: config.BLOG_BASE_URL, language: config.BLOG_LANGUAGE });
-
-/** Makes a blog; its base address may end with slashes. */
-export function createBlog({ title, baseUrl, language }: Pick<Blog, 'title' | 'baseUrl' | 'language'>): Blog {
+/** The blog of this configuration, whose base address may end with slashes. */
+export function blogOf({
+  BLOG_TITLE: title,
+  BLOG_BASE_URL: baseUrl,
+  BLOG_LANGUAGE: language,
+}: Pick<Config, 'BLOG_TITLE' | 'BLOG_BASE_URL' | 'BLOG_LANGUAGE'>): Blog {
   // Made once: each takes a tenth of a millisecond, and memory that is long in coming back.
   const days = new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' });
   return {

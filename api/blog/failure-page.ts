@@ -34,19 +34,15 @@ function sendNotFoundPage(response: Response, failure: Failure): void {
 }
 
 function sendFailurePage(response: Response, failure: Failure, blog: Blog): void {
-  sendHtml(response, failure, failurePage(blog, failure, requestIdOf(response)));
+  const { title } = failureKinds[failure.code];
+  const main = `<div${inEnglish(blog)}>\n${failureText(failure, requestIdOf(response))}</div>\n`;
+  sendHtml(response, failure, layOutBlogPage(blog, { title, head: [noIndex], main }));
 }
 
 function sendHtml(response: Response, failure: Failure, html: string): void {
   setRetryAfter(response, failure);
   response.status(failure.status).set({ ...pageHeaders(policyOf(['none'])), Vary: 'Accept' });
   response.send(html);
-}
-
-function failurePage(blog: Blog, failure: Failure, requestId: string): string {
-  const { title } = failureKinds[failure.code];
-  const main = `<div${inEnglish(blog)}>\n${failureText(failure, requestId)}</div>\n`;
-  return layOutBlogPage(blog, { title, head: [noIndex], main });
 }
 
 /** Like the problem, it repeats nothing of the request. */

@@ -1,4 +1,5 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
+import type { Post } from '../../shared/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
 
 /** A format of a feed. */
@@ -8,17 +9,10 @@ export type FeedFormat = 'json' | 'atom';
 export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language' | 'formatDay'>;
 
 /** A post as feeds show it. */
-export interface FeedEntry {
-  id: string;
-  slug: string;
-  /** Null for a post without a title. */
-  title: string | null;
+export interface FeedEntry extends Pick<Post, 'id' | 'slug' | 'title' | 'author' | 'tags' | 'updatedAt'> {
   /** The title, or a substitute where a format requires one. */
   heading: string;
-  author: string;
-  tags: readonly string[];
   publishedAt: string;
-  updatedAt: string;
   html: string;
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { PostVersion } from '../../db/posts/post-rows.js';
 import type { PostStore } from '../../db/posts/post-store.js';
 import type { Post } from '../../shared/contract.js';
@@ -22,38 +23,31 @@ export interface Feed {
   /** Strong; changes with every change of a post in the feed. */
   etag: string;
   mediaType: string;
-  /** The document in UTF-8. Reads and renders the posts only for the first request of this state. */
+  /** The document in UTF-8. Reads the posts only for the first request of this state. */
   body: () => Promise<Buffer>;
 }
 
 /** The feeds of one blog. They cache their documents, so build them once. */
-export interface Feeds {
-  /** Throws `Failure('database_unavailable')`; so does `body`, which also throws `internal` if the renderer is busy. */
-  find(format: FeedFormat): Promise<Feed>;
-}
+export type Feeds = ReturnType<typeof createFeeds>;
 
 /**
  * Makes the feeds of the 50 newest published posts, or fewer when long posts end the store's first page earlier.
- * Concurrent requests for the same state share one rendering.
+ * Concurrent requests for the same state share one document.
  */
-export function createFeeds({ posts, blog: source, render }: FeedsDeps): Feeds {
-  const readEntries = () => readNewest({ posts, render, blog: source });
-  let edition: Edition | undefined;
+export function createFeeds({ posts, blog, render }: FeedsDeps) {
+  const documents = new LRUCache<string, Buffer, FeedFormat>({
+    max: Object.keys(feedDocuments).length,
+    // A document that is evicted while it is written still answers those who wait for it.
+    ignoreFetchAbort: true,
+    fetchMethod: async (_key, _stale, { context: format }) =>
+      Buffer.from(feedDocuments[format].write(blog, await readNewest({ posts, render, blog }))),
+  });
   return {
-    async find(format) {
-      const key = keyOf(source, await posts.newest(maxEntries));
-      const body = async () => {
-        if (edition?.key !== key) edition = createEdition(key, source, readEntries);
-        const current = edition;
-        try {
-          return await current.body(format);
-        } catch (error) {
-          // The next request tries again.
-          if (edition === current) edition = undefined;
-          throw error;
-        }
-      };
-      return { etag: `"${key}-${format}"`, mediaType: feedDocuments[format].mediaType, body };
+    /** Throws `Failure('database_unavailable')`; so does `body`, which also throws `internal` if the renderer is busy. */
+    async find(format: FeedFormat): Promise<Feed> {
+      const key = `${keyOf(blog, await posts.newest(maxEntries))}-${format}`;
+      const body = () => documents.forceFetch(key, { context: format });
+      return { etag: `"${key}"`, mediaType: feedDocuments[format].mediaType, body };
     },
   };
 }
@@ -72,28 +66,6 @@ function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {
     versions.map(({ id, version, updatedAt }) => [id, version, updatedAt]),
   ];
   return createHash('sha256').update(JSON.stringify(inputs)).digest('base64url').slice(0, 22);
-}
-
-interface Edition {
-  key: string;
-  body: (format: FeedFormat) => Promise<Buffer>;
-}
-
-function createEdition(key: string, source: FeedSource, readEntries: () => Promise<FeedEntry[]>): Edition {
-  const bodies = new Map<FeedFormat, Promise<Buffer>>();
-  let entries: Promise<FeedEntry[]> | undefined;
-  const write = async (format: FeedFormat) => {
-    entries ??= readEntries();
-    return Buffer.from(feedDocuments[format].write(source, await entries));
-  };
-  return {
-    key,
-    body: (format) => {
-      const body = bodies.get(format) ?? write(format);
-      bodies.set(format, body);
-      return body;
-    },
-  };
 }
 
 async function readNewest({ posts, render, blog }: FeedsDeps): Promise<FeedEntry[]> {

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
+import type { PostSummary } from '../../db/posts/post-lists.js';
 import type { PostStore, SummaryPage } from '../../db/posts/post-store.js';
-import type { PostSummary } from '../../db/posts/post-summaries.js';
 import {
   type Blog,
   canonicalLink,

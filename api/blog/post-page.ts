@@ -9,24 +9,13 @@ import {
   tagList,
   timeElement,
 } from './blog-layout.js';
-import { policyOf } from './page-layout.js';
+import { type Page, policyOf } from './page-layout.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
 import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
-import type { RenderPost } from './rendering/rendered-posts.js';
+import type { RenderedPost, RenderPost } from './rendering/rendered-posts.js';
 
 /** The HTML pages of posts. */
-export interface PostPages {
-  /** Changes whenever anything on a page but the post changes; lowercase letters and digits, at most 16. */
-  readonly edition: string;
-  render(post: Post): Promise<PostPage>;
-}
-
-interface PostPage {
-  html: string;
-  csp: string;
-  /** Whether rendering this version of the post again gives the same page. */
-  final: boolean;
-}
+export type PostPages = ReturnType<typeof createPostPages>;
 
 interface PostPagesDeps {
   blog: Blog;
@@ -36,11 +25,13 @@ interface PostPagesDeps {
 }
 
 /** Makes the pages of posts: HTML documents without scripts that load nothing but images. */
-export function createPostPages({ blog, images, render }: PostPagesDeps): PostPages {
+export function createPostPages({ blog, images, render }: PostPagesDeps) {
   const csp = policyOf(images);
   return {
+    /** Changes whenever anything on a page but the post changes; lowercase letters and digits, at most 16. */
     edition: editionOf(blog, csp),
-    async render(post) {
+    /** `final`: whether rendering this version of the post again gives the same page. */
+    async render(post: Post): Promise<Page & Pick<RenderedPost, 'final'>> {
       const { html: content, final } = await render(post);
       return { html: pageOf({ post, blog, content }), csp, final };
     },

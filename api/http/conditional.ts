@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -40,6 +40,24 @@ const noStore = { 'Cache-Control': 'no-store' };
 /** A strong entity tag (RFC 9110, 8.8.3) of bytes, or of a text in UTF-8. */
 export const digestTag = (content: string | Buffer): string =>
   `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+
+/** Bytes with their entity tag. */
+export interface TaggedBytes {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+export const taggedBytes = (body: Buffer): TaggedBytes => ({ body, etag: digestTag(body) });
+
+/** Answers with the bytes, or with 304 when the client has them. */
+export const sendBytes = (request: Request, { body, etag }: TaggedBytes, headers: Headers): Promise<void> =>
+  sendDocument(request, { validators: { ETag: etag }, headers, content: () => ({ body }) });
+
+/** As `sendBytes`, for bytes that never change. */
+export function sendFile(bytes: Buffer, headers: Headers): RequestHandler {
+  const tagged = taggedBytes(bytes);
+  return (request) => sendBytes(request, tagged, headers);
+}
 
 /** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2). */
 export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {

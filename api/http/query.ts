@@ -48,18 +48,14 @@ function readQuery(
   const errors: ProblemError[] = [];
   const start = url.indexOf('?');
   for (const pair of start < 0 ? [] : url.slice(start + 1).split('&')) {
-    const [name = '', value = ''] = splitOnce(pair).map(decode);
+    const [encodedName = '', ...rest] = pair.split('=');
+    const [name, value] = [decode(encodedName), decode(rest.join('='))];
     if (!Object.hasOwn(shape, name)) continue;
     if (value === undecodable) errors.push({ pointer: name, detail: 'must be percent-encoded UTF-8' });
     else if (Object.hasOwn(values, name)) errors.push({ pointer: name, detail: 'must be sent once' });
     else values[name] = value;
   }
   return { values, errors };
-}
-
-function splitOnce(pair: string): [name: string, value: string] {
-  const equals = pair.indexOf('=');
-  return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
 }
 
 /** A lone surrogate, which no decoded text contains. */

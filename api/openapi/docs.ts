@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
+import { sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 
 /** The files of Swagger UI that the page needs. */
@@ -13,13 +13,18 @@ export function docsRouter(document: object): Router {
   // The package's main module would evaluate the code of the whole page in this process: 40 MB for a folder name.
   const folder = (createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js') as () => string)();
   const pages: Record<string, RequestHandler> = {
-    '/openapi.json': sendText('json', JSON.stringify(document)),
-    '/docs': sendText('html', page),
-    '/docs/start.js': sendText('js', start),
-    '/docs/scheme.js': sendText('js', scheme),
-    '/docs/contrast.css': sendText('css', contrast),
+    '/openapi.json': sendText('application/json', JSON.stringify(document)),
+    '/docs': sendText('text/html', page),
+    '/docs/start.js': sendText('text/javascript', start),
+    '/docs/scheme.js': sendText('text/javascript', scheme),
+    '/docs/contrast.css': sendText('text/css', contrast),
   };
-  for (const name of assets) pages[`/docs/${name}`] = sendAsset(name, readFileSync(join(folder, name)));
+  // From memory: an open file would stay open when the connection ends before the answer's turn.
+  for (const name of assets)
+    pages[`/docs/${name}`] = sendFile(readFileSync(join(folder, name)), {
+      'Content-Type': extname(name),
+      'Cache-Control': 'public, max-age=3600',
+    });
   const router = Router({ caseSensitive: true, strict: true });
   for (const [path, handler] of Object.entries(pages)) {
     router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
@@ -27,22 +32,8 @@ export function docsRouter(document: object): Router {
   return router;
 }
 
-function sendText(type: string, text: string): RequestHandler {
-  const bytes = Buffer.from(text);
-  return (_request, response) => void response.type(type).send(bytes);
-}
-
-/**
- * Always sends the whole file, ignoring ranges and preconditions. From memory: an open file would stay open when the
- * connection ends before the answer's turn.
- */
-function sendAsset(name: string, bytes: Buffer): RequestHandler {
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 16)}"`;
-  return (_request, response) => {
-    response.set({ ETag: etag, 'Cache-Control': 'public, max-age=3600' });
-    response.type(extname(name)).send(bytes);
-  };
-}
+const sendText = (type: string, text: string): RequestHandler =>
+  sendFile(Buffer.from(text), { 'Content-Type': type });
 
 const page = `<!doctype html>
 <html lang="en">

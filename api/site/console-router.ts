@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
+import { sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
-import { sendFile } from './site-router.js';
 
 /** The console as dev/build.mjs has built it, beside the programs. */
 const built = new URL('../../console/', import.meta.url);

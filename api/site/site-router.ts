@@ -1,4 +1,4 @@
-import { type Request, type RequestHandler, Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
 import { release } from '../../shared/runtime/release.js';
@@ -6,12 +6,12 @@ import { expressAuthentication } from '../access/authentication.js';
 import { sendPage } from '../blog/page-response.js';
 import { cacheHeaders } from '../blog/post-representations.js';
 import { prefersHtml } from '../http/accept.js';
-import { digestTag, sendDocument } from '../http/conditional.js';
+import { sendBytes, sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { favicon } from './favicon.js';
 import { frontDocument, frontPage, type Site } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
-import type { SiteDocument, Sitemap } from './sitemap.js';
+import type { Sitemap } from './sitemap.js';
 
 /** The dependencies of the site. */
 export interface SiteDeps {
@@ -54,22 +54,10 @@ function sendFront(look: () => Promise<Site>): RequestHandler {
   };
 }
 
-/** Answers with the bytes, or with 304 when the client has them. */
-export function sendFile(bytes: Buffer, headers: Readonly<Record<string, string>>): RequestHandler {
-  const document = { body: bytes, etag: digestTag(bytes) };
-  return (request) => sendBytes(request, document, headers);
-}
-
-const sendBytes = (
-  request: Request,
-  { body, etag }: SiteDocument,
-  headers: Readonly<Record<string, string>>,
-): Promise<void> => sendDocument(request, { validators: { ETag: etag }, headers, content: () => ({ body }) });
-
 /** Serves the sitemap below the blog's base path, to clients that may read the posts. */
 export function sitemapRouter(
   basePath: string,
-  sitemap: Pick<Sitemap, 'index' | 'part'>,
+  sitemap: Pick<Sitemap, 'find'>,
   before: readonly RequestHandler[],
 ): Router {
   const router = Router({ caseSensitive: true, strict: true });
@@ -79,7 +67,8 @@ export function sitemapRouter(
     .get(async (request) => {
       await expressAuthentication(request, 'bearer', ['blogs:read']);
       const { part } = request.query;
-      const document = part === undefined ? await sitemap.index() : await sitemap.part(numberOf(part));
+      if (part !== undefined && !/^[1-9]\d{0,5}$/.test(`${part}`)) throw new Failure('not_found');
+      const document = await sitemap.find(part === undefined ? undefined : Number(part));
       if (document === undefined) throw new Failure('not_found');
       await sendBytes(request, document, {
         'Content-Type': 'application/xml; charset=utf-8',
@@ -89,10 +78,6 @@ export function sitemapRouter(
     .all(methodNotAllowed('GET, HEAD'));
   return router;
 }
-
-/** NaN for what is no number of a part. */
-const numberOf = (part: unknown): number =>
-  typeof part === 'string' && /^[1-9]\d{0,5}$/.test(part) ? Number(part) : Number.NaN;
 
 /** RFC 9309. Search results are endless, and the posts in them have addresses of their own. */
 const robots = ({ BLOG_BASE_URL, BLOG_READS }: SiteDeps['config']): string =>

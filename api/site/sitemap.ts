@@ -1,13 +1,7 @@
 import type { MappedPost, PostMap } from '../../db/posts/post-map.js';
 import { postPath } from '../blog/blog-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
-import { digestTag } from '../http/conditional.js';
-
-/** Bytes with their entity tag. */
-export interface SiteDocument {
-  etag: string;
-  body: Buffer;
-}
+import { type TaggedBytes, taggedBytes } from '../http/conditional.js';
 
 interface SitemapDeps {
   posts: PostMap;
@@ -23,33 +17,26 @@ interface SitemapDeps {
 export class Sitemap {
   readonly #deps: SitemapDeps;
   /** By the number of the part; 0 is the index. */
-  readonly #underWay = new Map<number, Promise<SiteDocument | undefined>>();
+  readonly #underWay = new Map<number, Promise<TaggedBytes | undefined>>();
 
   constructor(deps: SitemapDeps) {
     this.#deps = deps;
   }
 
-  /** Throws `Failure('database_unavailable')`, as `part` does. */
-  async index(): Promise<SiteDocument | undefined> {
-    return this.#share(0, async () => this.#writeIndex(await this.#deps.posts.countParts()));
-  }
-
-  /** Undefined when there is no part of that number. */
-  async part(number: number): Promise<SiteDocument | undefined> {
-    if (!(number >= 1)) return undefined;
-    return this.#share(number, async () => {
-      const posts = await this.#deps.posts.part(number);
-      return posts.length > 0 || number === 1 ? toDocument(this.#writePart(posts)) : undefined;
-    });
-  }
-
-  #share(key: number, read: () => Promise<SiteDocument | undefined>): Promise<SiteDocument | undefined> {
-    const reading = this.#underWay.get(key) ?? read().finally(() => this.#underWay.delete(key));
-    this.#underWay.set(key, reading);
+  /** The part of that number, or the index; undefined without such a part. Throws `Failure('database_unavailable')`. */
+  find(part = 0): Promise<TaggedBytes | undefined> {
+    const reading = this.#underWay.get(part) ?? this.#read(part).finally(() => this.#underWay.delete(part));
+    this.#underWay.set(part, reading);
     return reading;
   }
 
-  #writeIndex(parts: number): SiteDocument {
+  async #read(part: number): Promise<TaggedBytes | undefined> {
+    if (part === 0) return this.#writeIndex(await this.#deps.posts.countParts());
+    const posts = await this.#deps.posts.part(part);
+    return posts.length > 0 || part === 1 ? toDocument(this.#writePart(posts)) : undefined;
+  }
+
+  #writeIndex(parts: number): TaggedBytes {
     const addresses = Array.from({ length: parts }, (_, index) =>
       this.#address(`/sitemap.xml?part=${index + 1}`),
     );
@@ -72,7 +59,5 @@ export class Sitemap {
 
 const namespace = 'http://www.sitemaps.org/schemas/sitemap/0.9';
 
-function toDocument(xml: string): SiteDocument {
-  const body = Buffer.from(`<?xml version="1.0" encoding="UTF-8"?>\n${xml}`);
-  return { body, etag: digestTag(body) };
-}
+const toDocument = (xml: string): TaggedBytes =>
+  taggedBytes(Buffer.from(`<?xml version="1.0" encoding="UTF-8"?>\n${xml}`));

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Post, PostStatus } from '../../shared/contract.js';
+import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isActiveToken } from '../access/tokens.js';
 import type { UserIdentity } from '../access/users.js';
@@ -11,14 +11,9 @@ import { postColumns, toPost } from './post-rows.js';
 import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
 /** The fields of a post that a caller sets. */
-export interface PostFields {
-  content: string;
-  title: string | null;
-  author: string;
-  tags: string[];
+export interface PostFields extends Pick<Post, 'content' | 'title' | 'author' | 'tags' | 'status'> {
   /** Undefined: made from the title. */
   slug: string | undefined;
-  status: PostStatus;
 }
 
 /** Identifies a request that creates a post, to recognise it when it is repeated. */
@@ -74,14 +69,10 @@ export async function findFirst(
   { user, key, hash }: PostRequest,
 ): Promise<{ post: Post; isOwn: boolean } | undefined> {
   const sameKey = and(eq(posts.idempotencyOwner, user.name), eq(posts.idempotencyKey, key));
-  const [row] = await statements.run((db) =>
-    db
-      .select({ ...postColumns, hash: posts.idempotencyHash })
-      .from(posts)
-      .where(sameKey),
-  );
+  const columns = { post: postColumns, hash: posts.idempotencyHash };
+  const [row] = await statements.run((db) => db.select(columns).from(posts).where(sameKey));
   if (row === undefined) return undefined;
-  const post = toPost(row);
+  const post = toPost(row.post);
   const isOwn = new Date(post.createdAt) >= user.createdAt;
   if (!isOwn) await forgetKey(statements, post);
   else if (row.hash === null || !hash.equals(row.hash)) throw new Failure('idempotency_key_reused');

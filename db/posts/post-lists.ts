@@ -1,5 +1,5 @@
 import type { Post, PostStatus } from '../../shared/contract.js';
-import { postFields, type Statement } from './post-rows.js';
+import { postFields, type Statement, toIsoTime } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */
 export interface Position {
@@ -59,8 +59,29 @@ export function selectPage(filter: PostFilter): Statement {
   };
 }
 
+/** A published post as a list for people shows it. */
+export interface PostSummary extends Pick<Post, 'id' | 'title' | 'author' | 'tags' | 'slug'> {
+  /** The beginning of the content: 1,001 characters, so that it shows whether there are more than 1,000. */
+  beginning: string;
+  publishedAt: string;
+}
+
+// A published post is sorted by when it was published.
+const summaryFields =
+  'id, title, left(content, 1001) as beginning, author, tags, slug, sorted_at as "publishedAt"';
+
+/** The summaries of one page, from its place on, and the post after it, if there is one. */
+export const selectSummaries = (filter: PostFilter): Statement =>
+  selectFound(summaryFields, { ...filter, limit: filter.limit + 1 });
+
+/** The summary of a row whose times are as PostgreSQL writes them. */
+export const toSummary = (row: PostSummary): PostSummary => ({
+  ...row,
+  publishedAt: toIsoTime(row.publishedAt),
+});
+
 /** These columns of the first posts that the filter finds, from its place on. */
-export function selectFound(columns: string, filter: PostFilter): Statement {
+function selectFound(columns: string, filter: PostFilter): Statement {
   const values: unknown[] = [];
   return { text: foundIn(columns, filter, values), values, purpose: purposeOf(filter) };
 }

@@ -38,22 +38,13 @@ export const isPublished = sql`${posts.status} = 'published'`;
 /** A row of `postColumns` or `postFields`: a post whose times are as PostgreSQL writes them. */
 export type PostRow = Post;
 
-/** The post of the contract; other columns of the row are dropped. */
-export function toPost(row: PostRow): Post {
-  return {
-    id: row.id,
-    title: row.title,
-    content: row.content,
-    author: row.author,
-    tags: row.tags,
-    slug: row.slug,
-    status: row.status,
-    publishedAt: row.publishedAt === null ? null : toIsoTime(row.publishedAt),
-    createdAt: toIsoTime(row.createdAt),
-    updatedAt: toIsoTime(row.updatedAt),
-    version: row.version,
-  };
-}
+/** The post of the contract, of a row without other columns. */
+export const toPost = (row: PostRow): Post => ({
+  ...row,
+  publishedAt: row.publishedAt === null ? null : toIsoTime(row.publishedAt),
+  createdAt: toIsoTime(row.createdAt),
+  updatedAt: toIsoTime(row.updatedAt),
+});
 
 const secondsEnd = '2026-01-01 00:00:00'.length;
 

@@ -22,9 +22,12 @@ import {
   type PageEnds,
   type Position,
   type PostFilter,
+  type PostSummary,
   selectNeighbours,
   selectNewest,
   selectPage,
+  selectSummaries,
+  toSummary,
 } from './post-lists.js';
 import {
   buildOnce,
@@ -35,7 +38,6 @@ import {
   toIsoTime,
   toPost,
 } from './post-rows.js';
-import { type PostSummary, selectSummaries, toSummary } from './post-summaries.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
 
 /** A page of what people read, and what its list has beyond it. */
@@ -112,7 +114,7 @@ export class PostStore {
     if (findsNothing(filter)) return { posts: [], next: undefined };
     const statements = this.#database.withSharedDeadline();
     const rows = await read<PostRow & { more: boolean }>(statements, selectPage(filter));
-    const page = rows.map(toPost);
+    const page = rows.map(({ more: _, ...row }) => toPost(row));
     const ends = endsOf(page, filter);
     const isLeadingOn =
       filter.before && ends

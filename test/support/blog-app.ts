@@ -1,6 +1,6 @@
 import express, { Router } from 'express';
 import type { Caller } from '../../api/access/caller.js';
-import { createBlog } from '../../api/blog/blog-layout.js';
+import { blogOf } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { failuresAsPages } from '../../api/blog/failure-page.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
@@ -71,7 +71,7 @@ export async function startBlogApp({
   const app = express().disable('x-powered-by').disable('etag');
   const deps: BlogsDeps = {
     posts: new PostStore(database),
-    blog: createBlog({ title: 'Blog', baseUrl: 'https://blog.example/base', language: 'en' }),
+    blog: blogOf({ BLOG_TITLE: 'Blog', BLOG_BASE_URL: 'https://blog.example/base', BLOG_LANGUAGE: 'en' }),
     pages,
   };
   app.locals.controllers = new Map().set(BlogsController, () => new BlogsController(deps));

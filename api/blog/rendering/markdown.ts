@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import sanitizeHtml from 'sanitize-html';
 import { MarkdownThread } from './markdown-thread.js';
 
@@ -13,15 +14,7 @@ export type Rendering =
   | { readonly kind: 'busy' };
 
 /** Renders in another thread than the one that answers requests. */
-export interface MarkdownRenderer {
-  /**
-   * Renders Markdown (CommonMark, tables, strikethrough, bare links, footnotes, tasks, HTML) as HTML that is safe in a
-   * page: no scripts, styles, forms or frames; only relative addresses and those of http, https and mailto.
-   */
-  render(markdown: string): Promise<Rendering>;
-  /** The outcome of all that still waits is `busy`. */
-  close(): Promise<void>;
-}
+export type MarkdownRenderer = ReturnType<typeof createMarkdownRenderer>;
 
 interface RendererLimits {
   /** Processor time for one text, in milliseconds. */
@@ -43,12 +36,11 @@ export function createMarkdownRenderer({
   maxWaiting = 32,
   maxWaitMs = 2000,
   idleMs = 60_000,
-}: RendererLimits = {}): MarkdownRenderer {
+}: RendererLimits = {}) {
   let thread: MarkdownThread | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  let waiting = 0;
   let closed = false;
+  const queue = new PQueue({ concurrency: 1 });
   const renderNow = async (markdown: string, queuedAt: number): Promise<Rendering> => {
     if (closed || performance.now() - queuedAt > maxWaitMs) return { kind: 'busy' };
     clearTimeout(idleTimer);
@@ -60,15 +52,17 @@ export function createMarkdownRenderer({
     return { kind: closed ? 'busy' : 'refused' };
   };
   return {
-    render(markdown) {
-      if (waiting >= maxWaiting) return Promise.resolve({ kind: 'busy' });
-      waiting += 1;
+    /**
+     * Renders Markdown (CommonMark, tables, strikethrough, bare links, footnotes, tasks, HTML) as HTML that is safe in
+     * a page: no scripts, styles, forms or frames; only relative addresses and those of http, https and mailto.
+     */
+    async render(markdown: string): Promise<Rendering> {
+      if (queue.size + queue.pending >= maxWaiting) return { kind: 'busy' };
       const queuedAt = performance.now();
-      const rendering = last.then(() => renderNow(markdown, queuedAt)).finally(() => (waiting -= 1));
-      last = rendering.catch(() => {});
-      return rendering;
+      return queue.add(() => renderNow(markdown, queuedAt));
     },
-    async close() {
+    /** The outcome of all that still waits is `busy`. */
+    async close(): Promise<void> {
       closed = true;
       clearTimeout(idleTimer);
       await thread?.end();

@@ -2,7 +2,7 @@ import express, { Router } from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../api/access/caller.js';
 import type { Authentication } from '../../../api/access/login.js';
-import { createBlog } from '../../../api/blog/blog-layout.js';
+import { blogOf } from '../../../api/blog/blog-layout.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';
 import { createFeeds } from '../../../api/blog/feeds.js';
 import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
@@ -46,7 +46,11 @@ beforeAll(async () => {
   };
   const { log } = createRecordingLog();
   const feeds = createFeeds({
-    blog: createBlog({ title: 'News & "views" <b>', baseUrl: 'https://blog.example/base/', language: 'de' }),
+    blog: blogOf({
+      BLOG_TITLE: 'News & "views" <b>',
+      BLOG_BASE_URL: 'https://blog.example/base/',
+      BLOG_LANGUAGE: 'de',
+    }),
     render: createRenderedPosts({ renderer: { render }, log }),
     posts: {
       newest: (count) => store.newest(count),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createBlog } from '../../../api/blog/blog-layout.js';
+import { blogOf } from '../../../api/blog/blog-layout.js';
 import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
 import { createMarkdownRenderer } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
@@ -18,7 +18,11 @@ const published = postOf({
 const renderer = createMarkdownRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
-const blog = createBlog({ title: 'The blog', baseUrl: 'https://blog.example/base', language: 'en' });
+const blog = blogOf({
+  BLOG_TITLE: 'The blog',
+  BLOG_BASE_URL: 'https://blog.example/base',
+  BLOG_LANGUAGE: 'en',
+});
 const pages = createPostPages({ blog, images: ['https'], render });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;

