@@ -38,19 +38,14 @@ describe('createApp', () => {
     expect(said).toContain(`"code":"${code}"`);
   });
 
-  it.each(['gzip, chunked', 'identity, chunked', 'chunked, chunked'])(
-    'does not undo the transfer coding %s',
-    async (coding) => {
-      const said = await saidTo([host, json, `Transfer-Encoding: ${coding}`], chunks);
-      expect(said).toMatch(/^HTTP\/1.1 (501|400) /);
-      expect(said).toMatch(/Connection: close/i);
-    },
-  );
-
-  it('answers 501 to a coding before chunked, and ends the connection', async () => {
-    const said = await saidTo([host, json, 'Transfer-Encoding: gzip, chunked'], chunks);
-    expect(said).toMatch(/^HTTP\/1.1 501 /);
-    expect(said).toContain('"status":501');
+  it.each([
+    ['gzip, chunked', '501'],
+    ['identity, chunked', '(501|400)'],
+    ['chunked, chunked', '(501|400)'],
+  ])('does not undo the transfer coding %s, and ends the connection', async (coding, status) => {
+    const said = await saidTo([host, json, `Transfer-Encoding: ${coding}`], chunks);
+    expect(said).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(said).toMatch(/Connection: close/i);
   });
 
   it('takes a body in chunks, however that is spelled', async () => {

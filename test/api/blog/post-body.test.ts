@@ -1,11 +1,9 @@
-import { Ajv } from 'ajv';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { checkPost } from '../../../api/blog/post-body.js';
 import { jsonBody } from '../../../api/http/json-body.js';
 import { problemHandler } from '../../../api/http/problem.js';
-import { postInput, postPatch, toPostChanges, toPostFields } from '../../../db/posts/post-rules.js';
+import { postInput, postPatch } from '../../../db/posts/post-rules.js';
 import type { Problem } from '../../../shared/contract.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
@@ -247,63 +245,5 @@ describe('the media type of a patch', () => {
     const { status, headers } = await send({ content }, { type: 'application/merge-patch+json' });
     expect(status).toBe(415);
     expect(headers.get('accept-patch')).toBeNull();
-  });
-});
-
-describe('toPostFields', () => {
-  it('fills in every default', () => {
-    const defaults = {
-      content,
-      title: null,
-      author: 'owner',
-      tags: [],
-      slug: undefined,
-      status: 'published',
-    };
-    const nulls = { content, title: null, author: null, tags: null, slug: null, status: null };
-    expect(toPostFields({ content }, 'owner')).toEqual(defaults);
-    expect(toPostFields(nulls, 'owner')).toEqual(defaults);
-  });
-});
-
-describe('toPostChanges', () => {
-  it('leaves out what is absent', () => {
-    expect(toPostChanges({}, 'owner')).toEqual({});
-    expect(toPostChanges({ title: 'T' }, 'owner')).toEqual({ title: 'T' });
-  });
-
-  it('resets to the default what is null', () => {
-    const nulls = { title: null, author: null, tags: null, slug: null, status: null };
-    expect(toPostChanges(nulls, 'owner')).toEqual({
-      title: null,
-      author: 'owner',
-      tags: [],
-      slug: null,
-      status: 'published',
-    });
-  });
-});
-
-describe('the described schema', () => {
-  const described = z.toJSONSchema(postInput, { io: 'input' });
-  const validate = new Ajv({ strict: false, validateFormats: false }).compile({
-    ...described,
-    $schema: undefined,
-  });
-
-  it.each([
-    { content },
-    { content, title: emoji(300), tags: ['a'], slug: 'a-b', status: 'draft', author: null },
-    { content: ' ' },
-    { content: 'a'.repeat(262_145) },
-    { content, title: emoji(301) },
-    { content, author: emoji(201) },
-    { content, tags: Array(21).fill('a') },
-    { content, tags: [''] },
-    { content, slug: 'A' },
-    { content, status: 'x' },
-    {},
-  ])('and the check agree', (body) => {
-    expect(validate(body)).toBe(postInput.safeParse(body).success);
   });
 });

@@ -18,43 +18,20 @@ const get = async (path: string) => {
 };
 
 describe('/openapi.json', () => {
-  it('describes the chat operation: its name, scheme, headers and every status', async () => {
+  it('describes the chat operation: its address, and which headers an answer always has', async () => {
     const document = JSON.parse((await get('/openapi.json')).text);
     expect(document.info).toMatchObject({ title: 'Quillgate', version: '1.0.0' });
     expect(document.servers).toEqual([
       { url: 'https://chat.example/api' },
       { url: 'https://chat.example/api/v1' },
     ]);
-    expect(document.components.securitySchemes.basic).toMatchObject({ type: 'http', scheme: 'basic' });
     const { post } = document.paths['/chat'];
-    expect(post).toMatchObject({ operationId: 'chat', security: [{ basic: [] }] });
-    expect(Object.keys(post.responses).sort()).toEqual([
-      '200',
-      '202',
-      '400',
-      '401',
-      '404',
-      '405',
-      '413',
-      '415',
-      '422',
-      '429',
-      '500',
-    ]);
-    expect(post.responses['202'].headers.Location.required).toBe(true);
-    const schema = { $ref: '#/components/schemas/AcceptedChat' };
-    expect(post.responses['202'].content).toEqual({ 'application/json': { schema } });
-    expect(post.responses['200'].headers['Idempotency-Replayed'].required).toBe(false);
-    for (const status of ['200', '202', '500'])
-      expect(post.responses[status].headers['Content-Location'].required, status).toBe(false);
-    expect(Object.keys(post.responses['200'].headers)).toContain('X-LLM-Finish-Reason');
-    for (const [status, { headers }] of Object.entries<{ headers: object }>(post.responses)) {
-      expect(Object.keys(headers), status).toContain('X-Request-Id');
-    }
-    expect(post.responses['500'].headers['Retry-After'].required).toBe(false);
-    expect(Object.keys(post.responses['429'].headers)).toContain('Retry-After');
-    expect(document.components.schemas.ProblemCode.enum).toContain('provider_unavailable');
-    expect(Object.keys(post.responses['500'].content)).toEqual(['application/problem+json']);
+    const isRequired = (status: string, name: string) => post.responses[status].headers[name].required;
+    expect(isRequired('202', 'Location')).toBe(true);
+    for (const status of ['200', '202', '500']) expect(isRequired(status, 'Content-Location')).toBe(false);
+    for (const name of ['Idempotency-Replayed', 'X-LLM-Finish-Reason'])
+      expect(isRequired('200', name)).toBe(false);
+    for (const status of ['429', '500']) expect(isRequired(status, 'Retry-After')).toBe(false);
     const header = post.parameters.find(({ name }: { name: string }) => name === 'X-LLM');
     expect(header).toMatchObject({ in: 'header', required: true });
   });
