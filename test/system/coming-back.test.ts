@@ -124,30 +124,6 @@ describe('Prefer: respond-async', () => {
     expect(Date.parse(completedAt)).toBeGreaterThanOrEqual(Date.parse(chat.createdAt) + 500);
     expect(await read(location, another.url)).toEqual({ ...chat, completedAt });
   });
-
-  it('shows why a chat failed, as the problem of the request that began it', async () => {
-    const location = await accepted({ model: 'sim-status-400' });
-    const { error, id, response } = await becomes(location, 'failed');
-    const problem = { status: 500, code: 'provider_rejected', provider: 'openai', requestId: id };
-    expect([error, response]).toEqual([expect.objectContaining(problem), undefined]);
-  });
-
-  it('shows a chat as expired that nobody has done by its deadline', async () => {
-    const impatient = await deployment.startApi({ CHAT_MAX_WAIT_S: '1' });
-    const release = await occupyOpenai();
-    const { headers } = await impatient.chat({ model: 'sim-echo@expired', ...respondAsync });
-    const location = headers.get('location') ?? '';
-    expect((await read(location)).status).toBe('queued');
-    const { response, error } = await becomes(location, 'expired');
-    expect([response, error?.code]).toEqual([undefined, 'timeout']);
-    // Nor does it become anything else when a worker comes across it.
-    release();
-    await eventually(async () => expect(await queue.count()).toBe(0));
-    expect((await deployment.chat({ model: 'sim-echo@after-expired' })).status).toBe(200);
-    expect((await read(location)).status).toBe('expired');
-    expect(callsOf('sim-echo@expired')).toEqual([]);
-    await impatient.child.stop({ graceMs: 5000 });
-  });
 });
 
 describe('DELETE /chat/{id}', () => {
@@ -213,17 +189,5 @@ describe('a job that vanishes from the queue', () => {
     release();
     expect((await waiting).status).toBe(200);
     expect(callsOf(model)).toHaveLength(1);
-  });
-
-  it('is put back once', async () => {
-    await occupyOpenai();
-    const model = 'sim-echo@vanishes-twice';
-    const waiting = deployment.chat({ model, headers: { Prefer: 'wait=6' } });
-    await takeAway();
-    const id = await takeAway();
-    const { status, body } = await waiting;
-    expect([status, body.code]).toEqual([500, 'timeout']);
-    expect(await queue.getJobState(id)).toBe('unknown');
-    expect(callsOf(model)).toEqual([]);
   });
 });

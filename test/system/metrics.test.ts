@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { apiMetrics, type MetricTable, workerMetrics } from '../../shared/metrics/metrics.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
 import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
@@ -105,15 +104,6 @@ describe('the metrics of an API process and a worker', () => {
       'quillgate_pool_in_flight{provider="openai"}': 0,
     });
   });
-
-  it('are those of the table, with the labels that stand there, and of the process', async () => {
-    expect(strange(await ofApi(), apiMetrics)).toEqual([]);
-    expect(strange(await ofWorker(), workerMetrics)).toEqual([]);
-    for (const scraped of [await ofApi(), await ofWorker()]) {
-      expect(scraped.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
-      expect(scraped.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
-    }
-  });
 });
 
 describe('the metrics of the queue', () => {
@@ -157,22 +147,4 @@ async function addJobs(options: JobsOptions[]): Promise<void> {
     await queue.add('chat', job, { jobId: randomUUID(), timestamp: Date.now() - 30_000, ...own });
   await queue.close();
   await store.close();
-}
-
-/** Series of the product that the table does not have. */
-function strange(scraped: Scraped, table: MetricTable): string[] {
-  const definitions = Object.values(table);
-  return [...scraped.keys()].filter((series) => {
-    const [, full = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
-    if (!full.startsWith('quillgate_')) return false;
-    const definition = definitions.find(
-      ({ name, type }) =>
-        full === name || (type === 'histogram' && full.replace(/_(bucket|sum|count)$/, '') === name),
-    );
-    const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].filter(([, label]) => label !== 'le');
-    return (
-      definition === undefined ||
-      pairs.some(([, label = '', value = '']) => !definition.labels[label]?.includes(value))
-    );
-  });
 }

@@ -302,22 +302,4 @@ describe('the openai package', () => {
     expect(await openai().models.retrieve(id)).toMatchObject({ id, object: 'model', owned_by: 'openai' });
     expect(await errorOf(openai().models.retrieve('openai/none'))).toBeInstanceOf(OpenAI.NotFoundError);
   });
-
-  it('may use Basic, developer messages, parts, and what others send along', async () => {
-    const completion = await create(
-      {
-        model: 'vertexai/sim-echo',
-        messages: [
-          { role: 'developer', content: 'Be brief.' },
-          { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
-        ],
-        ...{ temperature: 0.2, top_p: 0.9, max_tokens: 50, stop: ['###'], seed: 7, user: 'me', store: false },
-        ...{ chat_id: 'x', service_tier: 'flex' },
-      },
-      { Authorization: `Basic ${btoa('tester:canary-of-the-chat-secret-2718281828')}` },
-    );
-    expect(completion).toMatchObject({ model: 'vertexai/sim-echo', service_tier: 'flex' });
-    const [call] = deployment.simulator.calls.list({ model: 'sim-echo' }).slice(-1);
-    expect(call?.parameters).toMatchObject({ temperature: 0.2, topP: 0.9, seed: 7, stop: ['###'] });
-  });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
-import { bearer, completionOf } from '../support/openai-requests.js';
+import { completionOf } from '../support/openai-requests.js';
 
 let deployment: Deployment;
 beforeAll(async () => {
@@ -72,33 +72,5 @@ describe('a fallback', () => {
     const { status } = await completionOf(deployment, asked, headers);
     expect(status).toBe(502);
     expect(callOf('sim-echo@not-asked')).toBeUndefined();
-  });
-});
-
-describe.each([false, true])('the model of an answer (stream: %s)', (stream) => {
-  it.each([
-    ['of a bare model', 'sim-echo', { 'X-LLM': 'bedrock' }, 'bedrock/sim-echo'],
-    [
-      'of the default model of the fallback',
-      'openai/sim-status-500@unnamed',
-      { 'X-LLM-Fallback': 'anthropic' },
-      'anthropic/sim-echo',
-    ],
-  ])('is the name %s from its beginning on (findings C3, C4)', async (_, model, headers, expected) => {
-    const asked = { model, stream };
-    const { status, models } = await completionOf(deployment, asked, headers as Record<string, string>);
-    expect({ status, models }).toEqual({ status: 200, models: [expected] });
-  });
-});
-
-describe('an Idempotency-Key', () => {
-  it('stands for a request with its parameters', async () => {
-    const headers = { Authorization: bearer(), 'Idempotency-Key': 'with-parameters' };
-    const asked = { model: 'openai/sim-echo@keyed', max_tokens: 5 };
-    const first = await completionOf(deployment, asked, headers);
-    expect(first.status).toBe(200);
-    expect(await completionOf(deployment, asked, headers)).toEqual(first);
-    expect((await completionOf(deployment, { ...asked, max_tokens: 6 }, headers)).status).toBe(422);
-    expect(deployment.simulator.calls.list({ model: 'sim-echo@keyed' })).toHaveLength(1);
   });
 });

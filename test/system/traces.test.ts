@@ -200,17 +200,6 @@ describe('a traced installation', () => {
     }
   });
 
-  it('records nothing of what a caller does not want to have recorded', async () => {
-    const { traceId, spanId } = newTrace();
-    const [unsampled, sampled] = [`sim-echo@${randomUUID()}`, `sim-echo@${randomUUID()}`];
-    await deployment.chat({ model: unsampled, headers: { traceparent: `00-${traceId}-${spanId}-00` } });
-    const later = newTrace();
-    await deployment.chat({ model: sampled, headers: later.headers });
-    await collector.trace(later.traceId, ['POST /chat', `chat ${sampled}`]);
-    expect(traceparentOf(unsampled)[0]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
-    expect(collector.spans().filter((span) => span.traceId === traceId)).toEqual([]);
-  });
-
   it('lets no text, credential or user out', async () => {
     const { traceId, headers } = newTrace();
     const secret = `canary-${randomUUID()}`;

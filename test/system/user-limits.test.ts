@@ -66,19 +66,6 @@ describe('a user who has asked as often in a minute as allowed', () => {
     expect((await other()).status).toBe(200);
   });
 
-  it('is not charged for reading the stream of a stored chat (finding P5)', async () => {
-    const Authorization = await addUser(deployment, 'reader');
-    const ask: Ask = (call = {}) => deployment.chat({ ...call, headers: { ...call.headers, Authorization } });
-    const { headers, status } = await ask({ headers: { 'Idempotency-Key': 'read-again' } });
-    expect(status).toBe(200);
-    const address = deployment.url + headers.get('content-location');
-    for (let count = 0; count < 2 * maxPerMinute; count += 1) {
-      const again = await fetch(address, { headers: { Authorization, Accept: 'text/event-stream' } });
-      expect(await again.text()).toContain('event: done');
-    }
-    expect((await ask()).status).toBe(200);
-  });
-
   it('is not charged for requests that are no chats', async () => {
     const ask = await newUser('clumsy');
     const bad = Array.from({ length: 2 * maxPerMinute }, () => ask({ messages: [] }));

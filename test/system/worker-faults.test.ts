@@ -1,9 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
-import { queueName } from '../../shared/protocol/messages.js';
 import { type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
-import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
 import { openWireTo } from '../support/wire.js';
 
@@ -71,22 +69,6 @@ describe('an idle worker that is frozen', () => {
       expect(reply.tookMs).toBeLessThan(lockMs + lagMs);
     }
     process.kill(pidOf(deployment.workers[0]), 'SIGCONT');
-  });
-});
-
-describe('a job of another shape', () => {
-  it('fails, and its worker goes on', async () => {
-    await start({});
-    const store = await openStoreOf(deployment.stores);
-    const queue = store.createQueue(queueName('openai'));
-    for (const data of [null, 'text', { v: 1, replyTo: 'node' }]) await queue.add('chat', data);
-    await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(3), patience);
-    expect((await deployment.chat({})).status).toBe(200);
-    const [worker] = deployment.workers;
-    process.kill(pidOf(worker), 'SIGTERM');
-    expect(await worker?.exitCode).toBe(0);
-    await queue.close();
-    await store.close();
   });
 });
 
