@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { numberedPosts } from './plan.js';
+import { numberedPosts, type Twist } from './plan.js';
 import { canary } from './texts.js';
-import type { Twist } from './twist.js';
 
 /** Addresses of no operation, or that an operation has by chance: what they give is only known not to be a failure. */
 export const oddAddress = (path: string): fc.Arbitrary<Twist> =>

@@ -4,9 +4,8 @@ import { oddId, strangeQuery } from './addresses.js';
 import { bodiesOf } from './bodies.js';
 import { notOperators, operator } from './credentials.js';
 import * as headers from './headers.js';
-import type { Plan } from './plan.js';
+import { one, type Plan, type Twist } from './plan.js';
 import { reads, requestsOf } from './requests.js';
-import { one, type Twist } from './twist.js';
 
 /** With a query of these parameters, or a strange one. */
 const reading = (

@@ -5,10 +5,9 @@ import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } fr
 import type { Header } from './client.js';
 import { weakCredentials } from './credentials.js';
 import * as headers from './headers.js';
-import { numberedChats, type Plan, type PlannedBody } from './plan.js';
+import { numberedChats, one, type Plan, type PlannedBody, type Twist } from './plan.js';
 import { reads, requestsOf } from './requests.js';
 import { canary, text, unstorable } from './texts.js';
-import { one, type Twist } from './twist.js';
 
 const role = fc.constantFrom('system', 'user', 'assistant');
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import type { Header } from './client.js';
-import { numberedPosts } from './plan.js';
+import { headerText, numberedPosts, one, type Twist } from './plan.js';
 import { canary } from './texts.js';
-import { headerText, one, type Twist } from './twist.js';
 
 const number = fc.nat(numberedPosts - 1);
 const suffixed = number.map((n) => `«etag ${n}»`);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Header } from './client.js';
+import { headerText, one, type Twist } from './plan.js';
 import { canary } from './texts.js';
-import { headerText, one, type Twist } from './twist.js';
 
 const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString('base64')}`;
 
@@ -65,32 +65,17 @@ export const wrongCredentials: fc.Arbitrary<Twist> = fc.oneof(
   ),
 );
 
+const tokenOf = (...names: string[]): fc.Arbitrary<Twist> =>
+  withAddress(one('Authorization', fc.constantFrom(...names.map((name) => `Bearer «${name}»`))));
+
 /** Valid credentials that may not write a post. */
-export const weakCredentials: fc.Arbitrary<Twist> = withAddress(
-  one(
-    'Authorization',
-    fc.constantFrom('Bearer «reader»', 'Bearer «chatter»', 'Bearer «expired»', 'Bearer «revoked»'),
-  ),
-);
+export const weakCredentials = tokenOf('reader', 'chatter', 'expired', 'revoked');
 
 /** Valid credentials that OpenAI's API does not take. */
-export const chatless: fc.Arbitrary<Twist> = withAddress(
-  one(
-    'Authorization',
-    fc.constantFrom(
-      'Bearer «reader»',
-      'Bearer «writer»',
-      'Bearer «stored»',
-      'Bearer «expired»',
-      'Bearer «revoked»',
-    ),
-  ),
-);
+export const chatless = tokenOf('reader', 'writer', 'stored', 'expired', 'revoked');
 
 /** Valid credentials of a user who is no operator. */
-export const notOperators: fc.Arbitrary<Twist> = withAddress(
-  one('Authorization', fc.constantFrom('Bearer «writer»', 'Bearer «chatter»', 'Bearer «reader»')),
-);
+export const notOperators = tokenOf('writer', 'chatter', 'reader');
 
 /** Tokens of operators. */
 export const operator: fc.Arbitrary<Header[]> = one(

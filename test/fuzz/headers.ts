@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Header } from './client.js';
+import { headerText, one, type Twist } from './plan.js';
 import { canary } from './texts.js';
-import { headerText, one, type Twist } from './twist.js';
 
 /** Methods that no address of the API has; CONNECT asks for a tunnel, and Node closes the connection. */
 export const oddMethod: fc.Arbitrary<Twist> = fc

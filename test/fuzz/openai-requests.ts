@@ -5,10 +5,9 @@ import { brokenBody, jsonBody, withUnknownFields, withWrongType, wrongValue } fr
 import type { Header } from './client.js';
 import { chatless } from './credentials.js';
 import * as headers from './headers.js';
-import type { Plan, PlannedBody } from './plan.js';
+import { one, type Plan, type PlannedBody, type Twist } from './plan.js';
 import { requestsOf } from './requests.js';
 import { canary, text } from './texts.js';
-import { one, type Twist } from './twist.js';
 
 const model = fc
   .tuple(fc.constantFrom(...providerIds), fc.constantFrom('sim-echo', 'sim-length', 'sim-latency-5'))

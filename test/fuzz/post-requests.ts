@@ -5,10 +5,9 @@ import type { Header } from './client.js';
 import * as conditions from './conditions.js';
 import { weakCredentials, writer } from './credentials.js';
 import * as headers from './headers.js';
-import { numberedPosts, type Plan, type PlannedBody } from './plan.js';
+import { numberedPosts, one, type Plan, type PlannedBody } from './plan.js';
 import { requestsOf } from './requests.js';
 import { canary, exactly, text, unstorable, visibleText } from './texts.js';
-import { one } from './twist.js';
 
 const longest = { content: 262_144, title: 300, author: 200, tag: 50, slug: 100 };
 

@@ -3,8 +3,7 @@ import { oddAddress, strangeQuery } from './addresses.js';
 import type { Header } from './client.js';
 import { wrongCredentials } from './credentials.js';
 import * as headers from './headers.js';
-import type { Plan, PlannedBody } from './plan.js';
-import type { Twist } from './twist.js';
+import type { Plan, PlannedBody, Twist } from './plan.js';
 
 /** The requests of one operation, apart from what is odd with any. */
 interface Requests {

@@ -1,8 +1,8 @@
+import { isBlank } from '../../shared/conversation.js';
 import { type Verdict, verdictOnBody } from './body-verdict.js';
 import type { Answer } from './client.js';
 import { type DescribedOperation, undescribedHeaders } from './document.js';
 import type { SentPlan } from './plan.js';
-import { verdictOnQuery } from './query-verdict.js';
 import { canaryMark, nameMark } from './texts.js';
 
 /** Throws an `Error` that says how the answer breaks what the document promises. */
@@ -146,24 +146,9 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, statu
 
 const keeps = new Set(['POST', 'PUT', 'PATCH']);
 
-const listed: ReadonlySet<string> = new Set([
-  ...[
-    '/blogs',
-    '/admin/users',
-    '/admin/tokens',
-    '/admin/audit',
-    '/admin/requests',
-    '/admin/samples',
-    '/admin/events',
-    '/admin/pools/{provider}/jobs',
-  ],
-]);
-
 function judgeVerdicts(operation: DescribedOperation, sent: SentPlan, status: number): void {
   if (keeps.has(sent.method) && operation.takesBody) judgeVerdict(verdictOnBody(operation, sent), status);
-  if (listed.has(operation.path) && operation.method === 'GET') {
-    judgeVerdict(verdictOnQuery(operation, sent.target), status);
-  }
+  if (operation.method === 'GET') judgeVerdict(verdictOnQuery(operation, sent.target), status);
 }
 
 function judgeVerdict(verdict: Verdict, status: number): void {
@@ -184,4 +169,51 @@ function judgeKept(sent: SentPlan, { body }: Answer): void {
     const value = fields[name] ?? undefined;
     must(value === undefined || value === post[name], `${name} is not kept`);
   }
+}
+
+/** The verdict on a request's query; undecodable parts have the value undefined. */
+function verdictOnQuery(operation: DescribedOperation, target: string): Verdict {
+  const at = target.indexOf('?');
+  const pairs =
+    at < 0
+      ? []
+      : target
+          .slice(at + 1)
+          .split('&')
+          .map(readPair);
+  const known = pairs.filter(([name]) => operation.acceptsParameter(name, '') !== undefined);
+  const isTwice = new Set(known.map(([name]) => name)).size < known.length;
+  if (isTwice || known.some((pair) => !isAccepted(operation, pair))) return 'refused';
+  const isUnsayable = known.some(
+    ([name, value = '']) => name === 'cursor' || isBlank(value) || value.includes('\0'),
+  );
+  return isUnsayable ? 'either' : 'taken';
+}
+
+type Pair = [name: string, value: string | undefined];
+
+function readPair(pair: string): Pair {
+  const at = pair.indexOf('=');
+  return at < 0 ? [decode(pair) ?? '', ''] : [decode(pair.slice(0, at)) ?? '', decode(pair.slice(at + 1))];
+}
+
+function decode(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+const isAccepted = (operation: DescribedOperation, [name, value]: Pair): boolean =>
+  value !== undefined && operation.acceptsParameter(name, typed(name, value)) === true;
+
+const booleans = new Map([
+  ['true', true],
+  ['false', false],
+]);
+
+function typed(name: string, value: string): unknown {
+  if (name === 'limit') return /^-?\d+$/.test(value) ? Number(value) : value;
+  return name === 'envelope' ? (booleans.get(value) ?? value) : value;
 }

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
-import type { Post } from '../../shared/contract.js';
-import { type Deployment, startDeployment } from '../support/deployment.js';
-import { makeCredentials } from './access.js';
+import { createTokenStore } from '../../db/access/tokens.js';
+import { openDatabase } from '../../db/database/client.js';
+import { digestOf, makeAccessToken } from '../../shared/access-token.js';
+import type { Post, Scope } from '../../shared/contract.js';
+import { authorization, blogToken, type Deployment, startDeployment } from '../support/deployment.js';
+import { createRecordingLog } from '../support/recording-log.js';
 import { floodedAddress } from './credentials.js';
 import { type OpenApiDocument, readDocument } from './document.js';
 import { numberedChats, numberedPosts } from './plan.js';
@@ -122,3 +125,30 @@ const shorten = (deployment: Deployment, { id }: Post, { created }: { created: b
   created
     ? deployment.blog(`/blogs/${id}`, { method: 'DELETE' })
     : deployment.blog(`/blogs/${id}`, { method: 'PATCH', json: { content: 'Short again.' } });
+
+/** A token of each kind, and the user's credentials, by the name that plans use. */
+async function makeCredentials(url: string): Promise<Record<string, string>> {
+  const database = openDatabase({ url, poolSize: 1, log: createRecordingLog().log });
+  const tokens = createTokenStore(database);
+  const make = async (scopes: Scope[], expiresAt?: Date) => {
+    const secret = makeAccessToken();
+    const { id } = await tokens.create({ owner: 'owner', scopes, expiresAt, secretHash: digestOf(secret) });
+    return { id, secret };
+  };
+  try {
+    const revoked = await make(['blogs:write']);
+    await tokens.revoke(revoked.id);
+    return {
+      user: authorization.replace('Basic ', ''),
+      writer: blogToken,
+      stored: (await make(['blogs:write'])).secret,
+      reader: (await make(['blogs:read'])).secret,
+      chatter: (await make(['chat'])).secret,
+      operator: (await make(['admin'])).secret,
+      expired: (await make(['blogs:write'], new Date(0))).secret,
+      revoked: revoked.secret,
+    };
+  } finally {
+    await database.close();
+  }
+}
