@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs';
+import { z } from 'zod';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { processHeartbeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import { chatKey, idempotencyIndexKey, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
-import { createLog } from '../../shared/runtime/log.js';
+import { createLog, type Log } from '../../shared/runtime/log.js';
 import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
-import { listenToAll, type PublishedMessage } from './all-topics.js';
 
 /**
  * Records what the programs of this checkout write to the queue's store and publish, for the next release to read:
@@ -106,4 +107,49 @@ function oneOfEachShape(published: PublishedMessage[]): PublishedMessage[] {
 
 function write(name: string, content: unknown): void {
   writeFileSync(`test/compatibility/recorded/${name}.json`, `${JSON.stringify(content, undefined, 2)}\n`);
+}
+
+/** A message as it was received, of any shape. */
+interface PublishedMessage {
+  readonly topic: string;
+  readonly message: Record<string, unknown>;
+}
+
+/** Records the messages of every topic of a store. */
+interface MessageRecorder {
+  readonly published: PublishedMessage[];
+  /** Resolves once a matching message has been published, before or after the call. */
+  untilPublished(matches: (message: PublishedMessage) => boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Listens to every topic that there is. */
+async function listenToAll(store: QueueStore, log: Log): Promise<MessageRecorder> {
+  const relay = await openRelay(store, { name: 'recorder', log });
+  const published: PublishedMessage[] = [];
+  const waiting = new Set<() => void>();
+  const patterns = [
+    'reply.*',
+    topics.processes,
+    ...providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]),
+  ];
+  for (const topic of patterns)
+    await relay.subscribe(topic, z.looseObject({}), (message) => {
+      published.push({ topic, message });
+      for (const check of waiting) check();
+    });
+  return {
+    published,
+    untilPublished: (matches) =>
+      new Promise((resolve) => {
+        const check = () => {
+          if (!published.some(matches)) return;
+          waiting.delete(check);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      }),
+    close: () => relay.close(),
+  };
 }

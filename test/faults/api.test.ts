@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { Redis } from 'ioredis';
+import pg from 'pg';
 import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import { withLag } from '../support/lateness.js';
 import { codeOf } from './support/balance.js';
 import { expectCodes, keepDoing, timed } from './support/expectations.js';
 import { fault } from './support/fault.js';
-import { forgetRelayNodes } from './support/relay-nodes.js';
 import type { Asked } from './support/requests.js';
 
 const lost = 5;
@@ -124,4 +125,27 @@ async function untilDraining(url: string): Promise<{ status: number; body: unkno
     const body = await response.json();
     if (response.status !== 200) return { status: response.status, body };
   }
+}
+
+/** Removes the relay's registrations and its listeners in the store, so that messages are lost; `again` does it. */
+async function forgetRelayNodes({ REDIS_URL, DATABASE_URL }: Record<string, string>) {
+  if (REDIS_URL === undefined) return inPostgres(DATABASE_URL ?? '');
+  const redis = new Redis(REDIS_URL);
+  return {
+    again: async () => {
+      // Without these no node is found; without the others every node registers anew at its next heartbeat.
+      await redis.unlink('bull::relay:{quillgate}:subs', 'bull::relay:{quillgate}:nodes');
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    },
+    close: async () => redis.disconnect(),
+  };
+}
+
+async function inPostgres(url: string) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return {
+    again: async () => void (await client.query('DELETE FROM bullmq.relay_node')),
+    close: () => client.end(),
+  };
 }

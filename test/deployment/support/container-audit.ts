@@ -1,6 +1,5 @@
-import { countUntilNone, unexpectedLines } from '../../faults/support/audit.js';
+import { countLeaks, countUntilNone, unexpectedLines } from '../../faults/support/audit.js';
 import { type Balance, type BooksRules, sumUp } from '../../faults/support/balance.js';
-import { countLeaks } from '../../faults/support/canaries.js';
 import type { JobBoard } from '../../faults/support/job-board.js';
 import type { CallersEntry } from './callers.js';
 import type { ContainerDeployment } from './container-deployment.js';

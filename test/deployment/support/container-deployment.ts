@@ -9,7 +9,6 @@ import {
 } from 'testcontainers';
 import { blogToken, password, username } from '../../support/deployment.js';
 import { holdProgram, type ProgramContainer } from './program-container.js';
-import { type SimulatorContainer, watchSimulator } from './simulator-container.js';
 
 /** Programs of the image on a network of their own, with PostgreSQL, Redis and a simulator, each in a container. */
 export interface ContainerDeployment {
@@ -145,4 +144,41 @@ async function removeAll(
   );
   await Promise.allSettled(started.map((container) => container.stop()));
   await network.stop();
+}
+
+/** A call as the simulator's control path tells of it; times are in ISO 8601. */
+interface SimulatedCall {
+  model: string;
+  receivedAt: string;
+  closedAt: string | null;
+}
+
+interface Stats {
+  openSockets: number;
+  providers: Record<string, { inFlight: number }>;
+}
+
+/** A simulator in a container, seen through its control path. */
+interface SimulatorContainer {
+  /** Every call, oldest first. */
+  calls(): Promise<SimulatedCall[]>;
+  /** Calls that have begun and not ended. */
+  inFlight(): Promise<number>;
+  /** Connections to it, but for the one that asks. */
+  openSockets(): Promise<number>;
+}
+
+/** Looks at the simulator at this address. */
+function watchSimulator(url: string): SimulatorContainer {
+  const get = async (path: string): Promise<unknown> => {
+    const answer = await fetch(`${url}/__simulator/${path}`, { headers: { Connection: 'close' } });
+    return answer.json();
+  };
+  const stats = async () => (await get('calls/stats')) as Stats;
+  return {
+    calls: async () => (await get('calls')) as SimulatedCall[],
+    inFlight: async () =>
+      Object.values((await stats()).providers).reduce((sum, { inFlight }) => sum + inFlight, 0),
+    openSockets: async () => (await stats()).openSockets - 1,
+  };
 }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ChildProgram } from '../../../dev/child-program.js';
 import type { Simulator } from '../../../dev/simulator/server.js';
-import type { Deployment } from '../../support/deployment.js';
+import { promptCanary, providerKeys } from '../../support/canaries.js';
+import { blogToken, type ChatReply, chatToken, type Deployment, password } from '../../support/deployment.js';
 import { type Balance, type BooksRules, sumUp } from './balance.js';
-import { countLeaks } from './canaries.js';
 import type { JobBoard } from './job-board.js';
 import type { Requests } from './requests.js';
 
@@ -79,3 +79,11 @@ async function openSockets({ url }: Simulator): Promise<number> {
 /** Other lines than a program's log are stacks or warnings of Node: neither is ever expected. */
 export const unexpectedLines = (logs: string): string[] =>
   logs.split('\n').filter((line) => line !== '' && (!line.startsWith('{') || line.includes('"level":60')));
+
+/** In how many problems or lines of the logs a prompt or a secret is to be seen. */
+export function countLeaks(logs: string, answers: readonly ChatReply[]): number {
+  const problems = answers.filter(({ status }) => status !== 200).map(({ body }) => JSON.stringify(body));
+  const secrets = [promptCanary, ...Object.values(providerKeys), password, blogToken, chatToken];
+  return [...logs.split('\n'), ...problems].filter((text) => secrets.some((secret) => text.includes(secret)))
+    .length;
+}
