@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { expect, inject, vi } from 'vitest';
-import { quillgate } from '../support/command-line.js';
+import { expect, inject } from 'vitest';
+import { createToken } from '../support/accounts.js';
 import type { Deployment } from '../support/deployment.js';
 import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
@@ -18,21 +18,6 @@ async function expectChatUnaffected(books: Books): Promise<void> {
     expect(codeOf(reply)).toBe('ok');
     expect(reply.tookMs).toBeLessThan(1000);
   }
-}
-
-/** Creates a token with the scope chat, which the API knows by the time this resolves. */
-async function makeChatToken(books: Books): Promise<string> {
-  const environment = { DATABASE_URL: books.deployment.stores.DATABASE_URL ?? '' };
-  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'chat'], environment);
-  // Rarely: thirty failed logins a minute slow all clients of an address.
-  await vi.waitFor(() => expectTokenKnown(books, stdout.trim()), { timeout: 15_000, interval: 300 });
-  return stdout.trim();
-}
-
-/** Tokens for chat are checked without the database. */
-async function expectTokenKnown({ deployment }: Books, token: string): Promise<undefined> {
-  const headers = { Authorization: `Bearer ${token}` };
-  expect((await fetch(`${deployment.url}/v1/models`, { headers })).status).toBe(200);
 }
 
 /** Works on the deployment's database past its programs; ends with the case. */
@@ -78,7 +63,8 @@ fault({ id: 'B2', timed: true, injected: 'PostgreSQL stopped, then silent' }, as
   await books.start({
     store: { ...store, url: queueIsElsewhere ? store.url : wire.url, databaseUrl: wire.url },
   });
-  const token = await makeChatToken(books);
+  // Tokens for chat are checked without the database.
+  const token = await createToken(books.deployment, 'chat');
   // Where the queue is in PostgreSQL the board has to have found it before that is away.
   await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
   const took: number[] = [];
@@ -86,7 +72,7 @@ fault({ id: 'B2', timed: true, injected: 'PostgreSQL stopped, then silent' }, as
     const answers = await Promise.all([
       ...Array.from({ length: 10 }, () => timedBlog(books.deployment)),
       expectChatUnaffected(books),
-      expectTokenKnown(books, token),
+      token.ask().then(({ status }) => void expect(status).toBe(200)),
     ]);
     for (const answer of answers) {
       if (answer === undefined) continue;

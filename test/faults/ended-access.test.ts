@@ -1,9 +1,9 @@
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
+import { addUser, createToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import type { Deployment, StartedApi } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { withLag } from '../support/lateness.js';
-import { patience } from '../support/patience.js';
 import type { Books } from './support/books.js';
 import { eventually, timed } from './support/expectations.js';
 import { fault } from './support/fault.js';
@@ -24,15 +24,13 @@ type Start = (deployment: Deployment) => Promise<Access>;
 const run = ({ stores: { DATABASE_URL = '' } }: Deployment, ...command: string[]) =>
   quillgate(command, { DATABASE_URL });
 
-const addUser: Start = async (deployment) => {
-  const { stdout } = await run(deployment, 'users', 'add', 'leaving');
-  const headers = { Authorization: `Basic ${btoa(`leaving:${stdout.trim()}`)}`, 'X-LLM': 'openai' };
+const asUser: Start = async (deployment) => {
+  const headers = { Authorization: await addUser(deployment, 'leaving'), 'X-LLM': 'openai' };
   return { path: '/chat', headers, end: () => run(deployment, 'users', 'remove', 'leaving') };
 };
 
-const createToken: Start = async (deployment) => {
-  const { stdout } = await run(deployment, 'tokens', 'create', '--scope', 'chat', '--json');
-  const { id, token } = JSON.parse(stdout) as { id: string; token: string };
+const withToken: Start = async (deployment) => {
+  const { id, token } = await createToken(deployment, 'chat');
   const headers = { Authorization: `Bearer ${token}` };
   return { path: '/v1/chat/completions', headers, end: () => run(deployment, 'tokens', 'revoke', id) };
 };
@@ -85,14 +83,8 @@ async function endAccess(books: Books, start: Start) {
   const deployment = await books.start({ workers: 1, variables });
   const other = await deployment.startApi();
   const access = await start(deployment);
-  const stream = await vi.waitFor(
-    async () => {
-      const response = await ask(deployment, access, { model: 'sim-stream-600-50@stream', isStream: true });
-      expect(response.status).toBe(200);
-      return response;
-    },
-    { ...patience, interval: 300 },
-  );
+  const stream = await ask(deployment, access, { model: 'sim-stream-600-50@stream', isStream: true });
+  expect(stream.status).toBe(200);
   const lastEvent = lastOf(stream);
   const models = (kind: string) => Array.from({ length: queued }, (_, n) => `sim-latency-50@${kind}-${n}`);
   const waiting = models('attached').map((model) => ask(other, access, { model }));
@@ -122,8 +114,8 @@ async function lastOf(stream: Response): Promise<unknown> {
 }
 
 const endings: [injected: string, start: Start, storedCalls: number][] = [
-  ['a user is removed', addUser, 0],
-  ['a token is revoked', createToken, queued],
+  ['a user is removed', asUser, 0],
+  ['a token is revoked', withToken, queued],
   ['a session is signed out', signIn, queued],
 ];
 for (const [injected, start, storedCalls] of endings)

@@ -1,6 +1,6 @@
 import { expect, vi } from 'vitest';
 import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
-import { createOperatorToken } from '../support/accounts.js';
+import { createToken } from '../support/accounts.js';
 import type { Deployment } from '../support/deployment.js';
 import { readEvents, type StreamEvent } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
@@ -13,7 +13,7 @@ const shownMs = 3000;
 
 /** A deployment as an operator sees it: one look, and the events since. */
 async function openView(deployment: Deployment) {
-  const { ask } = await createOperatorToken(deployment);
+  const { ask } = await createToken(deployment);
   const events = readEvents(await ask('/admin/events'));
   return {
     look: async () => (await (await ask()).json()) as Fleet,

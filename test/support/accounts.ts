@@ -18,19 +18,24 @@ export async function addUser({ url, stores }: Running, name: string): Promise<s
   return Authorization;
 }
 
-/** A token with the scope admin, and requests with it, by default for the pools at the deployment's API process. */
-export interface OperatorToken {
+/** A token, and requests with it, by default for something that its scope opens at the deployment's API process. */
+export interface TestToken {
   readonly id: string;
   readonly token: string;
   ask(path?: string, url?: string): Promise<Response>;
 }
 
+const opened = { admin: '/admin/pools', chat: '/v1/models' };
+
 /** Creates the token with the command line; the API process knows it when this resolves. */
-export async function createOperatorToken({ url, stores }: Running): Promise<OperatorToken> {
+export async function createToken(
+  { url, stores }: Running,
+  scope: keyof typeof opened = 'admin',
+): Promise<TestToken> {
   const environment = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-  const { stdout } = await quillgate(['tokens', 'create', '--scope', 'admin', '--json'], environment);
+  const { stdout } = await quillgate(['tokens', 'create', '--scope', scope, '--json'], environment);
   const { id, token }: { id: string; token: string } = JSON.parse(stdout);
-  const ask = (path = '/admin/pools', at = url) =>
+  const ask = (path = opened[scope], at = url) =>
     fetch(`${at}${path}`, { headers: { Authorization: `Bearer ${token}` } });
   await vi.waitFor(async () => expect((await ask()).status).toBe(200), rarely);
   return { id, token, ask };

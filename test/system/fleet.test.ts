@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
-import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
+import type { Fleet } from '../../shared/fleet-contract.js';
+import { createToken, type TestToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { blogToken, chatToken, type Deployment, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
@@ -20,8 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => deployment?.stop());
 
-const fleet = async ({ ask }: OperatorToken) => (await (await ask()).json()) as Fleet;
-const createToken = () => createOperatorToken(deployment);
+const fleet = async ({ ask }: TestToken) => (await (await ask()).json()) as Fleet;
 
 describe('the fleet', () => {
   it('is there for tokens with the scope admin alone', async () => {
@@ -31,7 +30,7 @@ describe('the fleet', () => {
         const headers = { Authorization: `Bearer ${given}` };
         expect((await fetch(deployment.url + path, { headers })).status).toBe(403);
       }
-    const operator = await createToken();
+    const operator = await createToken(deployment);
     const served = {
       ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
       workers: [{ settingsVersion: 0, host: expect.any(String) }],
@@ -45,7 +44,7 @@ describe('the fleet', () => {
   });
 
   it('says what broke a model, and what failed last', async () => {
-    const operator = await createToken();
+    const operator = await createToken(deployment);
     for (let n = 0; n < 10; n += 1)
       await deployment.chat({ model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } });
     await vi.waitFor(async () => {
@@ -55,33 +54,8 @@ describe('the fleet', () => {
     }, patience);
   });
 
-  it('shows a worker that was killed as silent, first to those who read its events', async () => {
-    const killed = await deployment.startWorker({ WORKER_PROVIDERS: 'bedrock' });
-    const operator = await createToken();
-    const events = readEvents(await operator.ask('/admin/events'));
-    const untilBedrock = async (states: string[]) => {
-      for (;;) {
-        const { value } = await events.next();
-        if (value === undefined) throw new Error('the events have ended');
-        const providers: FleetProvider[] = value.event === 'snapshot' ? value.data.providers : [value.data];
-        const bedrock = providers.find(({ provider }) => provider === 'bedrock');
-        if (
-          bedrock?.workers
-            .map(({ state }) => state)
-            .sort()
-            .join() === states.join()
-        )
-          return bedrock;
-      }
-    };
-    await untilBedrock(['serving', 'serving']);
-    process.kill(killed.pid, 'SIGKILL');
-    expect(await untilBedrock(['serving', 'silent'])).toMatchObject({ state: 'serving' });
-    await events.return(undefined);
-  });
-
   it('is followed no longer once the token is revoked', async () => {
-    const { id, ask } = await createToken();
+    const { id, ask } = await createToken(deployment);
     const events = readEvents(await ask('/admin/events'));
     expect((await events.next()).value?.event).toBe('snapshot');
     expect(await quillgate(['tokens', 'revoke', id], databaseOnly)).toMatchObject({ code: 0 });
@@ -92,7 +66,7 @@ describe('the fleet', () => {
   });
 
   it('is followed no longer than the API process serves, which does not wait for those who follow it', async () => {
-    const operator = await createToken();
+    const operator = await createToken(deployment);
     const other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
     const events = readEvents(await operator.ask('/admin/events', other.url));
     expect((await events.next()).value?.event).toBe('snapshot');

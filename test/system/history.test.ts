@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { PoolJobPage } from '../../shared/fleet-contract.js';
 import type { RecentRequests, Samples } from '../../shared/history.js';
-import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
+import { createToken, type TestToken } from '../support/accounts.js';
 import { promptCanary } from '../support/canaries.js';
 import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
@@ -9,11 +9,11 @@ import { patience } from '../support/patience.js';
 
 let deployment: Deployment;
 let other: StartedApi;
-let operator: OperatorToken;
+let operator: TestToken;
 beforeAll(async () => {
   deployment = await startDeployment({ store: inject('store'), workers: 1 });
   other = await deployment.startApi();
-  operator = await createOperatorToken(deployment);
+  operator = await createToken(deployment);
 });
 afterAll(() => deployment?.stop());
 

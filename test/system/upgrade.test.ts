@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
-import { createOperatorToken, type OperatorToken } from '../support/accounts.js';
+import { createToken, type TestToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
@@ -20,7 +20,7 @@ const mixtures = [
 ] as const;
 
 let deployment: Deployment;
-let operator: OperatorToken | undefined;
+let operator: TestToken | undefined;
 let apis: Record<'older' | 'newer', Pick<StartedApi, 'url' | 'chat' | 'blog'>>;
 
 async function start(release: string): Promise<void> {
@@ -59,7 +59,7 @@ async function untilRefused(api: Pick<StartedApi, 'chat'>, provider: string): Pr
 
 /** The fleet as the newer API shows it to operators. */
 async function readFleet(): Promise<Fleet> {
-  operator ??= await createOperatorToken(deployment);
+  operator ??= await createToken(deployment);
   const response = await operator.ask();
   expect(response.status).toBe(200);
   return (await response.json()) as Fleet;
