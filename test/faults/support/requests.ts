@@ -13,12 +13,21 @@ export interface Asked {
   leave(): number;
 }
 
+/** The caller of a request that is counted. */
+interface Caller extends Pick<Asked, 'model' | 'leave'> {
+  readonly entry: Entry;
+  /** Aborts when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** The first call of the request at the provider; rejects when the request ends without one. */
+  arrived(end: Promise<ChatReply>): Promise<Call>;
+}
+
 /** The requests of one case, each with a mark that its calls of the provider have as well. */
 export interface Requests {
   readonly entries: readonly Entry[];
   ask(call: ChatCall): Asked;
   /** Counts a request for this model, which gets a mark of its own unless it has one. */
-  enter(model: string | undefined): Entry;
+  enter(model: string | undefined): Caller;
   /** Counts its end. */
   settle(entry: Entry, reply: Promise<ChatReply>): void;
   /** Resolves when no request is on its way any more. */
@@ -29,25 +38,16 @@ export interface Requests {
 export function createRequests(id: string, deployment: () => Deployment): Requests {
   const entries: Entry[] = [];
   const ends: Promise<void>[] = [];
-  const enter = (named = 'sim-echo'): Entry => {
+  const enter = (named = 'sim-echo'): Caller => {
+    const { simulator } = deployment();
     const model = named.includes('@') ? named : `${named}@${id}-${entries.length}`;
     const entry: Entry = { model, left: false, unanswered: false };
     entries.push(entry);
-    return entry;
-  };
-  const settle = (entry: Entry, reply: Promise<ChatReply>) => void ends.push(note(entry, reply));
-  const ask = (call: ChatCall): Asked => {
-    const { chat, simulator } = deployment();
-    const entry = enter(call.model);
-    const { model } = entry;
     const going = new AbortController();
-    const reply = chat({ messages: [{ content: promptCanary }], signal: going.signal, ...call, model });
-    settle(entry, reply);
     return {
-      model,
-      reply,
-      arrived: () =>
-        Promise.race([simulator.waitForCall((call) => call.model === model), reply.then(answeredUncalled)]),
+      ...{ model, entry, signal: going.signal },
+      arrived: (end) =>
+        Promise.race([simulator.waitForCall((call) => call.model === model), end.then(answeredUncalled)]),
       leave: () => {
         entry.left = true;
         const at = Date.now();
@@ -56,10 +56,17 @@ export function createRequests(id: string, deployment: () => Deployment): Reques
       },
     };
   };
+  const settle = (entry: Entry, reply: Promise<ChatReply>) => void ends.push(note(entry, reply));
+  const ask = (call: ChatCall): Asked => {
+    const { model, entry, signal, arrived, leave } = enter(call.model);
+    const reply = deployment().chat({ messages: [{ content: promptCanary }], signal, ...call, model });
+    settle(entry, reply);
+    return { model, reply, arrived: () => arrived(reply), leave };
+  };
   return { entries, ask, enter, settle, ended: async () => void (await Promise.all(ends)) };
 }
 
-export function answeredUncalled({ status, body }: ChatReply): never {
+function answeredUncalled({ status, body }: ChatReply): never {
   throw new Error(`answered before it was called: ${status} ${String(body.code)}`);
 }
 

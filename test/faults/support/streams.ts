@@ -1,4 +1,3 @@
-import type { Call } from '../../../dev/simulator/call.js';
 import { promptCanary } from '../../support/canaries.js';
 import type { ChatReply, Deployment } from '../../support/deployment.js';
 import {
@@ -8,21 +7,16 @@ import {
   type StreamEvent,
 } from '../../support/event-streams.js';
 import type { Entry } from './balance.js';
-import { answeredUncalled, type Requests } from './requests.js';
+import type { Asked, Requests } from './requests.js';
 
 /** A stream on its way, and its reader, who can hang up. */
-export interface AskedStream {
-  readonly model: string;
+export interface AskedStream extends Omit<Asked, 'reply'> {
   /** The events so far. */
   readonly seen: StreamSeen;
   /** Resolves at the first delta; rejects when the stream ends without one. */
   readonly begun: Promise<void>;
   /** The end: the data of `done`, that of `error` as if it were a response of its own, or a plain problem. */
   readonly end: Promise<StreamEnd>;
-  /** Its first call at the provider. */
-  arrived(): Promise<Call>;
-  /** Closes the connection and gives the time, in milliseconds since the epoch. */
-  leave(): number;
 }
 
 /** The end of a stream; `begun` tells an event of it from a plain problem. */
@@ -73,24 +67,20 @@ export class StreamSeen {
 
 interface StreamsDeps {
   requests: Pick<Requests, 'enter' | 'settle'>;
-  deployment: () => Pick<Deployment, 'url' | 'simulator'>;
+  deployment: () => Pick<Deployment, 'url'>;
 }
 
 /** Asks for streams in a case's books. */
 export function createStreams({ requests, deployment }: StreamsDeps) {
   return (call: Partial<StreamCall> = {}): AskedStream => {
-    const { url, simulator } = deployment();
-    const entry = requests.enter(call.model);
-    const { model } = entry;
-    const going = new AbortController();
+    const { model, entry, signal, arrived, leave } = requests.enter(call.model);
     const seen = new StreamSeen(call.headers?.['Last-Event-ID']);
     const begun = Promise.withResolvers<void>();
     const opening = openStream({
       messages: [{ content: promptCanary }],
       ...call,
-      url: call.url ?? url,
-      model,
-      signal: going.signal,
+      url: call.url ?? deployment().url,
+      ...{ model, signal },
     });
     const end = read(opening, { seen, onBegun: begun.resolve });
     end.then(
@@ -102,20 +92,7 @@ export function createStreams({ requests, deployment }: StreamsDeps) {
       entry,
       end.finally(() => noteFlaws(entry, seen)),
     );
-    return {
-      model,
-      seen,
-      begun: begun.promise,
-      end,
-      arrived: () =>
-        Promise.race([simulator.waitForCall((one) => one.model === model), end.then(answeredUncalled)]),
-      leave: () => {
-        entry.left = true;
-        const at = Date.now();
-        going.abort();
-        return at;
-      },
-    };
+    return { model, seen, begun: begun.promise, end, arrived: () => arrived(end), leave };
   };
 }
 
