@@ -1,166 +1,60 @@
-import { getEventListeners } from 'node:events';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { ChatRecorder } from '../../../api/admin/history/chat-recorder.js';
-import type { ChatCommand } from '../../../api/chat/chat-command.js';
-import { ChatService } from '../../../api/chat/chat-service.js';
-import type { JobClient, NewJob } from '../../../api/chat/jobs/job-client.js';
-import { LiveChats } from '../../../api/chat/live-chats.js';
-import type { StoredChats } from '../../../api/chat/stored-chats.js';
-import { UserShares } from '../../../api/chat/user-shares.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { LivePools } from '../../../shared/fleet/live-pools.js';
-import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { userNamed } from '../../support/identities.js';
+import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
 
-const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
-
-/** The calls of the job client, in order; the test confirms the add. */
-let asked: string[];
-let added: NewJob[];
-let adding: PromiseWithResolvers<void>;
-let chats: LiveChats;
-let chatService: ChatService;
-let client: AbortController;
-/** The records for operators. */
-let recorded: string[];
-/** How the stored chat had ended. */
-let endedBefore: Outcome | undefined;
-
+let started: ReturnType<typeof startChatService>;
 beforeEach(() => {
-  asked = [];
-  added = [];
-  recorded = [];
-  endedBefore = undefined;
-  adding = Promise.withResolvers();
-  chats = new LiveChats();
-  client = new AbortController();
-  const jobs: Pick<
-    JobClient,
-    'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend'
-  > = {
-    pools: new LivePools(new Heartbeats()),
-    check: async () => {},
-    add: (jobId, job) => {
-      added.push(job);
-      asked.push(`add ${jobId}`);
-      return adding.promise;
-    },
-    read: async () => ({ state: 'unknown' }),
-    cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
-    cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
-    requestResend: () => {},
-  };
-  chatService = new ChatService({
-    jobClient: () => jobs,
-    chats,
-    shares: new UserShares(),
-    storedChats,
-    timeoutMs: 60_000,
-    maxMs: 60_000,
-    maxStreamMs: 60_000,
-  });
-  const recorder = new ChatRecorder({
-    recordArrival: () => void recorded.push('arrival'),
-    recordEnd: ({ id, code }) => void recorded.push(`${id} ${code}`),
-  });
-  chats.listen(recorder);
+  started = startChatService();
 });
+afterEach(() => started.end());
 
-/** There is one stored chat, which the first command creates. */
-const storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'> = {
-  find: async (_, deadline) => {
-    if (endedBefore === undefined) return {};
-    const chat = { id: 'one', deadline, expiresAt: deadline + 1, current: { provider: 'openai' } } as const;
-    return { joined: { chat, result: { state: 'settled', outcome: endedBefore } } };
-  },
-  open: async (_, { deadline, current }) => ({
-    chat: { id: 'one', deadline, expiresAt: deadline + 1, current },
-  }),
-  cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
+const timeout = { code: 'timeout' };
+const unavailable = { code: 'queue_unavailable' };
+/** Asks for a chat whose job is added at once. */
+const ask = async (own: Parameters<typeof started.ask>[0] = {}) => {
+  const answer = started.ask(own);
+  started.adding.resolve();
+  await turn();
+  return { answer };
 };
-
-const ask = (command: Partial<ChatCommand> = {}) =>
-  chatService.createChat({
-    requestId: 'one',
-    user: 'me',
-    provider: 'openai',
-    model: 'm',
-    turns: [{ role: 'user', content: 'Hello' }],
-    signal: client.signal,
-    ...command,
-  });
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-const timeout = expect.objectContaining({ code: 'timeout' });
-const nothingIsLeft = () => {
-  expect(chats.all()).toEqual([]);
-  expect(getEventListeners(client.signal, 'abort')).toEqual([]);
-};
+const settle = () => started.chats.onOutcome('one', ok);
 
 describe('createChat', () => {
   it('cancels nothing for a client that disconnects after the reply', async () => {
-    const answer = ask();
-    adding.resolve();
-    await turn();
-    chats.onOutcome('one', ok);
+    const { answer } = await ask();
+    settle();
     expect(await answer).toEqual({ kind: 'completed', completion: ok });
-    nothingIsLeft();
-    client.abort();
+    started.client.abort();
     await turn();
-    expect(asked).toEqual(['add one']);
+    expect(started.asked).toEqual(['add one']);
   });
 
-  // Finding M7.
-  it('answers as the credentials ended, and cancels the job', async () => {
-    const answer = ask();
-    adding.resolve();
+  it.each([
+    ['as the credentials ended (finding M7)', new Failure('unauthorized'), { code: 'unauthorized' }],
+    ['with a timeout when the client disconnects', undefined, timeout],
+  ])('answers %s, and cancels the job', async (_, reason, expected) => {
+    const { answer } = await ask();
+    started.client.abort(reason);
+    await expect(answer).rejects.toMatchObject(expected);
     await turn();
-    client.abort(new Failure('unauthorized'));
-    await expect(answer).rejects.toMatchObject({ code: 'unauthorized' });
-    await turn();
-    expect(asked).toEqual(['add one', 'cancel one']);
-    chats.onOutcome('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
-    nothingIsLeft();
+    expect(started.asked).toEqual(['add one', 'cancel one']);
   });
 
-  it('has the job carry the id of the user and what is asked of the model', async () => {
-    const parameters = { seed: 1, stop: ['a'] };
-    const answer = ask({ user: 'somebody', parameters });
-    adding.resolve();
-    await turn();
-    chats.onOutcome('one', ok);
-    await answer;
-    expect(added).toMatchObject([{ user: 'somebody', parameters }]);
-  });
-
-  it.each([false, true])('has a job come after all others, or not: %s', async (isLowPriority) => {
-    const answer = ask({ isLowPriority });
-    adding.resolve();
-    await turn();
-    chats.onOutcome('one', ok);
-    await answer;
-    expect(added).toMatchObject([{ isAsync: isLowPriority }]);
-  });
+  it.each([false, true])(
+    'has the job carry its user, what is asked of the model, and whether it comes last: %s',
+    async (isLowPriority) => {
+      const own = { user: 'another', parameters: { seed: 1, stop: ['a'] } };
+      const { answer } = await ask({ ...own, isLowPriority });
+      settle();
+      await answer;
+      expect(started.added).toMatchObject([{ ...own, isAsync: isLowPriority }]);
+    },
+  );
 
   it('adds nothing for a client that has disconnected already', async () => {
-    client.abort();
-    await expect(ask()).rejects.toEqual(timeout);
-    nothingIsLeft();
-    expect(asked).toEqual([]);
-  });
-
-  it('cancels the job when the client disconnects', async () => {
-    const answer = ask();
-    adding.resolve();
-    await turn();
-    client.abort();
-    await expect(answer).rejects.toEqual(timeout);
-    expect(asked).toEqual(['add one', 'cancel one']);
-    expect(recorded).toEqual(['arrival']);
-    chats.onOutcome('one', { kind: 'cancelled', queueMs: 1, providerMs: 1 });
-    await turn();
-    expect(recorded).toEqual(['arrival', 'one cancelled']);
-    nothingIsLeft();
+    started.client.abort();
+    await expect(started.ask()).rejects.toMatchObject(timeout);
+    expect(started.asked).toEqual([]);
   });
 
   // A job that is cancelled before it is there would be added after that.
@@ -170,183 +64,102 @@ describe('createChat', () => {
   ] as const)(
     'does not wait for a slow add when the client disconnects, but cancels the job only after it (%s)',
     async (how, done) => {
-      const answer = ask();
+      const answer = started.ask();
       await turn();
-      client.abort();
-      await expect(answer).rejects.toEqual(timeout);
-      expect(asked).toEqual(['add one']);
-      adding[how]();
+      started.client.abort();
+      await expect(answer).rejects.toMatchObject(timeout);
+      expect(started.asked).toEqual(['add one']);
+      started.adding[how]();
       await turn();
-      expect(asked).toEqual(['add one', `${done} one`]);
+      expect(started.asked).toEqual(['add one', `${done} one`]);
     },
   );
 
   it('cancels a job whose add failed, because the store may take it all the same', async () => {
-    const answer = ask();
-    adding.reject(new Failure('queue_unavailable'));
-    await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'queue_unavailable' }));
-    nothingIsLeft();
-    expect(asked).toEqual(['add one', 'cancel unconfirmed one']);
+    const answer = started.ask();
+    started.adding.reject(new Failure('queue_unavailable'));
+    await expect(answer).rejects.toMatchObject(unavailable);
+    expect([started.asked, started.chats.all()]).toEqual([['add one', 'cancel unconfirmed one'], []]);
   });
 
-  it('does not wait for a slow add past the deadline that the caller named', async () => {
-    await expect(ask({ waitMs: 20 })).rejects.toEqual(timeout);
-    adding.reject(new Failure('queue_unavailable'));
+  it('does not wait for a slow add past the deadline, and counts what the request has taken so far', async () => {
+    const answer = started.ask({ waitMs: 60_000, elapsedMs: 59_980 });
     await turn();
-    expect(asked).toEqual(['add one']);
-  });
-
-  it('counts what the request has taken so far against the deadline', async () => {
-    await expect(ask({ waitMs: 60_000, elapsedMs: 59_980 })).rejects.toEqual(timeout);
-    expect(asked).toEqual(['add one']);
-    await expect(ask({ elapsedMs: 60_000 })).rejects.toEqual(timeout);
-    expect(asked).toEqual(['add one']);
-  });
-
-  it('leaves nothing behind of a request whose add failed', async () => {
-    const answer = ask();
-    adding.reject(new Failure('queue_unavailable'));
-    await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
-    nothingIsLeft();
+    vi.advanceTimersByTime(21);
+    await expect(answer).rejects.toMatchObject(timeout);
+    started.adding.reject(new Failure('queue_unavailable'));
+    await turn();
+    await expect(started.ask({ elapsedMs: 60_000 })).rejects.toMatchObject(timeout);
+    expect(started.asked).toEqual(['add one']);
   });
 
   it('adds a lost job again once, but not before its add was confirmed', async () => {
-    const answer = ask();
+    const answer = started.ask();
     await turn();
+    const { chats, asked } = started;
     expect(chats.onLost('one', Date.now())).toBe(false);
-    adding.resolve();
+    started.adding.resolve();
     await turn();
     expect(asked).toEqual(['add one']);
     expect([1, 2].map(() => chats.onLost('one', Date.now()))).toEqual([true, false]);
     expect(asked).toEqual(['add one', 'add one']);
-    chats.onOutcome('one', ok);
+    settle();
     await answer;
-    nothingIsLeft();
   });
 });
 
 describe('createChat, of a stored chat', () => {
-  let detached: number;
-  beforeEach(() => {
-    detached = 0;
-    chats.listen({
-      detached: () => {
-        detached += 1;
-      },
-    });
-  });
-  /** The chat went on without its request, and ends now. */
-  const end = async () => {
-    expect(detached).toBe(1);
-    chats.onOutcome('one', ok);
-    await turn();
-  };
-  const onResolved = vi.fn();
-  const storeOptions = { owner: userNamed('me'), key: 'k', isAsync: false, onResolved };
-  const isAsync = { ...storeOptions, isAsync: true };
+  const isAsync = { ...withKey, isAsync: true };
 
   it('reports the id of the chat before anything becomes of it', async () => {
-    const answer = ask({ storeOptions });
+    const onResolved = vi.fn();
+    const answer = started.ask({ storeOptions: { ...withKey, onResolved } });
     await turn();
     expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });
-    adding.resolve();
-    chats.onOutcome('one', ok);
+    settle();
     await answer;
   });
 
   it('cancels nothing when the client disconnects', async () => {
-    const answer = ask({ storeOptions });
-    adding.resolve();
-    await turn();
-    client.abort();
-    await expect(answer).rejects.toEqual(timeout);
-    await end();
-    nothingIsLeft();
-    expect(asked).toEqual(['add one']);
+    const { answer } = await ask({ storeOptions: withKey });
+    started.client.abort();
+    await expect(answer).rejects.toMatchObject(timeout);
+    expect(started.asked).toEqual(['add one', 'detached']);
+    settle();
   });
 
   it('accepts what the queue has taken, and not before', async () => {
-    const answer = ask({ storeOptions: isAsync });
+    const accepted = vi.fn();
+    const answer = started.ask({ storeOptions: isAsync }).then(accepted);
     await turn();
-    adding.resolve();
-    expect(await answer).toEqual({ kind: 'accepted', id: 'one', status: 'queued' });
-    await end();
-    nothingIsLeft();
-  });
-
-  it('polls rarely for a chat that goes on without its request', async () => {
-    const polledIn = (slots: number[]) =>
-      slots.filter((slot) => chats.due({ attachedBefore: Number.POSITIVE_INFINITY, slot }).length > 0);
-    const slots = Array.from({ length: 15 }, (_, index) => index);
-    const answer = ask({ storeOptions: isAsync, waitMs: 20 });
-    adding.resolve();
+    vi.advanceTimersByTime(0);
     await turn();
-    expect(polledIn(slots)).toEqual(slots);
+    expect(accepted).not.toHaveBeenCalled();
+    started.adding.resolve();
     await answer;
-    expect(polledIn(slots)).toHaveLength(1);
-    await end();
-    nothingIsLeft();
-  });
-
-  it('accepts nothing that the queue has not taken', async () => {
-    const answer = ask({ storeOptions: isAsync });
-    adding.reject(new Failure('queue_unavailable'));
-    await expect(answer).rejects.toMatchObject({ code: 'queue_unavailable' });
-    expect(detached).toBe(0);
-    nothingIsLeft();
-    // Without a key no request can come back for the chat.
-    expect(asked).toEqual(['add one']);
-    adding = Promise.withResolvers();
-    const keyless = ask({ storeOptions: { ...isAsync, key: undefined } });
-    adding.reject(new Failure('queue_unavailable'));
-    await expect(keyless).rejects.toMatchObject({ code: 'queue_unavailable' });
-    expect(asked).toEqual(['add one', 'add one', 'cancel unconfirmed one of me']);
-  });
-
-  it('replies to a caller that waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
-    adding.resolve();
-    const soon = ask({ storeOptions: isAsync, waitMs: 60_000 });
-    await turn();
-    chats.onOutcome('one', ok);
-    expect(await soon).toEqual({ kind: 'completed', completion: ok });
-    expect(await ask({ storeOptions: isAsync, waitMs: 20 })).toMatchObject({ kind: 'accepted' });
-    await end();
-    nothingIsLeft();
+    expect(accepted).toHaveBeenCalledWith({ kind: 'accepted', id: 'one', status: 'queued' });
+    expect(started.asked).toEqual(['add one', 'detached']);
+    settle();
   });
 
   it.each([
-    ['both wait for it', storeOptions, storeOptions],
-    ['the first does not wait', isAsync, storeOptions],
-    ['the second does not wait', storeOptions, isAsync],
-    ['neither waits', isAsync, isAsync],
-  ])('records that it came and ended, once, when two requests are for it and %s', async (_, one, two) => {
-    adding.resolve();
-    const answers = [ask({ storeOptions: one }), ask({ requestId: 'two', storeOptions: two })];
-    await turn();
-    expect(recorded).toEqual(['arrival']);
-    chats.onOutcome('one', ok);
-    await Promise.all(answers);
-    await turn();
-    expect(recorded).toEqual(['arrival', 'one ok']);
+    // Without a key no request can come back for the chat.
+    ['cancels what has no key', undefined, ['add one', 'cancel unconfirmed one of me']],
+    ['leaves alone what has one', 'k', ['add one']],
+  ])('accepts nothing that the queue has not taken, and %s', async (_, key, asked) => {
+    const answer = started.ask({ storeOptions: { ...isAsync, key } });
+    started.adding.reject(new Failure('queue_unavailable'));
+    await expect(answer).rejects.toMatchObject(unavailable);
+    expect(started.asked).toEqual(asked);
   });
 
-  it('records its end although the request that it came with leaves while another one does not wait', async () => {
-    adding.resolve();
-    const first = ask({ storeOptions });
-    await ask({ requestId: 'two', storeOptions: isAsync, signal: new AbortController().signal });
-    client.abort();
-    await expect(first).rejects.toEqual(timeout);
-    await turn();
-    expect(recorded).toEqual(['arrival']);
-    chats.onOutcome('one', ok);
-    await turn();
-    expect(recorded).toEqual(['arrival', 'one ok']);
-    nothingIsLeft();
-  });
-
-  it('records nothing of one that had ended before', async () => {
-    endedBefore = ok;
-    expect(await ask({ storeOptions })).toEqual({ kind: 'completed', completion: ok });
-    expect(recorded).toEqual([]);
+  it('replies to a caller that waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
+    const soon = await ask({ storeOptions: isAsync, waitMs: 60_000 });
+    settle();
+    expect(await soon.answer).toEqual({ kind: 'completed', completion: ok });
+    const late = await ask({ storeOptions: isAsync, waitMs: 20 });
+    vi.advanceTimersByTime(21);
+    expect(await late.answer).toMatchObject({ kind: 'accepted' });
+    settle();
   });
 });

@@ -71,15 +71,6 @@ describe('a request', () => {
     },
   );
 
-  it('waits until its deadline', async () => {
-    const deadline = Date.now() + 50;
-    const request = attach(chats, 'one', { forMs: 50 });
-    await request.outcome;
-    // Timers may fire within the last millisecond.
-    expect(Date.now()).toBeGreaterThanOrEqual(deadline - 1);
-    leave(chats, request);
-  });
-
   it('that only reads a chat has no events, and does not keep it', () => {
     const deadline = Date.now() + 60_000;
     const claimed = { id: 'one', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;

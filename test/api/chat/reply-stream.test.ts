@@ -218,21 +218,21 @@ describe('ReplyStream', () => {
     expect(reader.text).toBe('abcdefghijx');
   });
 
-  it('takes nothing more for a reader who has left', async () => {
-    const { reader, asked, stream } = open();
+  it.each<[string, (opened: ReturnType<typeof open>) => Promise<void>]>([
+    ['its reader has left', ({ reader }) => reader.leave()],
+    [
+      'it is over, although the reader goes on',
+      ({ reader, stream }) => {
+        stream.close();
+        return reader.drain();
+      },
+    ],
+  ])('takes nothing and asks for nothing once %s', async (_, end) => {
+    const opened = open();
+    const { reader, asked, stream } = opened;
     reader.mayRead = () => false;
     stream.receive(delta(0, 'ab'));
-    await reader.leave();
-    stream.receive(delta(2, 'cd'));
-    expect([reader.text, asked]).toEqual(['ab', []]);
-  });
-
-  it('asks for nothing once it is over, although the reader goes on', async () => {
-    const { reader, asked, stream } = open();
-    reader.mayRead = () => false;
-    stream.receive(delta(0, 'ab'));
-    stream.close();
-    await reader.drain();
+    await end(opened);
     stream.receive(delta(2, 'cd'));
     expect([reader.text, asked]).toEqual(['ab', []]);
   });

@@ -203,10 +203,6 @@ describe('a chat in the background', () => {
 });
 
 describe('enter', () => {
-  it('refuses nothing without a limit', () => {
-    for (let n = 0; n < 1000; n += 1) shares.enter('me');
-  });
-
   it('lets a user have so many requests in flight, and lets the next one retry after a second', () => {
     start({ maxInFlight: () => 2 });
     shares.enter('me');
@@ -276,10 +272,6 @@ describe('joinStream', () => {
 });
 
 describe('consume', () => {
-  it('refuses nothing without a limit', async () => {
-    for (let n = 0; n < 1000; n += 1) await shares.consume('me');
-  });
-
   it('lets a user make so many requests in a window, and says when the next one begins', async () => {
     start({ maxPerWindow: 3 });
     for (let n = 0; n < 3; n += 1) await shares.consume('me');

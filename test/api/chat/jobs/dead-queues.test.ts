@@ -74,18 +74,25 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
       });
     return isForgotten ? undefined : attach(chats, id, { chat: { current } });
   };
-  const addChat = async (fallback?: Target[]) => {
-    const request = await add(randomUUID(), fallback && { fallback });
+  const addChat = async (own: Parameters<typeof add>[1] = {}) => {
+    const request = await add(randomUUID(), own);
     return request?.chat ?? expect.unreachable();
   };
   const firstOf = (id: string) => queueOf('openai').getJob(id);
   const nextOf = (id: string) => queueOf('bedrock').getJob(jobIdOf(id, 2));
 
-  it('passes a job on, once, and has its caller wait for the next', async () => {
+  it('passes a job on, once, says how long it has waited, and has its caller wait for the next', async () => {
     const chat = await addChat();
     const queues = open();
     await Promise.all([1, 2].map(() => queues.passOn(chat)));
-    expect([await firstOf(chat.id), (await nextOf(chat.id))?.data.provider]).toEqual([undefined, 'bedrock']);
+    const next = await nextOf(chat.id);
+    expect([await firstOf(chat.id), next?.data.provider]).toEqual([undefined, 'bedrock']);
+    expect(next?.data.earlier).toEqual([
+      {
+        ...{ provider: 'openai', model: 'm', code: 'provider_unavailable', retryable: true },
+        ...{ queueMs: expect.any(Number), providerMs: 0 },
+      },
+    ]);
     expect(chat.attempt).toMatchObject({ provider: 'bedrock', attempt: 2, fallback: [] });
     expect(chat.isPassedOn).toBe(false);
   });
@@ -99,8 +106,7 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
   });
 
   it('has the next job of a stored chat in its queue before it removes the first (finding M5)', async () => {
-    const request = await add(randomUUID(), { keptMs: 60_000 });
-    const { chat } = request ?? expect.unreachable();
+    const chat = await addChat({ keptMs: 60_000 });
     let isNextThere = false;
     const removing = vi.spyOn(queueOf('openai'), 'remove').mockImplementationOnce(async () => {
       isNextThere = (await nextOf(chat.id)) !== undefined;
@@ -113,8 +119,7 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
 
   it('keeps a stored chat in its queue when the store does not take the next job', async () => {
     const adding = vi.spyOn(queueOf('bedrock'), 'add').mockRejectedValueOnce(new Error('away'));
-    const request = await add(randomUUID(), { keptMs: 60_000 });
-    const { chat } = request ?? expect.unreachable();
+    const chat = await addChat({ keptMs: 60_000 });
     await open().passOn(chat);
     adding.mockRestore();
     expect([(await firstOf(chat.id))?.id, chat.provider]).toEqual([chat.id, 'openai']);
@@ -130,25 +135,13 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
     };
     // The other jobs of this queue wait: the worker takes this one first.
     await queueOf('openai').drain();
-    const request = await add(randomUUID(), { keptMs });
-    const { chat } = request ?? expect.unreachable();
+    const chat = await addChat({ keptMs });
     const worker = shared.store.createWorker(queueName('openai'), run, {});
     await taken.promise;
     await open().passOn(chat);
     expect([(await firstOf(chat.id))?.id, await nextOf(chat.id)]).toEqual([chat.id, undefined]);
     release.resolve();
     await worker.close();
-  });
-
-  it('tells what the attempt was, and how long it has waited', async () => {
-    const chat = await addChat();
-    await open().passOn(chat);
-    expect((await nextOf(chat.id))?.data.earlier).toEqual([
-      {
-        ...{ provider: 'openai', model: 'm', code: 'provider_unavailable', retryable: true },
-        ...{ queueMs: expect.any(Number), providerMs: 0 },
-      },
-    ]);
   });
 
   it('leaves a job alone that has ended meanwhile, and its outcome', async () => {
@@ -182,7 +175,7 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
   });
 
   it('leaves jobs alone whose text is read here, that a pool takes, or that have no fallback', async () => {
-    const [read, taken, alone] = await Promise.all([addChat(), addChat(), addChat([])]);
+    const [read, taken, alone] = await Promise.all([addChat(), addChat(), addChat({ fallback: [] })]);
     vi.spyOn(read, 'isRead', 'get').mockReturnValue(true);
     await open().passOn(read);
     await open().passOn(alone);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { JobClient } from '../../../../api/chat/jobs/job-client.js';
+import { JobClient, type NewJob } from '../../../../api/chat/jobs/job-client.js';
 import { JobRecords, type PendingJob } from '../../../../api/chat/jobs/job-records.js';
 import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
 import { LiveChats } from '../../../../api/chat/live-chats.js';
@@ -8,12 +8,7 @@ import { describeProviders } from '../../../../shared/fleet/fleet.js';
 import { resendSchema } from '../../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
-import {
-  chatKey,
-  encodeStoredChat,
-  encodeStoredResult,
-  resultKey,
-} from '../../../../shared/protocol/stored-chat.js';
+import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
@@ -53,7 +48,8 @@ afterAll(async () => {
 const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
-const add = (jobId: string) => client.add(jobId, { ...job, turns: [...job.turns], deadline: later() });
+const add = (jobId: string, own: Partial<NewJob> = {}) =>
+  client.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
 
 describe('JobClient', () => {
   it('finds the outcome in the record when its message is lost', async () => {
@@ -109,35 +105,12 @@ describe('JobClient', () => {
   });
 
   it('reads that a job is queued, or unknown', async () => {
-    await client.add('queued', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    await add('queued', { provider: 'vertexai' });
     expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
-    await client.add('later-2', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    await add('later-2', { provider: 'vertexai' });
     const second = { jobId: 'later', provider: 'vertexai', attempt: 2 } as const;
     expect(await client.read(second)).toEqual({ state: 'queued', wasTaken: true });
     expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
-  });
-
-  it('has a lost job added again once the message of its outcome should have come', async () => {
-    const lost = Promise.withResolvers<number>();
-    const startedAt = Date.now();
-    chats.listen({ lost: ({ id }) => void (id === 'gone' && lost.resolve(Date.now() - startedAt)) });
-    const waiting = attach(chats, 'gone');
-    waiting.chat.added(startedAt);
-    expect(await lost.promise).toBeGreaterThanOrEqual(100);
-    leave(chats, waiting);
-  });
-
-  it('waits for the attempt that another process has passed a stored chat on to', async () => {
-    const chat = encodeStoredChat({
-      ...{ v: 1, id: 'passed-on', owner: 'me', ownerId: 'me', provider: 'openai', requestHash: 'h' },
-      ...{ createdAt: 0, deadline: later(), keptUntil: later() },
-      current: { provider: 'bedrock', attempt: 2 },
-    });
-    await store.records.create(chatKey('passed-on'), { value: chat, ttlMs: 60_000 });
-    const current = { provider: 'openai' as const, fallback: [{ provider: 'bedrock' as const }] };
-    const waiting = attach(chats, 'passed-on', { chat: { expiresAt: later(), current } });
-    await vi.waitUntil(() => waiting.chat.attempt.attempt === 2, patience);
-    leave(chats, waiting);
   });
 
   it('reads all records, also when one of them cannot be read', async () => {
@@ -158,7 +131,7 @@ describe('JobClient', () => {
     const startedAt = Date.now();
     const waiting = attach(chats, 'seen', { command: { provider: 'vertexai' } });
     const seen = vi.spyOn(waiting.chat, 'seen');
-    await client.add('seen', { ...job, provider: 'vertexai', turns: [...job.turns], deadline: later() });
+    await add('seen', { provider: 'vertexai' });
     await vi.waitUntil(() => seen.mock.calls.length > 0, patience);
     const [at, facts] = seen.mock.calls[0] ?? [];
     expect(at).toBeGreaterThanOrEqual(startedAt);
@@ -172,7 +145,7 @@ describe('JobClient', () => {
     const named = { provider: 'vertexai' as const, fallback: [{ provider: 'bedrock' as const }] };
     const stream = { from: undefined, sink: { begin: () => {}, write: () => true, drained: async () => {} } };
     const waiting = ['begun', 'queued anew'].map(async (jobId) => {
-      await client.add(jobId, { ...job, ...named, turns: [], deadline: later() });
+      await add(jobId, named);
       return attach(chats, jobId, { chat: { current: named }, stream });
     });
     const requests = await Promise.all(waiting);

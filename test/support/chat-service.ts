@@ -1,0 +1,136 @@
+import { getEventListeners } from 'node:events';
+import { expect, vi } from 'vitest';
+import type { ChatCommand, ChatReply, StoreOptions } from '../../api/chat/chat-command.js';
+import type { Completion } from '../../api/chat/chat-result.js';
+import { ChatService } from '../../api/chat/chat-service.js';
+import type { FoundChat } from '../../api/chat/idempotent-entry.js';
+import type { NewJob } from '../../api/chat/jobs/job-client.js';
+import type { JobResult } from '../../api/chat/jobs/job-records.js';
+import { LiveChats } from '../../api/chat/live-chats.js';
+import { UserShares } from '../../api/chat/user-shares.js';
+import { Heartbeats } from '../../shared/fleet/heartbeats.js';
+import { LivePools } from '../../shared/fleet/live-pools.js';
+import { command } from './attached.js';
+import { userNamed } from './identities.js';
+
+type Jobs = NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>>;
+
+export const ok: Completion = {
+  ...{ kind: 'ok', text: 'Hello', callId: 'call', model: 'm' },
+  ...{ queueMs: 1, providerMs: 1 },
+};
+export const withKey: StoreOptions = {
+  ...{ owner: userNamed('me'), key: 'k', isAsync: false },
+  onResolved: () => undefined,
+};
+export const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+interface StartOptions {
+  /** Of each user. */
+  limits?: ConstructorParameters<typeof UserShares>[0];
+  /** Since when no worker has been heard; by default no time, so that it may still be heard. */
+  since?: number;
+}
+
+/** A chat service on a fake clock. The test is its client, its queue, its records and its worker. */
+export function startChatService({ limits = {}, since }: StartOptions = {}) {
+  vi.useFakeTimers({
+    toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
+  });
+  const client = new AbortController();
+  const chats = new LiveChats();
+  const shares = new UserShares(limits);
+  const left = Promise.withResolvers<never>();
+  left.promise.catch(() => undefined);
+  /** The names of the readers that have asked the worker. */
+  const readers = new Set<string | undefined>();
+  const started = {
+    ...{ client, chats, shares, readers },
+    /** What was done to jobs and chats, in order; a number asks the worker for the text from there. */
+    asked: [] as (string | number)[],
+    added: [] as NewJob[],
+    written: [] as string[],
+    opened: 0,
+    refused: [] as string[],
+    stored: 0,
+    /** The test confirms the add. */
+    adding: Promise.withResolvers<void>(),
+    isConnected: true,
+    /** Whether the client reads. */
+    isRead: true,
+    /** Has it break off what it has not read. */
+    breakOff: left.reject,
+    /** The chat of a key. */
+    find: async (): Promise<FoundChat> => ({}),
+    sink: {
+      begin: () => undefined,
+      write: (text: string): boolean => {
+        started.written.push(text);
+        return started.isRead;
+      },
+      drained: (): Promise<void> => (started.isRead ? Promise.resolve() : left.promise),
+    },
+    /** Has every key stand for the chat `one`, of which the records say this. */
+    claim: (result: JobResult): void => {
+      const deadline = Date.now() + 60_000;
+      const chat = { id: 'one', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;
+      started.find = async () => ({ joined: { chat, result } });
+    },
+    ask: (own: Partial<ChatCommand> = {}): Promise<ChatReply> => {
+      const asking = command({ requestId: 'one', signal: client.signal, ...own });
+      const reply = chatService.createChat(asking);
+      reply.catch(() => undefined);
+      return reply;
+    },
+    /** A worker sends a piece of the text to all who read it. */
+    receive: (at: number, text: string, callId = 'call') => {
+      for (const reader of new Set([undefined, ...readers]))
+        chats.onDelta({ jobId: 'one', ...(reader && { reader }), callId, at, text });
+    },
+    /** After every test, nothing is left of a chat, at the latest a second after its end. */
+    end: () => {
+      vi.advanceTimersByTime(1000);
+      const listeners = getEventListeners(client.signal, 'abort');
+      expect([vi.getTimerCount(), chats.all(), listeners]).toEqual([0, [], []]);
+      vi.useRealTimers();
+    },
+  };
+  const { asked, added } = started;
+  const jobs: Jobs = {
+    pools: new LivePools(new Heartbeats(since === undefined ? {} : { since })),
+    check: async () => undefined,
+    add: (jobId, job) => {
+      added.push(job);
+      asked.push(`add ${jobId}`);
+      return started.adding.promise;
+    },
+    read: async () => ({ state: 'unknown' }),
+    cancel: ({ jobId }) => void asked.push(`cancel ${jobId}`),
+    cancelUnconfirmed: ({ jobId }) => void asked.push(`cancel unconfirmed ${jobId}`),
+    requestResend: (_, { reader, from, left: leaves }) => {
+      readers.add(reader);
+      asked.push(leaves ? 'left' : from);
+    },
+  };
+  const chatService = new ChatService({
+    ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000 },
+    jobClient: () => (started.isConnected ? jobs : undefined),
+    storedChats: {
+      find: () => started.find(),
+      open: async (_, { deadline, current }) => {
+        started.stored += 1;
+        return { chat: { id: 'one', deadline, expiresAt: deadline + 1, current } };
+      },
+      cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
+    },
+  });
+  chats.listen(shares);
+  chats.listen({
+    refused: (_, { code }) => void started.refused.push(code),
+    opened: () => {
+      started.opened += 1;
+    },
+    detached: ({ isStored }) => void (isStored && asked.push('detached')),
+  });
+  return Object.assign(started, { chatService });
+}
