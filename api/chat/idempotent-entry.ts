@@ -119,8 +119,13 @@ export class IdempotentEntry {
     { deadline, current }: Omit<NewChat, 'previousId'>,
   ): Promise<CreatedChat> {
     const { records, resultTtlMs, now } = this.#deps;
-    const times = { createdAt: now(), deadline, keptUntil: deadline + resultTtlMs };
-    const chat = describe(command, current, times);
+    const { requestId: id, provider, model, storeOptions } = command;
+    const chat: StoredChat = {
+      ...{ v: writtenVersion, id, provider, model, requestHash: hashOf(command) },
+      ...{ owner: storeOptions.owner.name, ownerId: storeOptions.owner.id },
+      ...{ createdAt: now(), deadline, keptUntil: deadline + resultTtlMs },
+      current: current.fallback || current.earlier ? current : undefined,
+    };
     const answer = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
     await records.writeChat(chat).catch((error: unknown) => {
@@ -163,26 +168,6 @@ export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
   expiresAt: chat.keptUntil,
   current: currentOf(chat),
 });
-
-function describe(
-  command: StoredChatCommand,
-  current: Attempt,
-  times: Pick<StoredChat, 'createdAt' | 'deadline' | 'keptUntil'>,
-): StoredChat {
-  const { requestId: id, provider, model, storeOptions } = command;
-  const requestHash = hashOf(command);
-  return {
-    v: writtenVersion,
-    id,
-    owner: storeOptions.owner.name,
-    ownerId: storeOptions.owner.id,
-    provider,
-    model,
-    current: current.fallback || current.earlier ? current : undefined,
-    requestHash,
-    ...times,
-  };
-}
 
 /** Equal for requests with the same content, however their bodies are written. */
 const hashOf = ({ provider, model, turns, parameters, fallback }: ChatCommand): string =>

@@ -36,7 +36,6 @@ export class LiveChat implements PolledChat {
   /** Why the last waiting request left before there was an outcome. For a stored chat it is set only on removal. */
   leftWith: RequestCode | undefined;
   isPassedOn = false;
-  #job: PendingJob;
   #attempt: Attempt;
   /** When the store last knew its job; undefined until its add is confirmed. */
   #seenAt: number | undefined;
@@ -47,7 +46,6 @@ export class LiveChat implements PolledChat {
     this.attachedAt = attachedAt;
     this.pollSlot = pollSlot;
     this.#attempt = claimed.current;
-    this.#job = jobOf(claimed, claimed.current);
   }
 
   get id(): string {
@@ -65,7 +63,7 @@ export class LiveChat implements PolledChat {
 
   /** The job of that attempt. */
   get job(): PendingJob {
-    return this.#job;
+    return { ...this.#attempt, jobId: this.id, isStored: this.isStored };
   }
 
   get provider(): ProviderId {
@@ -103,7 +101,6 @@ export class LiveChat implements PolledChat {
   moved(next: Attempt): boolean {
     if ((next.attempt ?? 1) <= (this.#attempt.attempt ?? 1)) return false;
     this.#attempt = next;
-    this.#job = jobOf(this.claimed, next);
     this.#seenAt = undefined;
     this.#mayBeAddedAgain = false;
     return true;
@@ -133,9 +130,3 @@ export class LiveChat implements PolledChat {
     return true;
   }
 }
-
-const jobOf = ({ id, expiresAt }: ClaimedChat, attempt: Attempt): PendingJob => ({
-  ...attempt,
-  jobId: id,
-  isStored: expiresAt !== undefined,
-});

@@ -62,9 +62,10 @@ const unstreamedCall = '0';
  * for again, be it that a message was lost, that the reader came later, or that it was too slow.
  */
 export class ReplyStream {
+  hasFailed = false;
+  /** Whether the whole text was there, and what the reader lacked of it is written. */
+  isFinished = false;
   readonly #options: ReplyStreamOptions;
-  #hasFailed = false;
-  #isFinished = false;
   #callId: string | undefined;
   /** The provider that writes the text, if the request names another. */
   #writer: Target | undefined;
@@ -91,15 +92,6 @@ export class ReplyStream {
     reply: WholeText,
   ): Promise<void> {
     await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
-  }
-
-  get hasFailed(): boolean {
-    return this.#hasFailed;
-  }
-
-  /** Whether the whole text was there, and what the reader lacked of it is written. */
-  get isFinished(): boolean {
-    return this.#isFinished;
   }
 
   get hasBegun(): boolean {
@@ -135,7 +127,7 @@ export class ReplyStream {
   /** Writes the rest of the whole text until the sink has taken it. Throws the reason with which the signal aborts. */
   async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
-    this.#isFinished = true;
+    this.isFinished = true;
     if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
     const { signal, sink } = this.#options;
@@ -209,7 +201,7 @@ export class ReplyStream {
 
   #fail(failure: Failure): void {
     this.close();
-    this.#hasFailed = true;
+    this.hasFailed = true;
     if (failure.code !== 'invalid_request') this.#options.sink.begin();
     this.#options.onFailure?.(failure);
   }

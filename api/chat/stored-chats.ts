@@ -47,9 +47,9 @@ export class StoredChats {
     this.#jobClient = jobClient;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
-    const readResult = (chat: StoredChat) => this.#readResult(chat);
     this.#entry = new IdempotentEntry({
-      ...{ records: this.#records, readResult, resultTtlMs, maxOutputTokens, now },
+      ...{ records: this.#records, resultTtlMs, maxOutputTokens, now },
+      readResult: (chat) => this.#readResult(chat),
     });
   }
 
