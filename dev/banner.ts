@@ -38,11 +38,11 @@ Quillgate is up at ${origin}/
 
   Console    ${origin}/admin
   Name       ${admin.username}
-  Password   ${passwordLine(admin)}
+  Password   ${secretLine(admin.password, admin.file)}
 
   Chat       ${urlUnder(config.CHAT_BASE_URL, '/chat')}
   Name       ${credentials.username}
-  Password   ${passwordLine(credentials)}
+  Password   ${secretLine(credentials.password, credentials.file)}
 
 ${isVerbose ? details(facts) : `  Providers  ${summary(facts)}\n`}
 Try it
@@ -70,8 +70,8 @@ function details(facts: Facts): string {
   Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
   Database   ${config.DATABASE_URL ? 'PostgreSQL (DATABASE_URL)' : `embedded PostgreSQL, data in ${config.DATA_DIR}/`}
   Logs       ${logDir}/
-  Chat token ${tokenLine(tokens.chat)}
-  Blog token ${tokenLine(tokens.blog)}
+  Chat token ${secretLine(tokens.chat.token, tokens.chat.file)}
+  Blog token ${secretLine(tokens.blog.token, tokens.blog.file)}
 
 Providers
 ${config.WORKER_PROVIDERS.map((id) => describe(id, facts)).join('\n')}${
@@ -86,11 +86,8 @@ OpenAI-compatible clients (in their environment, not in .env here, where these n
 `;
 }
 
-const passwordLine = ({ password, file }: Credentials): string =>
-  file ? `${password}   (kept in ${file})` : 'as set in the environment';
-
-const tokenLine = ({ token, file }: StartToken): string =>
-  file ? `${token}   (kept in ${file})` : 'as set in the environment';
+const secretLine = (secret: string, file: string | undefined): string =>
+  file ? `${secret}   (kept in ${file})` : 'as set in the environment';
 
 /** Appends the path to that of the base, which may end with a slash. */
 const urlUnder = (base: string, path: string): string => `${base.replace(/\/+$/, '')}${path}`;

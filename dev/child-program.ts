@@ -3,25 +3,10 @@ import { closeSync, openSync } from 'node:fs';
 import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
 
 /** A Quillgate program that runs as a child process and may not be up yet. */
-export interface SpawnedProgram {
-  readonly name: string;
-  readonly pid: number;
-  /** Resolves with the port that it listens on; rejects when it ends before. */
-  readonly listening: Promise<number>;
-  /** Resolves when the program can serve; rejects when it ends before. */
-  readonly ready: Promise<void>;
-  /** Resolves with a message when the program ends, expected or not. */
-  readonly ended: Promise<string>;
-  /** Resolves with the exit code when the program ends, with null when a signal ended it. */
-  readonly exitCode: Promise<number | null>;
-  /** Asks it to stop and waits until it has; kills it when that takes longer than `graceMs`. */
-  stop(options: { graceMs: number }): Promise<void>;
-}
+export type SpawnedProgram = ReturnType<typeof spawnChild>;
 
 /** A Quillgate program that runs as a child process and listens. */
-export interface ChildProgram extends SpawnedProgram {
-  readonly port: number;
-}
+export type ChildProgram = Awaited<ReturnType<typeof startChild>>;
 
 interface ChildProgramOptions {
   name: string;
@@ -34,7 +19,7 @@ interface ChildProgramOptions {
 }
 
 /** Starts a program and waits until it listens; rejects when it ends before. */
-export async function startChild(options: ChildProgramOptions): Promise<ChildProgram> {
+export async function startChild(options: ChildProgramOptions) {
   const child = spawnChild(options);
   return { ...child, port: await child.listening };
 }
@@ -43,14 +28,7 @@ export async function startChild(options: ChildProgramOptions): Promise<ChildPro
  * Starts a program. Its IPC channel closes when this process ends, however that happens, and the program stops then.
  * A Ctrl-C in the terminal does not reach it, so that its parent can stop it in order.
  */
-export function spawnChild({
-  name,
-  command,
-  args,
-  environment,
-  cwd,
-  logFile,
-}: ChildProgramOptions): SpawnedProgram {
+export function spawnChild({ name, command, args, environment, cwd, logFile }: ChildProgramOptions) {
   const log = openSync(logFile, 'a');
   const child = spawn(command, args, {
     env: environment,
@@ -68,11 +46,16 @@ export function spawnChild({
   return {
     name,
     pid: child.pid ?? 0,
+    /** Resolves with the port that it listens on; rejects when it ends before. */
     listening,
+    /** Resolves when the program can serve; rejects when it ends before. */
     ready,
+    /** Resolves with a message when the program ends, expected or not. */
     ended,
-    exitCode: new Promise((resolve) => child.once('exit', resolve)),
-    stop: async ({ graceMs }) => {
+    /** Resolves with the exit code when the program ends, with null when a signal ended it. */
+    exitCode: new Promise<number | null>((resolve) => child.once('exit', resolve)),
+    /** Asks it to stop and waits until it has; kills it when that takes longer than `graceMs`. */
+    stop: async ({ graceMs }: { graceMs: number }) => {
       child.kill('SIGTERM');
       const killing = setTimeout(() => child.kill('SIGKILL'), graceMs);
       await ended;
@@ -92,9 +75,8 @@ function received<T extends ParentMessage['type']>(
   type: T,
 ): Promise<Extract<ParentMessage, { type: T }>> {
   return new Promise((resolve) => {
-    child.on('message', (message) => {
-      const sent = message as ParentMessage;
-      if (sent.type === type) resolve(sent as Extract<ParentMessage, { type: T }>);
+    child.on('message', (message: Extract<ParentMessage, { type: T }>) => {
+      if (message.type === type) resolve(message);
     });
   });
 }

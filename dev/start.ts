@@ -98,8 +98,7 @@ async function startEverything(
   const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
   lifecycle.opened('log rotation', rotation, (open) => open.stop());
   report.begin(`Starting the API${withSimulator ? ', the worker and the simulator' : ' and the worker'}`);
-  const graceMs = config.SHUTDOWN_GRACE_MS;
-  const run = programRunner({ environment, logDir: dataDir.logs, graceMs, lifecycle });
+  const run = programRunner(environment, dataDir.logs, { graceMs: config.SHUTDOWN_GRACE_MS, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
   const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, { credentials, admin, tokens });
@@ -146,19 +145,21 @@ const variablesOf = (
   ...{ BLOG_TOKEN: tokens.blog.token, CHAT_TOKEN: tokens.chat.token },
 });
 
-interface Surroundings {
-  environment: Environment;
-  logDir: string;
-  /** How long the programs may take to stop, all together. */
-  graceMs: number;
-  lifecycle: Lifecycle;
-}
-
-type RunProgram = (name: string, variables?: Environment, options?: string[]) => SpawnedProgram;
-
-function programRunner({ environment, logDir, graceMs, lifecycle }: Surroundings): RunProgram {
-  const graceLeft = sharedGrace(graceMs, lifecycle.stopping);
-  return (name, variables = {}, options = []) => {
+/**
+ * Starts the programs beside this one. They stop one after another; what one of them leaves of the grace is all that
+ * the next one gets.
+ */
+function programRunner(
+  environment: Environment,
+  logDir: string,
+  { graceMs, lifecycle }: { graceMs: number; lifecycle: Lifecycle },
+) {
+  let until = Number.POSITIVE_INFINITY;
+  lifecycle.stopping.addEventListener('abort', () => {
+    until = Date.now() + graceMs;
+  });
+  const graceLeftMs = () => Math.max(0, until - Date.now());
+  return (name: string, variables: Environment = {}, options: string[] = []): SpawnedProgram => {
     lifecycle.stopping.throwIfAborted();
     const child = spawnChild({
       name,
@@ -167,7 +168,7 @@ function programRunner({ environment, logDir, graceMs, lifecycle }: Surroundings
       environment: { ...environment, ...variables },
       logFile: join(logDir, `${name}.log`),
     });
-    return lifecycle.opened(name, child, (open) => open.stop({ graceMs: graceLeft() + killAfterMs }));
+    return lifecycle.opened(name, child, (open) => open.stop({ graceMs: graceLeftMs() + killAfterMs }));
   };
 }
 
@@ -180,15 +181,6 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
   });
   lifecycle.stopping.throwIfAborted();
   return postgres;
-}
-
-/** The programs stop one after another; what one of them leaves of the grace is all that the next one gets. */
-function sharedGrace(graceMs: number, stopping: AbortSignal): () => number {
-  let until = Number.POSITIVE_INFINITY;
-  stopping.addEventListener('abort', () => {
-    until = Date.now() + graceMs;
-  });
-  return () => Math.max(0, until - Date.now());
 }
 
 function stopWhenOneEnds(oneEnds: Promise<string>, lifecycle: Lifecycle): void {

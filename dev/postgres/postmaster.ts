@@ -24,7 +24,7 @@ const pollMs = 10;
 const quotedLogBytes = 1_000;
 
 /** A postmaster that accepted our credentials. */
-export interface ReadyPostmaster {
+interface ReadyPostmaster {
   postmaster: Postmaster;
   state: Extract<ServerState, 'ready' | 'no database'>;
   adopted: boolean;
@@ -78,19 +78,14 @@ interface StartAttempt {
   launch: Launch | undefined;
 }
 
-interface Launch {
-  pid: number | undefined;
-  isRunning(): boolean;
-  stop(): Promise<void>;
-  logTail(): string;
-}
+type Launch = Awaited<ReturnType<typeof launchPostmaster>>;
 
 async function pauseUnlessTooLate(launch: Launch, startedAt: number): Promise<void> {
   if (Date.now() > startedAt + launchingForMs) throw new Error(`PostgreSQL exits: ${launch.logTail()}`);
   await delay(launchPauseMs);
 }
 
-async function launchPostmaster(installation: Installation): Promise<Launch> {
+async function launchPostmaster(installation: Installation) {
   const { cluster, log, binaries, account } = installation;
   const logStart = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
   const output = openSync(log, 'a', 0o600);
