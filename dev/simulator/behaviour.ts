@@ -41,17 +41,12 @@ export interface ErrorBehaviour {
   readonly retryAfterS?: number | undefined;
 }
 
-/** No answer to the first `times` calls, and an echo for all later ones. */
-export interface HangBehaviour {
-  readonly kind: 'hang';
-  readonly times: number;
-}
-
 /** The simulator's reaction to a call. */
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour
-  | HangBehaviour
+  // No answer to the first `times` calls, and an echo for all later ones.
+  | { readonly kind: 'hang'; readonly times: number }
   | { readonly kind: 'endless-error'; readonly status: number }
   | { readonly kind: 'context'; readonly maxTokens: number }
   | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }

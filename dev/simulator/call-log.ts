@@ -1,6 +1,6 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, on } from 'node:events';
+import type { ProviderId } from '../../shared/contract.js';
 import { Call, type CallContent, type CallEnd, type CallFacts } from './call.js';
-import { CallCounts } from './call-counts.js';
 
 /** Which calls to list. */
 export interface CallFilter {
@@ -69,7 +69,7 @@ export class CallLog {
     return found;
   }
 
-  /** The oldest stored call that matches, or else the next one. Rejects with the signal's reason. */
+  /** The oldest stored call that matches, or else the next one. Rejects when the signal aborts. */
   waitFor(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
     return this.#waitFor('recorded', predicate, signal);
   }
@@ -96,23 +96,16 @@ export class CallLog {
     };
   }
 
-  #waitFor(
+  async #waitFor(
     event: 'recorded' | 'closed',
     predicate: (call: Call) => boolean,
     signal?: AbortSignal,
   ): Promise<Call> {
     const past = this.list().find(predicate);
-    if (past !== undefined) return Promise.resolve(past);
-    const { promise, resolve, reject } = Promise.withResolvers<Call>();
-    const onCall = (call: Call) => predicate(call) && resolve(call);
-    const onAbort = () => reject(signal?.reason);
-    this.#events.on(event, onCall);
-    signal?.addEventListener('abort', onAbort);
-    if (signal?.aborted) onAbort();
-    return promise.finally(() => {
-      this.#events.off(event, onCall);
-      signal?.removeEventListener('abort', onAbort);
-    });
+    if (past !== undefined) return past;
+    for await (const [call] of on(this.#events, event, { ...(signal && { signal }) }))
+      if (predicate(call)) return call;
+    throw new TypeError('events do not end');
   }
 
   get #oldestId(): number {
@@ -133,5 +126,41 @@ export class CallLog {
   #dropBody(call: Call | undefined): void {
     this.#bodyBytes -= call?.content?.bytes ?? 0;
     if (call !== undefined) call.content = undefined;
+  }
+}
+
+const none = { total: 0, inFlight: 0, peakInFlight: 0 };
+
+/** Counts calls per provider, and how many were in flight at once. */
+class CallCounts {
+  readonly #providers = new Map<ProviderId, typeof none>();
+
+  get inFlight(): number {
+    return [...this.#providers.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
+  }
+
+  begin(provider: ProviderId): void {
+    const { total, inFlight, peakInFlight } = this.#of(provider);
+    const peak = Math.max(peakInFlight, inFlight + 1);
+    this.#providers.set(provider, { total: total + 1, inFlight: inFlight + 1, peakInFlight: peak });
+  }
+
+  end(provider: ProviderId): void {
+    const counts = this.#of(provider);
+    this.#providers.set(provider, { ...counts, inFlight: counts.inFlight - 1 });
+  }
+
+  /** Resets the counts to zero; calls in flight remain counted as such. */
+  clear(): void {
+    for (const [provider, { inFlight }] of this.#providers)
+      this.#providers.set(provider, { total: 0, inFlight, peakInFlight: inFlight });
+  }
+
+  toJSON(): object {
+    return Object.fromEntries(this.#providers);
+  }
+
+  #of(provider: ProviderId): typeof none {
+    return this.#providers.get(provider) ?? none;
   }
 }
