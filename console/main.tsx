@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { startClock } from './parts/clock.ts';
+import { startClock } from './parts/connection.tsx';
 import { followHash } from './router.ts';
 import { restoreSession } from './session/sign-in.ts';
 

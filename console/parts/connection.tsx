@@ -1,5 +1,5 @@
+import { signal } from '@preact/signals';
 import { connection, fleet, newsAt } from '../store.ts';
-import { now } from './clock.ts';
 import { formatDuration, formatTime } from './format.ts';
 
 /** How new is what the page shows. */
@@ -35,6 +35,16 @@ export function ConnectionBanner() {
 function describeSilence(): string {
   if (newsAt.value === 0) return 'The server does not answer. Trying again…';
   return `No news from the server since ${formatTime(new Date(newsAt.value).toISOString())}. What is shown may be out of date. Trying again…`;
+}
+
+/** The time, in milliseconds since 1970, once a second. */
+const now = signal(Date.now());
+
+/** Has ages go on. To be called once, when the page begins. */
+export function startClock(): void {
+  setInterval(() => {
+    now.value = Date.now();
+  }, 1000);
 }
 
 /** `since` as an age that goes on. */

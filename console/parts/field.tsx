@@ -12,16 +12,17 @@ export function TextField({ label, ...input }: { label: string } & InputHTMLAttr
   );
 }
 
-type SelectFieldProps = { label: string; options: OptionTexts } & SelectHTMLAttributes;
+/** `selected` is for a choice whose value the page does not follow. */
+type SelectFieldProps = { label: string; options: OptionTexts; selected?: string } & SelectHTMLAttributes;
 
 /** A choice with its label; besides, it takes what a `<select>` takes. */
-export function SelectField({ label, options, ...select }: SelectFieldProps) {
+export function SelectField({ label, options, selected, ...select }: SelectFieldProps) {
   const id = useId();
   return (
     <span class="field">
       <label for={id}>{label}</label>
       <select {...select} id={id}>
-        <Options of={options} />
+        <Options of={options} selected={selected} />
       </select>
     </span>
   );
@@ -30,8 +31,8 @@ export function SelectField({ label, options, ...select }: SelectFieldProps) {
 /** The choices, in order. */
 export type OptionTexts = readonly (readonly [value: string, text: string])[];
 
-/** The options of a `<select>`; `selected` is for one whose value the page does not follow. */
-export function Options({ of, selected }: { of: OptionTexts; selected?: string }) {
+/** The options of a `<select>`. */
+export function Options({ of, selected }: { of: OptionTexts; selected?: string | undefined }) {
   return (
     <>
       {of.map(([value, text]) => (

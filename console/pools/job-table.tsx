@@ -1,7 +1,7 @@
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contract.ts';
 import type { PoolJob, PoolJobState } from '../../shared/fleet-contract.ts';
-import { Options } from '../parts/field.tsx';
+import { SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, usePagedList } from '../parts/paged-list.ts';
 import { PagedTable } from '../parts/paged-table.tsx';
@@ -10,7 +10,6 @@ const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed
 
 /** The jobs of a provider's queue, as they were when they were read, page by page. */
 export function JobTable({ provider }: { provider: ProviderId }) {
-  const id = useId();
   const [state, setState] = useState<PoolJobState>('active');
   const path = `/admin/pools/${provider}/jobs`;
   const list = usePagedList<PoolJob>(
@@ -20,14 +19,12 @@ export function JobTable({ provider }: { provider: ProviderId }) {
   return (
     <>
       <p class="row">
-        <label for={id}>State</label>
-        <select
-          id={id}
+        <SelectField
+          label="State"
           value={state}
+          options={states.map((one) => [one, one])}
           onChange={({ currentTarget }) => setState(currentTarget.value as PoolJobState)}
-        >
-          <Options of={states.map((one) => [one, one])} />
-        </select>
+        />
         <button type="button" onClick={() => void list.load()}>
           Read again
         </button>

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Post, PostStatus } from '../../shared/contract.ts';
-import { Options } from '../parts/field.tsx';
+import type { Post } from '../../shared/contract.ts';
+import { SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PagedList } from '../parts/paged-list.ts';
@@ -63,15 +63,13 @@ export function PostList({ filter, unsaved }: ListProps) {
 function Filters({ filter }: { filter: PostListFilter }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const search = useRef<HTMLInputElement>(null);
-  const status = useRef<HTMLSelectElement>(null);
-  const show = () => {
+  const show = (status: PostListFilter['status']) => {
     clearTimeout(timer.current);
-    const chosen = (status.current?.value ?? '') as PostStatus | '';
-    location.replace(fragmentOf({ search: search.current?.value.trim() ?? '', status: chosen }));
+    location.replace(fragmentOf({ search: search.current?.value.trim() ?? '', status }));
   };
   const onInput = () => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(show, typingMs);
+    timer.current = setTimeout(() => show(filter.status), typingMs);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
   return (
@@ -85,12 +83,12 @@ function Filters({ filter }: { filter: PostListFilter }) {
         maxLength={500}
         onInput={onInput}
       />
-      <span class="field">
-        <label for="post-status">Show</label>
-        <select id="post-status" ref={status} value={filter.status} onChange={show}>
-          <Options of={statuses} />
-        </select>
-      </span>
+      <SelectField
+        label="Show"
+        value={filter.status}
+        options={statuses}
+        onChange={({ currentTarget }) => show(currentTarget.value as PostListFilter['status'])}
+      />
     </search>
   );
 }

@@ -1,4 +1,4 @@
-import { Options } from '../parts/field.tsx';
+import { SelectField, TextField } from '../parts/field.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { showFiltered } from '../parts/paged-list.ts';
@@ -61,29 +61,20 @@ function FilterForm({ filter }: { filter: RequestFilter }) {
   const providers = fleet.value?.providers ?? [];
   return (
     <form class="row filters" onSubmit={(event) => showFiltered(event, 'requests')}>
-      <label>
-        Provider{' '}
-        <select name="provider">
-          <option value="">all</option>
-          <Options
-            of={providers.map(({ provider }) => [provider, nameOf(provider)])}
-            selected={filter.provider}
-          />
-        </select>
-      </label>
-      <label>
-        Result{' '}
-        <select name="code">
-          <option value="">all</option>
-          <Options of={codes.map((code) => [code, code])} selected={filter.code} />
-        </select>
-      </label>
-      <label>
-        User <input name="user" defaultValue={filter.user} autocomplete="off" spellcheck={false} />
-      </label>
-      <label>
-        Request id <input name="id" defaultValue={filter.id} autocomplete="off" spellcheck={false} />
-      </label>
+      <SelectField
+        label="Provider"
+        name="provider"
+        options={[['', 'all'], ...providers.map(({ provider }) => [provider, nameOf(provider)] as const)]}
+        selected={filter.provider}
+      />
+      <SelectField
+        label="Result"
+        name="code"
+        options={[['', 'all'], ...codes.map((code) => [code, code] as const)]}
+        selected={filter.code}
+      />
+      <TextField label="User" name="user" defaultValue={filter.user} autocomplete="off" />
+      <TextField label="Request id" name="id" defaultValue={filter.id} autocomplete="off" />
       <button type="submit">Show</button>
     </form>
   );
