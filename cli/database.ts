@@ -62,11 +62,7 @@ async function assertUsable(database: Database): Promise<void> {
 
 /** The database's address: DATABASE_URL, or that of the running `npm start`. Throws `StartupError` without one. */
 export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
-  return DATABASE_URL ?? readDatabaseFile(DATA_DIR);
-}
-
-/** `npm start` writes the address of its own database to this file. */
-function readDatabaseFile(DATA_DIR: string): string {
+  if (DATABASE_URL !== undefined) return DATABASE_URL;
   const path = databaseFile(DATA_DIR);
   try {
     const url = readFileSync(path, 'utf8').trim();
@@ -80,6 +76,7 @@ function readDatabaseFile(DATA_DIR: string): string {
   }
 }
 
+/** `npm start` writes the address of its own database to this file. */
 const databaseFile = (dataDir: string): string => join(dataDir, 'database-url');
 
 /** The message when no database is configured and `npm start` does not run. */

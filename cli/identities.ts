@@ -24,36 +24,27 @@ export function checkName(name: string): string {
   return name;
 }
 
-/**
- * Name of the user whose credentials the API gets from its environment: CHAT_USERNAME, or the one `npm start` made when
- * this is its database. Undefined when neither is known here.
- */
-export const firstName = ({ CHAT_USERNAME, ...config }: FirstNames): string | undefined =>
-  CHAT_USERNAME ?? generatedName(config, 'chat-credentials');
-
-/** The same of ADMIN_USERNAME. */
-export const adminName = ({ ADMIN_USERNAME, ...config }: FirstNames): string | undefined =>
-  ADMIN_USERNAME ?? generatedName(config, 'admin-credentials');
-
-type FirstNames = Pick<Config, 'CHAT_USERNAME' | 'ADMIN_USERNAME' | 'DATABASE_URL' | 'DATA_DIR'>;
-
 /** The variables that give this user another secret than the database's; undefined without any, or if unknown. */
 export function secretVariablesOf(config: Config, name: string): string | undefined {
-  if (name === firstName(config)) return 'CHAT_USERNAME and CHAT_PASSWORD';
-  return name === adminName(config) ? 'ADMIN_USERNAME and ADMIN_PASSWORD' : undefined;
+  const prefix = (['CHAT', 'ADMIN'] as const).find((one) => nameInEnvironment(one, config) === name);
+  return prefix && `${prefix}_USERNAME and ${prefix}_PASSWORD`;
 }
 
 /** Default owner of a token and author of a post: the same as for the tokens of the environment. */
-export const ownerByDefault = (config: Config): string => firstName(config) ?? defaultOwner(config);
+export const ownerByDefault = (config: Config): string =>
+  nameInEnvironment('CHAT', config) ?? defaultOwner(config);
 
-/** `npm start` writes `name:secret` to this file. */
-function generatedName(
-  { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
-  file: string,
-): string | undefined {
-  if (DATABASE_URL !== undefined) return undefined;
+/**
+ * Name of the user whose credentials the API gets from its environment: CHAT_USERNAME or ADMIN_USERNAME, or the one
+ * `npm start` made when this is its database. Undefined when neither is known here.
+ */
+export function nameInEnvironment(prefix: 'CHAT' | 'ADMIN', config: Config): string | undefined {
+  const given = config[`${prefix}_USERNAME`];
+  if (given !== undefined || config.DATABASE_URL !== undefined) return given;
+  const file = join(config.DATA_DIR, `${prefix.toLowerCase()}-credentials`);
   try {
-    return /^([^:]+):/.exec(readFileSync(join(DATA_DIR, file), 'utf8'))?.[1];
+    // `npm start` writes `name:secret` to it.
+    return /^([^:]+):/.exec(readFileSync(file, 'utf8'))?.[1];
   } catch {
     // It does not exist, or we may not read it.
     return undefined;

@@ -20,7 +20,7 @@ import { hearFleet } from '../fleet.js';
 import { actor } from '../identities.js';
 import { describeSuggestion } from '../output/fleet-tables.js';
 import { renderTable } from '../output/table.js';
-import { type SettingsStores, withSettings } from '../settings-channel.js';
+import { withSettings } from '../settings-channel.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
 export type SetOptions = { [name in Option | 'ifVersion']?: string };
@@ -97,12 +97,6 @@ export async function resetPool(environment: Environment, provider: string): Pro
   await changePool(environment, provider, { change: () => ({}) });
 }
 
-interface PoolChange {
-  readonly change: Change;
-  /** The version that it is based on; absent means the current one. */
-  readonly expected?: number | undefined;
-}
-
 /** Others who change the same settings at the same time. */
 const maxTries = 5;
 const pauseMs = 20;
@@ -110,17 +104,28 @@ const pauseMs = 20;
 async function changePool(
   environment: Environment,
   name: string,
-  { change, expected }: PoolChange,
+  /** Based on the `expected` version, or the current one. */
+  { change, expected }: { change: Change; expected?: number | undefined },
 ): Promise<void> {
   const provider = providerIds.find((id) => id === name);
   if (provider === undefined)
     throw new StartupError(`The provider must be one of: ${providerIds.join(', ')}.`);
   const shouldRetry = (error: unknown) => expected === undefined && isOvertaken(error);
   const { isCopied, before, current, config } = await withSettings(environment, async (stores) => {
-    const changing = { provider, change, expected };
-    const changed = await retry(() => changeOnce(stores, changing), { pauseMs, maxTries, shouldRetry });
+    const { config } = stores;
+    const changeOnce = async () => {
+      const { current } = await readPoolSettings(provider, stores);
+      const before = current?.overrides ?? {};
+      const base = expected ?? current?.version ?? 0;
+      const changed = await changePoolSettings(
+        { provider, overrides: change(before), expected: base, changedBy: actor() },
+        { ...stores, rulesOf: (id) => [rulesOf(poolConfig(config, id))] },
+      );
+      return { ...changed, before };
+    };
+    const changed = await retry(changeOnce, { pauseMs, maxTries, shouldRetry });
     const { current } = await readPoolSettings(provider, stores);
-    return { ...changed, current, config: stores.config };
+    return { ...changed, current, config };
   }).catch((error) => {
     throw error instanceof Failure ? new StartupError(describeFailure(error)) : error;
   });
@@ -144,21 +149,6 @@ function describeFailure({ code, facts: { detail, errors } }: Failure): string {
   if (errors === undefined) return detail ?? failureKinds[code].detail;
   const lines = errors.map((one) => `  ${one.pointer.slice(1)}: ${one.detail}`);
   return `These settings cannot be:\n${lines.join('\n')}`;
-}
-
-async function changeOnce(
-  stores: SettingsStores,
-  { provider, change, expected }: { provider: ProviderId; change: Change; expected: number | undefined },
-) {
-  const { current } = await readPoolSettings(provider, stores);
-  const { config } = stores;
-  const before = current?.overrides ?? {};
-  const base = expected ?? current?.version ?? 0;
-  const changed = await changePoolSettings(
-    { provider, overrides: change(before), expected: base, changedBy: actor() },
-    { ...stores, rulesOf: (id) => [rulesOf(poolConfig(config, id))] },
-  );
-  return { ...changed, before };
 }
 
 const isOvertaken = (error: unknown): boolean =>

@@ -5,7 +5,7 @@ import type { Environment } from '../../shared/config/config.js';
 import { type Scope, scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
-import { actor, adminName, checkName, ownerByDefault } from '../identities.js';
+import { actor, checkName, nameInEnvironment, ownerByDefault } from '../identities.js';
 import { printList } from '../output/table.js';
 import { parseTime } from '../output/time.js';
 
@@ -24,7 +24,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
     const asOperator = granted.includes('admin');
-    const operator = asOperator ? adminName(config) : undefined;
+    const operator = asOperator ? nameInEnvironment('ADMIN', config) : undefined;
     const name = checkName(options.owner ?? operator ?? ownerByDefault(config));
     const [stored] = asOperator ? await createUserStore(database).list({ names: [name] }) : [];
     if (asOperator && name !== operator && stored?.role !== 'admin') throw new StartupError(needsOperator);

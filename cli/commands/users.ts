@@ -11,12 +11,12 @@ interface PrintOptions {
   json?: boolean;
 }
 
-interface AddOptions extends PrintOptions {
-  role?: string;
-}
-
 /** `quillgate users add`: prints the new user's secret, once. Throws `StartupError` for a name in use. */
-export async function addUser(environment: Environment, name: string, options: AddOptions): Promise<void> {
+export async function addUser(
+  environment: Environment,
+  name: string,
+  options: PrintOptions & { role?: string },
+): Promise<void> {
   checkName(name);
   const role = readRole(options.role);
   const secret = makeUserSecret();
