@@ -18,13 +18,6 @@ afterEach(() => {
 });
 
 describe('call', () => {
-  it('gives the JSON of the answer, or nothing where there is none', async () => {
-    answer(Response.json({ a: 1 }));
-    expect((await call('/x')).body).toEqual({ a: 1 });
-    answer(new Response(null, { status: 204 }));
-    expect((await call('/x')).body).toBeUndefined();
-  });
-
   it("throws the server's problem, and one of its own for what is no JSON", async () => {
     answer(Response.json({ detail: 'No.', code: 'not_found' }, { status: 404 }));
     await expect(call('/x')).rejects.toMatchObject({ code: 'not_found', message: 'No.' });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../../../console/posts/open-editors.ts';
 import { PostEditor } from '../../../console/posts/post-editor.ts';
+import { fieldsOf, toPostPatch } from '../../../console/posts/post-fields.ts';
 import type { Post } from '../../../shared/contract.ts';
 
 /** The server's posts, and its requests. */
@@ -143,6 +144,19 @@ describe('PostEditor', () => {
     expect(await editor.remove()).toBe(false);
     expect(await editor.remove()).toBe(true);
     expect(editor.isDirty.value).toBe(false);
+  });
+});
+
+describe('toPostPatch', () => {
+  it('has what was changed, and leaves what the form cannot hold', () => {
+    const post = { ...first, content: ' text\n', tags: ['a,b', 'c'] };
+    const fields = fieldsOf(post);
+    expect(toPostPatch(fields, post, 'draft')).toEqual({});
+    const edited = { content: 'x ', status: 'published' };
+    expect(toPostPatch({ ...fields, content: 'x ' }, post, 'published')).toEqual(edited);
+    expect(toPostPatch({ ...fields, tags: ' x, ,y,' }, post, 'draft')).toEqual({ tags: ['x', 'y'] });
+    const none = { title: null, slug: null };
+    expect(toPostPatch({ ...fields, title: ' ', slug: '' }, post, 'draft')).toEqual(none);
   });
 });
 

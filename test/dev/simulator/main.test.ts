@@ -13,23 +13,20 @@ function start(...args: string[]): ChildProcess {
 }
 
 describe('the simulator program', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)('says where it listens and ends with 0 on %s', async (signal) => {
-    const child = start('--port', '0');
-    const output = text(child.stdout as NonNullable<typeof child.stdout>);
-    const [{ url }] = (await once(child, 'message')) as [{ url: string }];
-    expect(await (await fetch(url)).json()).toMatchObject({ simulator: true });
-    child.kill(signal);
-    expect(await once(child, 'exit')).toEqual([0, null]);
-    expect(await output).toContain(`Provider simulator (no model is called) listening on ${url}`);
-    expect(await output).toContain(`OPENAI_BASE_URL=${url}/v1`);
-  });
-
-  it('ends when its parent disconnects', async () => {
-    const child = start('--port', '0');
-    await once(child, 'message');
-    child.disconnect();
-    expect(await once(child, 'exit')).toEqual([0, null]);
-  });
+  it.each(['SIGINT', 'SIGTERM', 'disconnect'] as const)(
+    'says where it listens and ends with 0 on %s',
+    async (end) => {
+      const child = start('--port', '0');
+      const output = text(child.stdout as NonNullable<typeof child.stdout>);
+      const [{ url }] = (await once(child, 'message')) as [{ url: string }];
+      expect(await (await fetch(url)).json()).toMatchObject({ simulator: true });
+      if (end === 'disconnect') child.disconnect();
+      else child.kill(end);
+      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(await output).toContain(`Provider simulator (no model is called) listening on ${url}`);
+      expect(await output).toContain(`OPENAI_BASE_URL=${url}/v1`);
+    },
+  );
 
   it('says so when it cannot listen', async () => {
     const first = start('--port', '0');

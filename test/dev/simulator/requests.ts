@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contract.js';
 
 /** A request that a test can bend before it sends it. */
 export interface TestRequest {
@@ -13,12 +13,6 @@ interface Asked {
   stream?: boolean;
   text?: string;
 }
-
-/** Every provider in both ways of answering, for tests that must hold for all of them. */
-export const waysToAsk: [provider: ProviderId, stream: boolean][] = providerIds.flatMap((provider) => [
-  [provider, false],
-  [provider, true],
-]);
 
 /** A valid request of one user turn. */
 export function validRequest(provider: ProviderId, asked: Asked = {}): TestRequest {

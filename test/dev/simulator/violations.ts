@@ -33,8 +33,6 @@ const openai: Violation[] = [
   [{ model: undefined }, 'you must provide a model parameter'],
   [{ temperature: '1' }, "'temperature': expected a decimal, but got a s"],
   [{ temperature: 2.5 }, 'Expected a value <= 2, but got 2.5 instead.'],
-  [{ top_p: -1 }, 'Expected a value >= 0, but got -1 instead.'],
-  [{ frequency_penalty: 3 }, "Invalid 'frequency_penalty': decimal above maximum value."],
   [{ presence_penalty: -3 }, "Invalid 'presence_penalty': decimal below minimum value."],
   [{ seed: 0.5 }, "'seed': expected an integer, but got a decimal"],
   [{ reasoning_effort: 'huge' }, "Invalid value: 'huge'. Supported values are: none, mi"],
@@ -61,23 +59,19 @@ const anthropic: Violation[] = [
     'messages: text content blocks must contain non-whitespace text',
   ],
   [{ messages: [typed('')] }, 'messages: text content blocks must be non-empty'],
-  [{ messages: [typed(' ')] }, 'messages: text content blocks must contain non-whitespace text'],
   [{ messages: [{ ...user, name: 'x' }] }, 'messages.0.name: Extra inputs are not permitted'],
   [{ system: ' ' }, 'system: text content blocks must contain non-whitespace text'],
   [{ system: [{ type: 'text', text: '' }] }, 'system: text content blocks must be non-empty'],
   [{ temperature: 0.5 }, '`temperature` is deprecated for this model.'],
-  [{ top_p: 0.5 }, '`top_p` is deprecated for this model.'],
   [{ max_completion_tokens: 5 }, 'max_completion_tokens: Extra inputs are not permitted'],
   [{ model: undefined }, 'model: Field required'],
   [{ stop_sequences: 'a' }, 'stop_sequences: Input should be a valid list'],
   [{ stop_sequences: ['a', 5] }, 'stop_sequences.1: Input should be a valid s'],
   [{ stop_sequences: ['\n'] }, 'each stop sequence must contain non-whitespace'],
-  [{ stop: ['a'] }, 'stop: Extra inputs are not permitted'],
 ];
 
 const bedrock: Violation[] = [
   [{ messages: undefined }, 'A conversation must start with a user message.'],
-  [{ messages: [] }, 'A conversation must start with a user message.'],
   [{ messages: [block('a', 'assistant'), block('u')] }, 'A conversation must start with a user message.'],
   [{ messages: [block('a'), block('b')] }, 'A conversation must alternate between user and assistant roles.'],
   [{ messages: [block('u'), block('a', 'assistant')] }, 'The conversation must end with a user message.'],
@@ -104,9 +98,7 @@ const bedrock: Violation[] = [
 
 const vertexai: Violation[] = [
   [{ contents: undefined }, 'at least one contents field is required'],
-  [{ contents: [] }, 'at least one contents field is required'],
   [{ contents: [part('x', 'assistant')] }, 'Please use a valid role: user, model.'],
-  [{ contents: [{ parts: [{ text: 'x' }] }] }, 'Please use a valid role: user, model.'],
   [{ contents: [{ role: 'user', parts: [] }] }, 'it must include at least one parts field'],
   [{ contents: [{ role: 'user', parts: [{}] }] }, 'it must have a text parameter'],
   [{ contents: [part('')] }, 'it has an empty text parameter'],
