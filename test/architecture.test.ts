@@ -116,6 +116,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     'api/blog/rendering/rendered-posts.ts',
     'api/blog/feeds.ts',
     'api/access',
+    'api/admin/history/exchange.ts',
     'workers/job',
     'workers/pool/requeue.ts',
   ],
