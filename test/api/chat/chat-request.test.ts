@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Problem } from '../../../shared/contract.js';
+import { type Problem, providerIds } from '../../../shared/contract.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { cpuMsOf } from '../../support/cpu-time.js';
 
@@ -64,8 +64,17 @@ describe('checkConversation', () => {
     expect(await send({ messages: Array(1001).fill(0) })).toMatchObject({ code: 'invalid_request', errors });
   });
 
-  it('says first that the provider is not known', async () => {
-    expect(await send({ messages: 0 }, { 'X-LLM': 'none' })).toMatchObject({ code: 'unknown_provider' });
+  it.each(['', 'OpenAI', 'openai, openai', 'openai,anthropic', 'gpt', '__proto__', 'constructor'])(
+    'says first, and names all four, that the provider "%s" is not known',
+    async (name) => {
+      const { status, code, detail } = await send({ messages: 0 }, { 'X-LLM': name });
+      expect([status, code]).toEqual([400, 'unknown_provider']);
+      for (const id of providerIds) expect(detail).toContain(id);
+    },
+  );
+
+  it('does not count white space around the name of the provider', async () => {
+    expect(await send({ messages: 0 }, { 'X-LLM': ' openai ' })).toMatchObject({ code: 'invalid_request' });
   });
 
   it.each([
