@@ -1,10 +1,11 @@
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
 import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
-import { type Attempt, attemptAfter, type EndedAttempt, jobIdOf } from '../../../shared/protocol/attempts.js';
+import type { LivePools } from '../../../shared/fleet/live-pools.js';
+import { type Attempt, attemptAfter, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
 import { resultKey } from '../../../shared/protocol/stored-chat.js';
-import { addNextAttempt } from '../../../shared/queue/add-attempt.js';
+import { addNextAttempt, type FollowedJob } from '../../../shared/queue/add-attempt.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { retry } from '../../../shared/runtime/retry.js';
@@ -14,10 +15,7 @@ interface DeadQueuesDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   chats: Pick<ChatReceiver, 'find' | 'onMoved'>;
-  /** Whether no pool takes the jobs of this target. */
-  isAbandoned: (target: Target) => boolean;
-  /** Whether a pool takes jobs of this target. */
-  isServed: (target: Target) => boolean;
+  pools: Pick<LivePools, 'isAbandoned' | 'isServed'>;
   log: Log;
 }
 
@@ -55,7 +53,7 @@ export class DeadQueues {
 
   /** Passes on stored chats of abandoned queues that no request of this process waits for; never throws. */
   async sweep(): Promise<void> {
-    for (const provider of providerIds.filter((id) => this.#deps.isAbandoned({ provider: id })))
+    for (const provider of providerIds.filter((id) => this.#deps.pools.isAbandoned({ provider: id })))
       await this.#sweep(provider).catch((err) => this.#deps.log.debug({ err, provider }, 'queue not swept'));
   }
 
@@ -69,7 +67,8 @@ export class DeadQueues {
   }
 
   #isStranded({ fallback = [], ...target }: Target & Pick<Attempt, 'fallback'>): boolean {
-    return this.#deps.isAbandoned(target) && fallback.some(this.#deps.isServed);
+    const { pools } = this.#deps;
+    return pools.isAbandoned(target) && fallback.some((next) => pools.isServed(next));
   }
 
   async #pass(provider: ProviderId, jobId: string, { isSwept = false } = {}): Promise<void> {
@@ -95,69 +94,52 @@ export class DeadQueues {
     );
   }
 
-  async #passJob({ id: jobId = '', data: payload, ...job }: Job<ChatJobPayload>, provider: ProviderId) {
-    const { queueOf, store, chats, log } = this.#deps;
-    const { chatId = jobId, keptUntil } = payload;
-    const next = attemptAfter(payload, this.#endOf(payload, { provider, addedAt: job.timestamp }));
+  async #passJob(
+    { id: jobId = '', data: payload, priority, timestamp }: Job<ChatJobPayload>,
+    provider: ProviderId,
+  ): Promise<void> {
+    const { queueOf, store, log } = this.#deps;
+    const { chatId = jobId, keptUntil, model } = payload;
+    const queueMs = Math.max(0, store.now() - timestamp);
+    const code = 'provider_unavailable';
+    const next = attemptAfter(payload, { provider, model, code, retryable: true, queueMs, providerMs: 0 });
     if (next === undefined) return;
-    const followed = { chatId, payload, priority: job.priority, next };
-    const passing: Passing = {
-      add: () => addNextAttempt(queueOf(next.provider), store, followed),
-      remove: async () => (await queueOf(provider).remove(jobId)) === 1,
-      onMoved: () => chats.onMoved(chatId, next),
-    };
-    const isPassed =
-      keptUntil === undefined
-        ? await passPlain(passing)
-        : !(await this.#isRunning(provider, jobId)) &&
-          (await passStored(passing, await this.#hasEnded(chatId)));
+    const followed = { chatId, payload, priority, next };
+    const isPassed = await (keptUntil === undefined
+      ? this.#passPlain(queueOf(provider), jobId, followed)
+      : this.#passStored(queueOf(provider), jobId, followed));
     if (isPassed)
       log.warn({ jobId: chatId, provider, next: next.provider }, 'job of an abandoned queue passed on');
   }
 
-  async #isRunning(provider: ProviderId, jobId: string): Promise<boolean> {
-    const { queueOf, store } = this.#deps;
-    const [job] = await store.readJobs(queueOf(provider), [jobId]);
-    return job?.state !== 'queued';
+  /** Removes the job first, so that two providers are never asked. If this process dies then, so does its caller. */
+  async #passPlain(queue: Queue<ChatJobPayload>, jobId: string, followed: FollowedJob): Promise<boolean> {
+    const isRemoved = (await queue.remove(jobId)) === 1;
+    // A worker has locked it, or it is gone.
+    if (!isRemoved) return false;
+    // Before the next job is there: the chat must not be taken for lost.
+    this.#deps.chats.onMoved(followed.chatId, followed.next);
+    await retry(() => this.#add(followed), retryWhileDown);
+    return true;
   }
 
-  async #hasEnded(chatId: string): Promise<boolean> {
-    return (await this.#deps.store.records.read(resultKey(chatId))) !== undefined;
+  /** Adds the next job first, so that a chat survives this process. Removes only the job of one that has ended. */
+  async #passStored(queue: Queue<ChatJobPayload>, jobId: string, followed: FollowedJob): Promise<boolean> {
+    const { store, chats } = this.#deps;
+    const { chatId, next } = followed;
+    const [job] = await store.readJobs(queue, [jobId]);
+    if (job?.state !== 'queued') return false;
+    const hasEnded = (await store.records.read(resultKey(chatId))) !== undefined;
+    if (!hasEnded) {
+      await this.#add(followed);
+      chats.onMoved(chatId, next);
+    }
+    await retry(() => queue.remove(jobId), retryWhileDown);
+    return !hasEnded;
   }
 
-  #endOf(
-    { model }: ChatJobPayload,
-    { provider, addedAt }: { provider: ProviderId; addedAt: number },
-  ): EndedAttempt {
-    const queueMs = Math.max(0, this.#deps.store.now() - addedAt);
-    return { provider, model, code: 'provider_unavailable', retryable: true, queueMs, providerMs: 0 };
+  /** Does nothing when the next job is there already. */
+  #add(followed: FollowedJob): Promise<void> {
+    return addNextAttempt(this.#deps.queueOf(followed.next.provider), this.#deps.store, followed);
   }
-}
-
-/** How one job is passed on. */
-interface Passing {
-  /** Adds the job of the next attempt; does nothing when it is there already. */
-  add(): Promise<void>;
-  /** False for a job that a worker has locked, or that is gone. */
-  remove(): Promise<boolean>;
-  onMoved(): void;
-}
-
-/** Removes the job first, so that two providers are never asked. If this process dies then, so does its caller. */
-async function passPlain({ add, remove, onMoved }: Passing): Promise<boolean> {
-  if (!(await remove())) return false;
-  // Before the next job is there: the chat must not be taken for lost.
-  onMoved();
-  await retry(add, retryWhileDown);
-  return true;
-}
-
-/** Adds the next job first, so that a chat survives this process. Removes only the job of one that has ended. */
-async function passStored({ add, remove, onMoved }: Passing, hasEnded: boolean): Promise<boolean> {
-  if (!hasEnded) {
-    await add();
-    onMoved();
-  }
-  await retry(remove, retryWhileDown);
-  return !hasEnded;
 }

@@ -84,11 +84,7 @@ export class JobClient {
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
     const parts = { queueOf, store, chats, log };
     this.#records = new JobRecords(parts);
-    const deadQueues = new DeadQueues({
-      ...parts,
-      isAbandoned: (target) => this.pools.isAbandoned(target),
-      isServed: (target) => this.pools.isServed(target),
-    });
+    const deadQueues = new DeadQueues({ ...parts, pools: this.pools });
     this.#poller = new ResultPoller({ ...parts, jobRecords: this.#records, deadQueues });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
   }

@@ -1,5 +1,6 @@
 import { Job, type Queue } from 'bullmq';
 import type { ProviderId } from '../../../shared/contract.js';
+import { Failure } from '../../../shared/failures.js';
 import { type Attempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
 import {
@@ -13,7 +14,6 @@ import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shar
 import { isNewer } from '../../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
-import { refuseNewer } from './version-guard.js';
 
 /** The state of a job in the records: `unknown` when there is none, because it was never added or has expired. */
 export type JobResult =
@@ -57,55 +57,61 @@ export class JobRecords {
 
   /** The states of these attempts at one provider, in their order; throws as `read` does. */
   readAll(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
-    const source = { queue: this.#deps.queueOf(provider), store: this.#deps.store };
-    return withTimeout(storeTimeoutMs, readRecords(jobs, source));
+    return withTimeout(storeTimeoutMs, this.#readAll(this.#deps.queueOf(provider), jobs));
   }
-}
 
-interface Source {
-  queue: Queue<ChatJobPayload>;
-  store: JobRecordsDeps['store'];
-}
+  /**
+   * Reads the jobs before the outcomes: a stored chat that was cancelled has an outcome before its job is removed, so a
+   * job that is missing has its outcome.
+   */
+  async #readAll(
+    queue: Queue<ChatJobPayload>,
+    jobs: readonly PendingJob[],
+  ): Promise<PromiseSettledResult<JobResult>[]> {
+    const { store } = this.#deps;
+    const jobIds = jobs.map(({ jobId, attempt }) => jobIdOf(jobId, attempt));
+    const queued = await store.readJobs(queue, jobIds);
+    const storedIds = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => jobId);
+    const texts = await store.records.readAll(storedIds.map(resultKey));
+    const outcomes = new Map(storedIds.map((jobId, n) => [jobId, texts[n]]));
+    return Promise.allSettled(
+      jobs.map(async (job, n) => {
+        const result = decodeResultRecord(outcomes.get(job.jobId));
+        return result ?? this.#toJobResult(queue, job, queued[n] ?? { state: 'unreadable' });
+      }),
+    );
+  }
 
-/**
- * The states of these jobs of one queue, in their order. The jobs are read before the outcomes: a
- * stored chat that was cancelled has an outcome before its job is removed, so a job that is missing has its outcome.
- */
-async function readRecords(
-  jobs: readonly PendingJob[],
-  { queue, store }: Source,
-): Promise<PromiseSettledResult<JobResult>[]> {
-  const queued = await store.readJobs(
-    queue,
-    jobs.map(({ jobId, attempt }) => jobIdOf(jobId, attempt)),
-  );
-  const storedIds = jobs.filter(({ isStored }) => isStored).map(({ jobId }) => jobId);
-  const texts = await store.records.readAll(storedIds.map(resultKey));
-  const outcomes = new Map(storedIds.map((jobId, n) => [jobId, texts[n]]));
-  return Promise.allSettled(
-    jobs.map(async (job, n) => {
-      const result = decodeResultRecord(outcomes.get(job.jobId));
-      return result ?? toJobResult(job, queued[n] ?? { state: 'unreadable' }, { queue, store });
-    }),
-  );
-}
+  async #toJobResult(
+    queue: Queue<ChatJobPayload>,
+    { jobId, isStored, attempt }: PendingJob,
+    job: StoredJob,
+  ): Promise<JobResult> {
+    if (job.state === 'unreadable') throw new Error('what is there is no job');
+    if (job.state === 'queued') return attempt === undefined ? job : { ...job, wasTaken: true };
+    if (job.state !== 'completed' && job.state !== 'failed') return { state: job.state };
+    const outcome = job.state === 'failed' ? givenUpOutcome : decodeResult(job.returnValue);
+    if (!isStored || nextOf(outcome)) return { state: 'settled', outcome };
+    // Otherwise the guess of `decodeResult` would be recorded.
+    if (job.state === 'completed') refuseNewer(job.returnValue);
+    const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobIdOf(jobId, attempt)))?.data.keptUntil;
+    if (expiresAt === undefined) return { state: 'settled', outcome };
+    // Its worker could not record the outcome, and the job's own record expires in a minute.
+    const ttlMs = Math.max(1, Math.ceil(expiresAt - this.#deps.store.now()));
+    return this.#record(jobId, ttlMs, { outcome, settledAt: job.finishedOn });
+  }
 
-async function toJobResult(
-  { jobId, isStored, attempt }: PendingJob,
-  job: StoredJob,
-  { queue, store }: Source,
-): Promise<JobResult> {
-  if (job.state === 'unreadable') throw new Error('what is there is no job');
-  if (job.state === 'queued') return attempt === undefined ? job : { ...job, wasTaken: true };
-  if (job.state !== 'completed' && job.state !== 'failed') return { state: job.state };
-  const outcome = job.state === 'failed' ? givenUpOutcome : decodeResult(job.returnValue);
-  if (!isStored || nextOf(outcome)) return { state: 'settled', outcome };
-  // Otherwise the guess of `decodeResult` would be recorded.
-  if (job.state === 'completed') refuseNewer(job.returnValue);
-  const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobIdOf(jobId, attempt)))?.data.keptUntil;
-  if (expiresAt === undefined) return { state: 'settled', outcome };
-  // Its worker could not record the outcome, and the job's own record expires in a minute.
-  return recordResult(store, { jobId, outcome, settledAt: job.finishedOn, expiresAt });
+  /** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
+  async #record(
+    jobId: string,
+    ttlMs: number,
+    end: { outcome: Outcome; settledAt: number },
+  ): Promise<JobResult> {
+    const { records } = this.#deps.store;
+    const value = encodeStoredResult(end.outcome, end.settledAt);
+    if (await records.create(resultKey(jobId), { value, ttlMs })) return { state: 'settled', ...end };
+    return decodeResultRecord(await records.read(resultKey(jobId))) ?? { state: 'settled', ...end };
+  }
 }
 
 function decodeResultRecord(text: string | undefined): JobResult | undefined {
@@ -119,27 +125,6 @@ function decodeResultRecord(text: string | undefined): JobResult | undefined {
   }
 }
 
-interface SettledJob {
-  readonly jobId: string;
-  readonly outcome: Outcome;
-  /** Milliseconds since the epoch, as is `expiresAt`. */
-  readonly settledAt: number;
-  readonly expiresAt: number;
-}
-
-/** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
-async function recordResult(
-  { now, records }: JobRecordsDeps['store'],
-  settled: SettledJob,
-): Promise<JobResult> {
-  const { jobId, outcome, settledAt, expiresAt } = settled;
-  const result: JobResult = { state: 'settled', outcome, settledAt };
-  const value = encodeStoredResult(outcome, settledAt);
-  const ttlMs = Math.max(1, Math.ceil(expiresAt - now()));
-  if (await records.create(resultKey(jobId), { value, ttlMs })) return result;
-  return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
-}
-
 /** The outcome as a worker encoded it. If it cannot be read, the job broke, or is worth another attempt. */
 export function decodeResult(outcome: unknown): Outcome {
   try {
@@ -148,3 +133,14 @@ export function decodeResult(outcome: unknown): Outcome {
     return isNewer(outcome) ? givenUpOutcome : brokenOutcome;
   }
 }
+
+/**
+ * Throws a retryable `internal` when a newer release has written the record: its meaning must not be guessed, but an
+ * API process of that release can read it.
+ */
+export function refuseNewer(record: unknown): void {
+  if (isNewer(record)) throw new Failure('internal', { detail: inRollout, retryable: true, retryAfterMs });
+}
+
+const inRollout = 'A newer release, which is being rolled out, has written this chat down; ask again.';
+const retryAfterMs = 1000;

@@ -50,8 +50,10 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
   const open = () =>
     new DeadQueues({
       ...{ queueOf, store: shared.store, chats, log },
-      isAbandoned: ({ provider }) => isAbandoned && provider === 'openai',
-      isServed: ({ provider }) => provider === 'bedrock',
+      pools: {
+        isAbandoned: ({ provider }) => isAbandoned && provider === 'openai',
+        isServed: ({ provider }) => provider === 'bedrock',
+      },
     });
   const bedrock: Target[] = [{ provider: 'bedrock' }];
 
