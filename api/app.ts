@@ -125,16 +125,12 @@ export function createApp(deps: AppDeps): Express {
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
-  const { MAX_MESSAGES: maxMessages } = config;
-  const chat = { chatService, maxWaitS: config.CHAT_MAX_WAIT_S };
-  const controllers: Controllers = new Map<unknown, () => unknown>()
-    .set(ChatController, () => new ChatController(chat))
-    .set(OpenAiController, () => new OpenAiController({ ...chat, maxMessages, models }))
-    .set(StoredChatsController, () => new StoredChatsController({ storedChats, chatService }))
-    .set(BlogsController, () => new BlogsController(blogs))
-    .set(FeedsController, () => new FeedsController(feeds));
-  for (const Controller of adminControllers) controllers.set(Controller, () => new Controller(admin));
-  app.locals.controllers = controllers;
+  const { MAX_MESSAGES: maxMessages, CHAT_MAX_WAIT_S: maxWaitS } = config;
+  const chat = { chatService, storedChats, models, maxMessages, maxWaitS };
+  const parts = { ...chat, ...blogs, ...feeds, ...admin };
+  const factories: Controllers = new Map();
+  for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
+  app.locals.controllers = factories;
   app.locals.authentication = authentication;
   // Strangers may send short bodies: those must not take the room of chats.
   const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
@@ -149,7 +145,12 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 
-const adminControllers = [
+const controllers = [
+  ChatController,
+  OpenAiController,
+  StoredChatsController,
+  BlogsController,
+  FeedsController,
   HistoryController,
   PoolsController,
   EventsController,

@@ -6,19 +6,11 @@ import type { PostStatus } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { text } from '../../shared/validation.js';
-import { checkQuery, pageLimit } from '../http/query.js';
+import { checkQuery, defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 
 /** Query of `GET /blogs`. */
-export interface PostQuery {
-  /**
-   * Maximum number of posts in the answer.
-   * @isInt
-   * @minimum 1
-   * @maximum 200
-   * @default 100
-   */
-  limit?: number;
+export interface PostQuery extends PageQuery {
   /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`; "Newer posts" leads back. */
   cursor?: string;
   /** Only posts with this tag. */
@@ -64,8 +56,6 @@ export function checkPostReference(
   if (!isUuid(String(id)) && !slug.safeParse(id).success) throw new Failure('not_found');
   next();
 }
-
-const defaultLimit = 100;
 
 /** The filter that a checked query describes. A blank `q` filters nothing. */
 export function toPostFilter(query: PostQueryValues, { drafts }: { drafts: boolean }): PostFilter {

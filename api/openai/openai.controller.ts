@@ -26,10 +26,25 @@ import { parseCompletionBody } from './completion-body.js';
 import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
 import { CompletionStream } from './completion-stream.js';
 import { markIgnoredFields } from './ignored-fields.js';
-import { type Model, type ModelPage, toModel } from './model.js';
 import { modelNotFound, type OpenAiError } from './openai-error.js';
 
-/** The dependencies of the operations of OpenAI's API. */
+/** A model that may be named here. */
+export interface Model {
+  /** `provider/model`. */
+  id: string;
+  object: 'model';
+  /** When this server first heard of it, in seconds since the epoch. */
+  created: number;
+  /** Its provider. */
+  owned_by: string;
+}
+
+/** Body of `GET /v1/models`. */
+export interface ModelPage {
+  object: 'list';
+  data: Model[];
+}
+
 export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxMessages: number;
   /** The models that callers may name. */
@@ -142,6 +157,13 @@ export class OpenAiController extends Controller {
     return model;
   }
 }
+
+const toModel = ({ provider, model, since }: ListedModel): Model => ({
+  id: `${provider}/${model}`,
+  object: 'model',
+  created: Math.floor(since / 1000),
+  owned_by: provider,
+});
 
 const headFor = (
   response: HttpResponse,

@@ -1,11 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { MarkdownAnswer } from './markdown-worker.js';
 
-interface ThreadLimits {
-  /** Processor time for one text, in milliseconds. */
-  maxCpuMs: number;
-}
-
 /**
  * A thread that renders Markdown, one text at a time. It keeps no process alive; an error in it rejects the `render`
  * during which it occurs.
@@ -17,7 +12,8 @@ export class MarkdownThread {
   #nextMessage = Promise.withResolvers<MarkdownAnswer | undefined>();
   #ended = false;
 
-  constructor({ maxCpuMs }: ThreadLimits) {
+  /** `maxCpuMs`: processor time for one text, in milliseconds. */
+  constructor(maxCpuMs: number) {
     this.#maxCpuMs = maxCpuMs;
     this.#worker.unref();
     this.#worker.on('message', (message: MarkdownAnswer) => this.#nextMessage.resolve(message));
@@ -39,7 +35,7 @@ export class MarkdownThread {
     this.#nextMessage = Promise.withResolvers();
     this.#worker.postMessage(markdown);
     const maxMs = previous.usedMs + this.#maxCpuMs;
-    const stopWatching = watchCpu(this.#worker, { maxMs, onExceeded: () => void this.end() });
+    const stopWatching = watchCpu(this.#worker, maxMs, () => void this.end());
     const answer = await this.#nextMessage.promise.finally(stopWatching);
     return answer?.html;
   }
@@ -64,14 +60,8 @@ const pollEveryMs = 100;
 /** A thread that has not got its processor time by then will not get it. */
 const timeoutMs = 20_000;
 
-interface CpuLimit {
-  /** Processor time of the thread since its start, in milliseconds. */
-  maxMs: number;
-  onExceeded: () => void;
-}
-
-/** Measures the thread's processor time and not the clock's: on a busy machine a harmless text takes long, too. */
-function watchCpu(worker: Worker, { maxMs, onExceeded }: CpuLimit): () => void {
+/** By the thread's processor time since its start: on a busy machine a harmless text takes long by the clock. */
+function watchCpu(worker: Worker, maxMs: number, onExceeded: () => void): () => void {
   const startedAt = performance.now();
   let watching = true;
   const poll = async () => {

@@ -44,7 +44,7 @@ export function createMarkdownRenderer({
   const renderNow = async (markdown: string, queuedAt: number): Promise<Rendering> => {
     if (closed || performance.now() - queuedAt > maxWaitMs) return { kind: 'busy' };
     clearTimeout(idleTimer);
-    if (thread === undefined || thread.ended) thread = new MarkdownThread({ maxCpuMs });
+    if (thread === undefined || thread.ended) thread = new MarkdownThread(maxCpuMs);
     const current = thread;
     const html = await current.render(markdown);
     idleTimer = setTimeout(() => void current.end(), idleMs).unref();
