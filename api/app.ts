@@ -1,13 +1,11 @@
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
-import type { Database } from '../db/database/client.js';
 import { postInput, postPatch } from '../db/posts/post-rules.js';
 import type { Config } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
 import type { ListedModel } from '../shared/fleet/models.js';
 import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import { newOverridesSchema } from '../shared/protocol/settings.js';
-import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { BytesInFlight } from './access/bytes-in-flight.js';
@@ -43,7 +41,6 @@ import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
-import type { Controllers } from './http/controllers.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
@@ -59,8 +56,7 @@ import { consoleRouter } from './site/console-router.js';
 import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
 import type { Sitemap } from './site/sitemap.js';
 
-/** The parts of the HTTP application. */
-export interface AppDeps {
+export interface AppDeps extends HealthDeps, SiteDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat' | 'follow'>;
   bytesInFlight: BytesInFlight;
@@ -69,7 +65,6 @@ export interface AppDeps {
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
   sitemap: Sitemap;
-  providerStates: SiteDeps['providerStates'];
   admin: PoolsControllerDeps &
     HistoryControllerDeps &
     EventsControllerDeps &
@@ -78,11 +73,6 @@ export interface AppDeps {
     AccountsDeps &
     PreviewControllerDeps;
   authentication: Authentication;
-  store: QueueStore;
-  database: Pick<Database, 'check'>;
-  /** Whether the job client is connected to the queue. */
-  connected: () => boolean;
-  draining: () => boolean;
   instruments: ApiInstruments;
   tracing?: Tracing | undefined;
   log: Log;
@@ -128,7 +118,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   const { MAX_MESSAGES: maxMessages, CHAT_MAX_WAIT_S: maxWaitS } = config;
   const chat = { chatService, storedChats, models, maxMessages, maxWaitS };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
-  const factories: Controllers = new Map();
+  const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
   app.locals.controllers = factories;
   app.locals.authentication = authentication;
@@ -162,15 +152,9 @@ const controllers = [
   PreviewController,
 ];
 
-export type MetricsAppDeps = Pick<
-  AppDeps,
-  'store' | 'database' | 'connected' | 'draining' | 'instruments' | 'log'
->;
+export type MetricsAppDeps = HealthDeps & Pick<AppDeps, 'instruments' | 'log'>;
 
-/**
- * Builds the application of `METRICS_PORT`: `/metrics` and the health pages, for monitoring alone. It logs no requests:
- * a scrape every few seconds is no event.
- */
+/** The application of `METRICS_PORT`. It logs no requests: a scrape every few seconds is no event. */
 export function createMetricsApp(deps: MetricsAppDeps): Express {
   const app = newApp();
   app.use(nameRequest(deps.draining));

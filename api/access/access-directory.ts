@@ -21,13 +21,6 @@ interface AccessDirectoryDeps {
   now?: () => number;
 }
 
-/** A session that was opened: what the cookie holds, and when it ends. */
-interface OpenedSession {
-  readonly key: string;
-  readonly expiresAt: Date;
-}
-
-/** How long a session lasts, in milliseconds. */
 export const sessionLifetimeMs = 12 * 3_600_000;
 
 /** No chat takes longer: the longest wait, or stream, and the time before it are an hour each at most. */
@@ -137,8 +130,8 @@ export class AccessDirectory {
     });
   }
 
-  /** Opens a session, with the hash of the secret that was checked. Throws `Failure('database_unavailable')`. */
-  async openSession({ user, secretHash }: Pick<SignedIn, 'user' | 'secretHash'>): Promise<OpenedSession> {
+  /** Opens a session with the hash of the checked secret; `key` is for the cookie. Throws `database_unavailable`. */
+  async openSession({ user, secretHash }: Pick<SignedIn, 'user' | 'secretHash'>) {
     const key = randomBytes(32).toString('base64url');
     const { environment, sessions } = this.#deps;
     const [plain, withSecret] = this.#sessionDigests(key);
