@@ -7,7 +7,6 @@ import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
 import { useOpenAiErrors } from './openai/openai-error.js';
 
-/** Where the operations are mounted. */
 export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL'>;
 
 /** The methods of each address, as `Allow` lists them. */
@@ -74,10 +73,7 @@ export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler
   return (request, response, next) => (isOpenAiPath(request.path) ? routes : hints)(request, response, next);
 }
 
-/**
- * Answers OpenAI's clients that use a wrong base address, or another of its APIs, with an error that says
- * what to change. These addresses serve nothing else.
- */
+/** Tells OpenAI's clients that use a wrong base address, or another of its APIs, what to change. */
 function openAiHints(urls: BaseUrls): RequestHandler {
   const bases = ['', ...chatPaths(urls).map((path) => path.replace(/\/$/, ''))];
   const wrong = bases.filter((base) => base !== openAiPath);

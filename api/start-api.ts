@@ -120,7 +120,6 @@ function openApiInstruments(): ApiInstruments {
   return instruments;
 }
 
-/** The parts of the API. */
 interface ApiDeps {
   database: Database;
   store: QueueStore;

@@ -26,16 +26,12 @@ export function parseBasic(sent: string[]): { name: string; secret: string } | u
   return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
 }
 
-/** The cookie of the console's sessions. */
 export const sessionCookie = 'quillgate_session';
 
 /** 32 random bytes in base64url. */
 const sessionKey = /^[\w-]{43}$/;
 
-/**
- * The keys of all console sessions in a request's cookies; another host of the domain may have set cookies of the same
- * name.
- */
+/** All keys of sessions in the cookies: another host of the domain may have set a cookie of the same name. */
 export function parseSessions({
   headersDistinct: { cookie = [] },
 }: Pick<Request, 'headersDistinct'>): string[] {

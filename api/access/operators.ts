@@ -80,10 +80,7 @@ const sessionsAlone = {
 
 const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/**
- * Whether the credentials of a request to an operators' address are still good. A stream outlives the check it began
- * with: a token may be revoked meanwhile, a session may end, and both may expire.
- */
+/** A stream outlives the check that it began with: a token may be revoked, a session may end, and both may expire. */
 export function mayStillOperate(request: Request): boolean {
   const { directory } = request.app.locals.authentication as Authentication;
   const sent = request.headersDistinct.authorization;

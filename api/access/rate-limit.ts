@@ -39,9 +39,7 @@ export async function consume(rate: RateLimiterAbstract, key: string | number): 
  */
 const counters = 16_384;
 
-/**
- * Gives the number of a text's counter. A salt keeps clients from choosing texts that share a counter with another's.
- */
+/** Numbers the counters of texts. A salt keeps clients from choosing texts that share a counter with another's. */
 export function createCounters(): (text: string) => number {
   const salt = randomUUID();
   return (text) => hash('sha256', salt + text, 'buffer').readUInt32LE() % counters;

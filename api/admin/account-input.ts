@@ -6,8 +6,6 @@ import { userName } from '../../shared/user-name.js';
 import { type PageQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 
-/** The input of operators about users, tokens and the audit. */
-
 const notAnObject = { error: 'must be an object' };
 
 export const userInput = z.strictObject(
@@ -36,7 +34,6 @@ export const tokenInput = z.strictObject(
 
 const entryId = z.string().refine(isUuid, 'must be the id of one of this list').meta({ format: 'uuid' });
 
-/** Query of `GET /admin/users`. */
 export interface UserQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   after?: string;
@@ -44,7 +41,6 @@ export interface UserQuery extends PageQuery {
 
 export const userQuery = z.object({ limit: pageLimit, after: userName }).partial();
 
-/** Query of `GET /admin/tokens`. */
 export interface TokenQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;
@@ -52,7 +48,6 @@ export interface TokenQuery extends PageQuery {
 
 export const tokenQuery = z.object({ limit: pageLimit, before: entryId }).partial();
 
-/** Query of `GET /admin/audit`. */
 export interface AuditQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;

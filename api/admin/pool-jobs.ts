@@ -13,7 +13,6 @@ export interface PoolQueues {
   readTimes: QueueStore['readTimes'];
 }
 
-/** Query of `GET /admin/pools/{provider}/jobs`. */
 export interface JobQuery extends PageQuery {
   /** Only jobs in this state, `active` unless it is given. */
   state?: PoolJobState;

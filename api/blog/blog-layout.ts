@@ -5,7 +5,6 @@ import { isUuid } from '../http/uuid-param.js';
 import { layOut } from './page-layout.js';
 import { escapeHtml } from './rendering/markdown.js';
 
-/** The blog that pages and feeds belong to. */
 export interface Blog {
   title: string;
   /** Public base address, without a trailing slash. */
@@ -35,7 +34,6 @@ export function blogOf({
   };
 }
 
-/** A page of the blog before it is laid out. */
 export interface BlogPageParts {
   title: string;
   head: readonly string[];
@@ -83,7 +81,6 @@ export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'
 /** The canonical address of a page, for search engines and for sharing. */
 export const canonicalLink = (url: string): string => `<link rel="canonical" href="${escapeHtml(url)}">`;
 
-/** Has search engines leave a page out. */
 export const noIndex = '<meta name="robots" content="noindex">';
 
 /** Tags as links to their pages; empty without any. */

@@ -43,7 +43,6 @@ import {
 } from './post-query.js';
 import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
 
-/** The dependencies of the operations on posts. */
 export interface BlogsDeps {
   posts: PostStore;
   blog: Blog;

@@ -2,10 +2,8 @@ import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 import type { Post } from '../../shared/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
 
-/** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
 
-/** The blog that a feed belongs to. */
 export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language' | 'formatDay'>;
 
 /** A post as feeds show it. */

@@ -44,7 +44,6 @@ export function resolveDeadlines(
 }
 
 interface AdmissionOptions {
-  /** The chats of this process, and of its users. */
   shares: Pick<UserShares, 'of' | 'nextLevel'>;
   jobClient: Pick<JobClient, 'pools' | 'check'>;
   timeoutMs: number;

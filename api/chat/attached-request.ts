@@ -6,7 +6,6 @@ import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
 
-/** How a request waits for its chat. */
 export interface RequestOptions {
   /** Aborts when the request may no longer be answered. */
   readonly signal: AbortSignal;
@@ -76,7 +75,6 @@ export class AttachedRequest {
     this.#deadline = setTimeout(() => leave('timeout'), Math.max(0, forMs));
   }
 
-  /** Stops the timers, and listens to the signal no longer. */
   release(): void {
     clearTimeout(this.#deadline);
     clearTimeout(this.#begin);

@@ -13,7 +13,6 @@ import type { ChatOpening } from './live-chat.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
 
-/** A conversation for a provider. */
 export interface ChatCommand {
   /** Becomes the job's id, unless another chat is joined. */
   requestId: string;
@@ -37,10 +36,7 @@ export interface ChatCommand {
   clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
-  /**
-   * Aborts when the client disconnects, or with a `Failure` when its credentials end. That cancels the job, wherever it
-   * is, unless the chat is stored.
-   */
+  /** Aborts when the client disconnects, or with a `Failure` when its credentials end. */
   signal: AbortSignal;
   /** The request's, of which the chat is a part; absent when it is not traced. */
   trace?: TraceSpan | undefined;
@@ -52,14 +48,12 @@ export interface ChatCommand {
   storeOptions?: StoreOptions | undefined;
 }
 
-/** How a reply is read while it is written. */
 export interface StreamOptions {
   readonly sink: DeltaSink;
   /** How far the caller has read it before. */
   readonly from: TextPosition | undefined;
 }
 
-/** How a chat is stored. */
 export interface StoreOptions {
   readonly owner: UserIdentity;
   readonly key: string | undefined;
@@ -69,7 +63,6 @@ export interface StoreOptions {
   readonly onResolved: (chatId: string, facts: { isReplayed: boolean }) => void;
 }
 
-/** A command whose chat is stored. */
 export type StoredChatCommand = ChatCommand & { readonly storeOptions: StoreOptions };
 
 export const isStored = (command: ChatCommand): command is StoredChatCommand =>
@@ -117,7 +110,6 @@ export interface ResolvedChat {
   readonly result?: JobResult | undefined;
 }
 
-/** The job of a chat's attempt. */
 export function toNewJob(
   { command, level, startBy }: ChatOpening,
   { id, deadline, expiresAt }: ClaimedChat,

@@ -24,13 +24,11 @@ export function markChat(response: HttpResponse, id: string, { isReplayed }: { i
   if (isReplayed) response.set('Idempotency-Replayed', 'true');
 }
 
-/** Id of the chat that the response is about. */
 export const chatIdOf = (response: HttpResponse): string => response.locals.chatId ?? requestIdOf(response);
 
 /** Where a chat can be read, under the base path of the request. */
 const pathOfChat = (id: string, response: HttpResponse): string => `${response.locals.basePath}/chat/${id}`;
 
-/** The headers that describe a reply. */
 export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {
   const { kind, model, usage, queueMs, providerMs, attempts } = completion;
   return {

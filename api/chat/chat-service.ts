@@ -44,7 +44,6 @@ interface ChatServiceDeps extends TimeLimits {
   now?: () => number;
 }
 
-/** The chat of a command, and until when it has to happen. */
 type OpenedChat = ResolvedChat & { readonly deadlines: Deadlines };
 
 /** Short: the caller's deadline has passed, and a healthy store answers in a few milliseconds. */

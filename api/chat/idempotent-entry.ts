@@ -11,7 +11,6 @@ import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-records.js';
 import { type Reservation, StoredAnswers } from './stored-answers.js';
 
-/** The chat of an `Idempotency-Key`. */
 export interface FoundChat {
   /** Absent when a new chat has to be opened. */
   readonly joined?: ResolvedChat;
@@ -19,7 +18,6 @@ export interface FoundChat {
   readonly previousId?: string | undefined;
 }
 
-/** A new chat that was admitted. */
 export interface NewChat extends Pick<FoundChat, 'previousId'> {
   /** Of its job, in milliseconds since the epoch. */
   readonly deadline: number;
@@ -135,7 +133,6 @@ export class IdempotentEntry {
     return { chat, answer };
   }
 
-  /** For a chat whose id was not sent to a caller. */
   async #discard({ chat, answer }: CreatedChat): Promise<void> {
     answer.release();
     await this.#deps.records.deleteChat(chat).catch(() => undefined);
@@ -161,7 +158,6 @@ const toResolvedChat = (
   result,
 });
 
-/** The stored chat, for requests that are attached to it. */
 export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
   id: chat.id,
   deadline: chat.deadline,

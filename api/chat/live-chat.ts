@@ -61,7 +61,6 @@ export class LiveChat implements PolledChat {
     return this.#attempt;
   }
 
-  /** The job of that attempt. */
   get job(): PendingJob {
     return { ...this.#attempt, jobId: this.id, isStored: this.isStored };
   }

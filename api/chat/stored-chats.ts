@@ -12,7 +12,6 @@ import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entr
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult, PendingJob } from './jobs/job-records.js';
 
-/** A stored chat, for the user who asks for it. */
 interface ChatName {
   owner: UserIdentity;
   id: string;

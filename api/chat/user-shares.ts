@@ -39,7 +39,6 @@ interface Share {
   level: ShareLevel;
 }
 
-/** How a chat counts. */
 interface CountedChat {
   owner: JobOwner;
   readonly level: ShareLevel;

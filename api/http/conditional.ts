@@ -12,7 +12,6 @@ interface Document {
   readonly content: () => Content | Promise<Content>;
 }
 
-/** A document for a client without a current copy. */
 export interface Content {
   readonly body: string | Buffer | undefined;
   readonly headers?: Headers;
@@ -41,7 +40,6 @@ const noStore = { 'Cache-Control': 'no-store' };
 export const digestTag = (content: string | Buffer): string =>
   `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
 
-/** Bytes with their entity tag. */
 export interface TaggedBytes {
   readonly body: Buffer;
   readonly etag: string;

@@ -18,7 +18,6 @@ export function sendFailuresBy(response: Response, send: SendFailure | undefined
   response.locals.sendFailure = send;
 }
 
-/** Whether the failures of this request are sent by another function. */
 export const areFailuresSentBy = (response: Response): boolean => response.locals.sendFailure !== undefined;
 
 /** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
@@ -97,7 +96,6 @@ export function toProblem(failure: Failure, requestId: string): Problem {
   };
 }
 
-/** Sets `Retry-After` where waiting helps. */
 export function setRetryAfter(response: Response, { code, facts }: Failure): void {
   const { retryAfterMs = failureKinds[code].retryAfterMs } = facts;
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));

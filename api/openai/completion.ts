@@ -75,9 +75,7 @@ export function toChatCompletion(head: CompletionHead, completion: Completion): 
   };
 }
 
-/**
- * This server's name of the fallback's model; undefined without a fallback, or if its worker does not name the model.
- */
+/** Undefined without a fallback, or if its worker does not name the model. */
 export const nameOf = (writer: Target | undefined): string | undefined =>
   writer?.model === undefined ? undefined : `${writer.provider}/${writer.model}`;
 

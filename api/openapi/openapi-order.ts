@@ -16,7 +16,6 @@ const groups = {
   '/admin/': 'admin',
 };
 
-/** The groups of operations. */
 export const tags = [
   {
     name: 'chat',
