@@ -39,7 +39,6 @@ const isOpenAiPath = (path: string): boolean => /^\/v1\/(chat\/completions$|mode
 /** A router does not inherit these settings from the application. */
 const exact = { caseSensitive: true, strict: true };
 
-/** Chat, under both of its bases. */
 export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]): Router {
   const router = Router(exact);
   for (const path of chatPaths(urls)) router.use(path, setBasePath(path), operations(chatMethods, before));
@@ -54,10 +53,7 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 /** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
 export const adminOperations = (): Router => operations(adminMethods, []);
 
-/**
- * Chat and posts once more, for operators: below `/admin` their check stands in for that of the operations. To be used
- * before chat and blog, and without CORS.
- */
+/** Chat and posts for operators, whose check stands in for theirs; to be used before chat and blog, without CORS. */
 export function operatorsChatAndBlog(counts: Record<'chat' | 'blog', RequestHandler>): Router {
   const routers = [operations(chatMethods, [counts.chat]), operations(postMethods, [counts.blog])];
   return Router(exact).use(operatorsBase, setBasePath(operatorsBase), ...routers);
@@ -96,10 +92,7 @@ const baseEndsWithV1 = 'The base address of OpenAI’s API ends with /v1 here.';
 const chatCompletionsAlone =
   'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
 
-/**
- * Has what fails below `/v1` answered as OpenAI's API would, but for the addresses of chat and blog there. To be used
- * before anything can fail.
- */
+/** Has failures below `/v1` answered as OpenAI's, but for chat and blog there. To be used before anything can fail. */
 export function errorFormats(urls: BaseUrls): RequestHandler {
   const router = Router(exact);
   router.use(openAiPath, useOpenAiErrors);

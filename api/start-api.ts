@@ -93,10 +93,7 @@ export async function serveApi(config: Config): Promise<void> {
   log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
 }
 
-/**
- * Answers what is in flight within its grace; what takes longer ends as a failure that is worth another try, and its
- * job is cancelled unless the chat is stored.
- */
+/** What takes longer than its grace ends with a retryable failure; its job is cancelled unless the chat is stored. */
 function closeServer(
   server: ApiServer,
   { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,

@@ -76,7 +76,6 @@ export class AccessDirectory {
     return this.#loop.reload();
   }
 
-  /** Calls the listener after each load, until what is returned is called. */
   onLoad(listener: () => void): () => void {
     return this.#loop.onLoad(listener);
   }

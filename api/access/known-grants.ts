@@ -86,7 +86,6 @@ export class KnownGrants {
     for (const [key, { caller }] of this.#grants) if (isEnded(caller)) this.#grants.delete(key);
   }
 
-  /** The result of a load replaces all that was known. */
   replace(grants: Iterable<[string, Grant]>): void {
     this.#changes++;
     this.#grants = new Map(grants);

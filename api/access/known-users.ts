@@ -16,7 +16,6 @@ export interface EnvironmentUser {
 export interface EnvironmentUsers {
   /** The chat user, whose secret opens no console. */
   readonly first?: EnvironmentUser | undefined;
-  /** The user with the role `admin`. */
   readonly admin?: EnvironmentUser | undefined;
 }
 

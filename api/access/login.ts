@@ -25,7 +25,6 @@ export interface Authentication {
   /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */
   readonly earlyLimiter: LoginLimiter;
   readonly log: Log;
-  /** Whether posts may be read without credentials. */
   publicReads: boolean;
 }
 

@@ -77,10 +77,7 @@ const adminOf = ({ ADMIN_USERNAME: name, ADMIN_PASSWORD: secret }: Config) =>
 const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config): boolean =>
   Boolean(CHAT_USERNAME || BLOG_TOKEN || CHAT_TOKEN);
 
-/**
- * Throws `StartupError` when there are no credentials at all, because the server would refuse every request. It starts
- * when the database is unavailable, which may hold users.
- */
+/** Throws `StartupError` without any credentials; starts while the database, which may hold users, is unavailable. */
 export async function refuseWithoutCredentials(
   config: Config,
   { database, log }: Omit<AuthenticationDeps, 'lifecycle'>,

@@ -8,10 +8,7 @@ import { Failure } from '../../shared/failures.js';
 const windowSeconds = 10;
 const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/**
- * Limits what one address may read without credentials to this many requests per second on average, counted over ten
- * seconds in this process; 0 means no limit. Throws `Failure('rate_limited')`.
- */
+/** Limits anonymous reads per address, averaged over ten seconds; 0 means no limit. Throws `rate_limited`. */
 export function limitAnonymousReads({ perSecond }: { perSecond: number }): RequestHandler {
   if (perSecond === 0) return (_request, _response, next) => next();
   const rate = new RateLimiterMemory({ points: perSecond * windowSeconds, duration: windowSeconds });

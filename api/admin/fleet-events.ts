@@ -12,7 +12,6 @@ import type { HistoryFeed } from './history/history-feed.js';
 interface FleetEventsDeps {
   fleet: Pick<FleetState, 'read'>;
   history: Pick<History, 'feed'>;
-  /** Aborts when the process begins to stop. */
   stopping: AbortSignal;
   /** Time between two looks at the fleet, in milliseconds. */
   lookEveryMs?: number;
@@ -40,7 +39,6 @@ interface Reading {
   /** Id of the user. */
   readonly user: string;
   readonly isAllowed: () => boolean;
-  /** The parts of the recent past that the reader asks for. */
   readonly include: Parameters<History['feed']>[0];
 }
 
@@ -69,10 +67,7 @@ export class FleetEvents {
     });
   }
 
-  /**
-   * Writes events until the client leaves, `isAllowed` becomes false, or the process stops; resolves then. Throws
-   * `rate_limited` when there are too many readers, of the user or in all.
-   */
+  /** Writes events until the client leaves, `isAllowed` becomes false, or the process stops. Throws `rate_limited`. */
   async follow(response: HttpResponse, { user, isAllowed, include }: Reading): Promise<void> {
     const { stopping, history, aliveAfterMs = defaultAliveAfterMs } = this.#deps;
     const ofUser = [...this.#readers].filter((reader) => reader.user === user).length;

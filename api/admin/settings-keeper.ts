@@ -12,7 +12,6 @@ interface SettingsKeeperDeps {
   settings: FleetSettings;
   database: Database;
   channel: SettingsChannel;
-  /** How long the audit is kept. */
   auditDays: number;
   log: Log;
 }

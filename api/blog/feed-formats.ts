@@ -6,7 +6,6 @@ export type FeedFormat = 'json' | 'atom';
 
 export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language' | 'formatDay'>;
 
-/** A post as feeds show it. */
 export interface FeedEntry extends Pick<Post, 'id' | 'slug' | 'title' | 'author' | 'tags' | 'updatedAt'> {
   /** The title, or a substitute where a format requires one. */
   heading: string;

@@ -9,7 +9,6 @@ import { headingOf } from './post-page.js';
 import { rendererVersion } from './rendering/markdown.js';
 import type { RenderPost } from './rendering/rendered-posts.js';
 
-/** A feed has at most this many of the newest published posts. */
 const maxEntries = 50;
 
 interface FeedsDeps {
@@ -29,10 +28,7 @@ export interface Feed {
 /** The feeds of one blog. They cache their documents, so build them once. */
 export type Feeds = ReturnType<typeof createFeeds>;
 
-/**
- * Makes the feeds of the 50 newest published posts, or fewer when long posts end the store's first page earlier.
- * Concurrent requests for the same state share one document.
- */
+/** Makes the feeds of the 50 newest published posts, or fewer when long posts end the store's first page earlier. */
 export function createFeeds({ posts, blog, render }: FeedsDeps) {
   const documents = new LRUCache<string, Buffer, FeedFormat>({
     max: Object.keys(feedDocuments).length,

@@ -76,7 +76,6 @@ function neighboursOf(
   };
 }
 
-/** The page of a list of posts, newest first, with a search box. */
 function indexPage(blog: Blog, index: PostIndex): Page {
   const { query, posts } = index;
   const heading = headingOf(blog, query);

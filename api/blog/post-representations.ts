@@ -51,7 +51,6 @@ export async function sendPost(request: Request, post: Post, pages: PostPages): 
   });
 }
 
-/** The suffixes of the representations' entity tags. */
 const suffixes: Record<Representation, (pages: PostPages) => string> = {
   json: () => '',
   markdown: () => '-md',
@@ -94,7 +93,6 @@ export const cacheHeaders = (request: ReaderRequest) => ({
 const isAnonymous = ({ headers, user }: ReaderRequest): boolean =>
   headers.authorization === undefined && user === undefined;
 
-/** The headers of what `Accept` decides about. */
 export const negotiatedHeaders = (request: ReaderRequest) => ({
   ...cacheHeaders(request),
   Vary: 'Accept, Authorization',

@@ -47,7 +47,6 @@ interface AdmissionOptions {
   shares: Pick<UserShares, 'of' | 'nextLevel'>;
   jobClient: Pick<JobClient, 'pools' | 'check'>;
   timeoutMs: number;
-  /** The providers to ask when the first one fails, in this order. */
   fallback?: readonly Target[] | undefined;
 }
 

@@ -90,7 +90,6 @@ export const jobOwnerOf = (
   isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
 });
 
-/** A chat that a request may be attached to. */
 export interface ClaimedChat {
   readonly id: string;
   /** Milliseconds since the epoch, as is `expiresAt`. */
@@ -130,7 +129,6 @@ export function toNewJob(
   };
 }
 
-/** The reply of the model, or that an asynchronous chat was accepted and is under way. */
 export type ChatReply =
   | { readonly kind: 'completed'; readonly completion: Completion }
   | { readonly kind: 'accepted'; readonly id: string; readonly status: ChatStatus };

@@ -135,10 +135,7 @@ export function readOptions(
   return { options, applied };
 }
 
-/**
- * Aborts when the request may no longer be answered: with `unauthorized` once its credentials are no longer valid, and
- * when the connection closes before the response was written. Throws as `onCredentialsEnd` does.
- */
+/** Aborts with `unauthorized` once the credentials end, and when the client leaves. Throws as `onCredentialsEnd`. */
 export function attachedSignal(request: HttpRequest): AbortSignal {
   const response = request.res as HttpResponse;
   const left = new AbortController();

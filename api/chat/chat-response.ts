@@ -26,7 +26,6 @@ export function markChat(response: HttpResponse, id: string, { isReplayed }: { i
 
 export const chatIdOf = (response: HttpResponse): string => response.locals.chatId ?? requestIdOf(response);
 
-/** Where a chat can be read, under the base path of the request. */
 const pathOfChat = (id: string, response: HttpResponse): string => `${response.locals.basePath}/chat/${id}`;
 
 export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {

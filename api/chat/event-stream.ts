@@ -9,7 +9,6 @@ import type { ChatReply } from './chat-command.js';
 import { answeredBy, type Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 
-/** The facts about an attempt that its caller gets. */
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 
 /** Whether the client names `text/event-stream`. Ranges such as `text/*` and a missing `Accept` mean JSON. */
@@ -32,10 +31,7 @@ export function readLastEventId(header: string | undefined): TextPosition | unde
   return { callId, offset: Number(offset) };
 }
 
-/**
- * A reply as server-sent events: `delta`s, then `done` or `error`. The response begins with the first of them, so that
- * a chat that fails before has an ordinary problem.
- */
+/** A reply as `delta`s, then `done` or `error`. A chat that fails before the first of them has an ordinary problem. */
 export class EventStream implements DeltaSink {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;

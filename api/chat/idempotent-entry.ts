@@ -33,9 +33,7 @@ interface IdempotentEntryDeps {
   records: ChatRecords;
   /** The state of the chat's job; throws `queue_unavailable` without a store. */
   readResult: (chat: StoredChat) => Promise<JobResult>;
-  /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
-  /** The longest answer of a provider, in its tokens. */
   maxOutputTokens: (provider: ProviderId) => number;
   now: () => number;
 }
@@ -66,10 +64,7 @@ export class IdempotentEntry {
     return joined ? { joined } : { previousId };
   }
 
-  /**
-   * Stores a new chat, and has the command's key stand for it. Joins the chat of another request that was faster.
-   * Throws as `find`, and `rate_limited` when there is no room for another answer.
-   */
+  /** Stores a new chat for the key, or joins one that was faster. Throws as `find`, and `rate_limited` without room. */
   async open(command: StoredChatCommand, { previousId, ...admitted }: NewChat): Promise<ResolvedChat> {
     const { owner, key } = command.storeOptions;
     const created = await this.#create(command, admitted);

@@ -56,7 +56,6 @@ export class LiveChat implements PolledChat {
     return this.claimed.expiresAt !== undefined;
   }
 
-  /** The attempt that is under way. */
   get attempt(): Attempt {
     return this.#attempt;
   }
@@ -74,7 +73,6 @@ export class LiveChat implements PolledChat {
     return [...this.requests].some(({ reader, isInBackground }) => reader && !isInBackground);
   }
 
-  /** Whether any reader here has got a part of the reply. */
   get isRead(): boolean {
     return [...this.requests].some(({ reader, isInBackground }) => reader?.hasText && !isInBackground);
   }

@@ -27,10 +27,7 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/**
- * Room for the answers of stored chats until their records end: for the longest answer possible until the chat ends,
- * then for the answer that it has got.
- */
+/** Room for stored answers until their records end: the longest possible one until the chat ends, then the real one. */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #reserved = new Tally();

@@ -72,10 +72,7 @@ export class StoredChats {
     return withAnswerTimeout(this.#cancel(name));
   }
 
-  /**
-   * Begins to cancel a chat whose caller was refused although the queue may have its job, as soon as the store allows
-   * it within half a minute; never throws.
-   */
+  /** Begins to cancel a chat whose add was not confirmed; tries for half a minute, and never throws. */
   cancelUnconfirmed(name: ChatName): void {
     void retry(() => this.cancel(name), retryWhileDown).catch(() => undefined);
   }

@@ -56,10 +56,7 @@ const retryAfterMs = 1000;
 /** A user may read this many chats at once here that other requests have begun. */
 const maxJoined = 20;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
-/**
- * A user's level falls only when a quarter of the jobs is left: if it fell with each job that ends, the user's new jobs
- * would overtake the older ones.
- */
+/** A user's level falls only when a quarter of the jobs is left, so that new jobs do not overtake the older ones. */
 const levelsBeforeReturn = 2;
 
 /**

@@ -3,7 +3,6 @@ import type { Request, RequestHandler, Response } from 'express';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A document that a client may have a copy of. */
 interface Document {
   readonly validators: { readonly ETag: string; readonly 'Last-Modified'?: string };
   /** Sent with or without a body: who may keep a copy, for instance. */

@@ -47,10 +47,7 @@ export function allowOrigins(
   return corsPolicy({ ...common, origin, methods: [...methods], allowedHeaders });
 }
 
-/**
- * As `allowOrigins`, for the blog. Where reading is public, pages of all other origins may read as well, without a
- * token.
- */
+/** As `allowOrigins`, for the blog. Where reading is public, all other pages may read as well, without a token. */
 export function allowReaders(
   origins: readonly string[],
   { publicReads }: { publicReads: boolean },

@@ -4,10 +4,7 @@ const maxPauseMs = 2000;
 const maxMs = 10_000;
 const maxBytes = 16_777_216;
 
-/**
- * Reads and discards the rest of a body: closing the connection while the client is still sending would lose the
- * answer. Cuts off a client that pauses for 2 s, takes more than 10 s or sends more than 16 MiB.
- */
+/** Reads and discards the rest of a body: closing the connection while the client still sends would lose the answer. */
 export function drainRequest(request: Request): void {
   if (request.complete) return;
   const cutOff = () => request.socket.destroy();

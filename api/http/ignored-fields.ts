@@ -18,7 +18,6 @@ export const unknownFieldsOf = (
       pointer: ['', ...path, pointerStep(name)].join('/'),
     }));
 
-/** Fields that one answer lists. */
 const maxFieldsListed = 20;
 
 /** The value of `X-Ignored-Fields`: each name once; three dots stand for those left out. */

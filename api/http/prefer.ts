@@ -21,10 +21,7 @@ const parts = /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g;
 const unquoted = (value: string): string =>
   /^"(?:[^"\\]|\\.)*"$/.test(value) ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
 
-/**
- * How many seconds the caller is willing to wait: `Prefer: wait=N` (RFC 7240, 4.3); undefined without the preference.
- * Throws `invalid_request` unless it is a whole number from 1 to `maxS`.
- */
+/** The seconds of `Prefer: wait=N` (RFC 7240, 4.3), if any. Throws `invalid_request` unless N is from 1 to `maxS`. */
 export function readWait(header: string | undefined, maxS: number): number | undefined {
   const value = preferenceOf(header, 'wait');
   if (value === undefined) return undefined;

@@ -73,7 +73,6 @@ export function recordFailure(response: Response, { code }: Failure): void {
   response.locals.failureCode = code;
 }
 
-/** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
 /** The end of the request: the code of its failure, `ok`, or `client_closed` when the answer was not written. */

@@ -34,10 +34,7 @@ const alwaysSent = new Set([
   'x-should-retry',
 ]);
 
-/**
- * The OpenAPI 3.0 document: the one generated from the controllers, plus what the generator cannot express: addresses,
- * limits of requests, which headers are always sent, and who may read posts.
- */
+/** The generated document, with what the generator cannot express: addresses, limits, headers, public reads. */
 export function createDocument(
   facts: DocumentFacts,
   { bodies, queries, completion }: RequestSchemas,

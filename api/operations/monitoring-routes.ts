@@ -40,10 +40,7 @@ const checkQueue = (store: QueueStore, connected: () => boolean) =>
 /** Writing all metrics takes some milliseconds of processor time. */
 const minScrapeIntervalMs = 1000;
 
-/**
- * `GET /metrics`, for Prometheus, without authentication, like the health pages. The text is written at most once a
- * second: requests that come meanwhile share it, and those that come sooner share the next one.
- */
+/** `GET /metrics`, without authentication. Written at most once a second: requests that come sooner share the next. */
 export function metricsPage(instruments: Pick<ApiInstruments, 'scrape'>): RequestHandler {
   const scrape = singleFlight(() => instruments.scrape(), { apartMs: minScrapeIntervalMs });
   return async (_request, response) => {

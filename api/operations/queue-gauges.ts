@@ -9,7 +9,6 @@ interface QueueGaugesDeps {
     metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
   };
   fleet: Pick<FleetState, 'readDepths'>;
-  /** The time, in milliseconds since the epoch. */
   now?: () => number;
 }
 
@@ -35,10 +34,7 @@ export function observeQueues({ instruments, fleet, now = Date.now }: QueueGauge
   });
 }
 
-/**
- * Has every scrape show whether a provider is open, paused or draining. Needs neither store: what was set stays in
- * force while they are down. Absent until the queue has been reached, when the settings are known.
- */
+/** Shows at each scrape whether a provider is open, paused or draining, also while both stores are down. */
 export function observeIntake(
   { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,
   source: () => { readonly pools: Pick<LivePools, 'settings'> } | undefined,

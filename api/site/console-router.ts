@@ -8,11 +8,7 @@ import { methodNotAllowed } from '../http/problem.js';
 /** The console as dev/build.mjs has built it, beside the programs. */
 const built = new URL('../../console/', import.meta.url);
 
-/**
- * Serves the operators' console (docs/decisions/0039-console.md): `/admin`, a page that holds nothing, and its script
- * and style sheet below `/admin/assets/`. All of it is public, and comes from memory. Throws when the page was not
- * built.
- */
+/** Serves the operators' console (decision 39) from memory, to all. Throws when the page was not built. */
 export function consoleRouter(folder: URL = built): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const serve = (path: string, handler: RequestHandler) =>

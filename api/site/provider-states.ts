@@ -16,10 +16,7 @@ interface ProviderStatesDeps {
   storeTimeoutMs?: number;
 }
 
-/**
- * Makes the look at the providers' states. They come from the workers' last heartbeats; the store is asked only when a
- * provider has none: a store that is down is another matter than a missing worker.
- */
+/** By the workers' last heartbeats. Where a provider has none, the store is asked, because it may be down instead. */
 export function createProviderStates({
   heartbeats,
   checkStore,

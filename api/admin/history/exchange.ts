@@ -21,7 +21,6 @@ interface ExchangeDeps {
   requests: RecentRequests;
   samples: Pick<SampleLog, 'list'>;
   log: Log;
-  /** The time, in milliseconds since the epoch. */
   now?: () => number;
   askEveryMs?: number;
 }
@@ -58,10 +57,7 @@ const recentMs = 4 * sampleEveryMs;
 /** A provider has a sample for each slot. */
 const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 
-/**
- * Lends the API processes each other's history: while it is read here, and only then, it asks the others once a
- * second. A process that has died does not answer. It no longer counts, and its answers stay.
- */
+/** While the history is read here, and only then, asks the other API processes for theirs once a second. */
 export class HistoryExchange {
   readonly #deps: ExchangeDeps;
   readonly #now: () => number;
@@ -127,7 +123,6 @@ export class HistoryExchange {
     return !this.#isReachable;
   }
 
-  /** The measurements of the others, by process. */
   get samples(): TimedSample[][] {
     return [...this.#peers.values()].map(({ samples }) => [...samples.values()]);
   }

@@ -12,7 +12,6 @@ import { HistoryFeed } from './history-feed.js';
 import { RecentRequests, type RequestFilter } from './recent-requests.js';
 import { goodEnds, mergeSamples, SampleLog, sampleEveryMs } from './sample-log.js';
 
-/** Knows how busy the providers are. */
 type LoadSource = Pick<FleetState, 'readLoads'>;
 
 /** The recent past for operators: the ended chats of all API processes, and how busy the providers were. */
@@ -55,7 +54,6 @@ export class History {
     return { ...this.#known(), requests: this.#requests.list(filter) };
   }
 
-  /** Of all providers, or of one. */
   async readSamples(provider: ProviderId | undefined): Promise<Samples> {
     await this.exchange.refresh();
     const samples = mergeSamples([this.#samples.list(), ...this.exchange.samples]);

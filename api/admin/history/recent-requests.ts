@@ -8,7 +8,6 @@ export interface EndedRequest {
   readonly endedAt: number;
   /** Counts what has become known here. */
   readonly number: number;
-  /** Whether it ended in this process. */
   readonly isOwn: boolean;
 }
 
@@ -17,12 +16,10 @@ export interface RequestFilter {
   readonly id?: string | undefined;
   readonly provider?: ProviderId | undefined;
   readonly code?: RequestCode | undefined;
-  /** Name of the user. */
   readonly user?: string | undefined;
   readonly limit: number;
 }
 
-/** Chats that are kept. */
 export const maxRequests = 1000;
 /** So many more come before the oldest are removed: to find them takes a sort. */
 const slack = 250;
@@ -33,7 +30,6 @@ export class RecentRequests {
   #requests = new Map<string, EndedRequest>();
   #last = 0;
 
-  /** The number of the last that became known. */
   get last(): number {
     return this.#last;
   }

@@ -1,10 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { MarkdownAnswer } from './markdown-worker.js';
 
-/**
- * A thread that renders Markdown, one text at a time. It keeps no process alive; an error in it rejects the `render`
- * during which it occurs.
- */
+/** Renders Markdown in a thread that keeps no process alive, one text at a time; its errors reject `render`. */
 export class MarkdownThread {
   readonly #worker = new Worker(program, { name: 'markdown', execArgv: [], resourceLimits });
   readonly #maxCpuMs: number;

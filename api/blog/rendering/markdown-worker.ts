@@ -33,7 +33,6 @@ function answer(html?: string): void {
   parentPort?.postMessage({ html, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
 }
 
-/** Renders CommonMark, tables, strikethrough, bare links, footnotes, tasks and HTML as safe HTML. */
 function render(markdown: string): string | undefined {
   try {
     // A page can show footnotes of several posts, for instance in a feed reader.
@@ -104,10 +103,7 @@ const alignCell: sanitizeHtml.Transformer = (tagName, { style = '', ...attribs }
 
 const cellAttributes = [{ name: 'align', values: ['left', 'center', 'right'] }, 'colspan', 'rowspan'];
 
-/**
- * `id`, `name` and `class` are removed, except for ids of footnotes: they could collide with those of the page that
- * shows the text.
- */
+/** `id`, `name` and `class` could collide with those of the page that shows the text; ids of footnotes cannot. */
 const allowed: sanitizeHtml.IOptions = {
   allowedTags: [...sanitizeHtml.defaults.allowedTags, 'img', 'del', 'ins', 'details', 'summary'],
   allowedAttributes: {

@@ -26,10 +26,7 @@ interface RendererLimits {
   idleMs?: number;
 }
 
-/**
- * Makes a renderer with one thread, which starts with the first text and renders one text at a time. Ordinary texts
- * take milliseconds, the longest ordinary ones a tenth of a second.
- */
+/** Makes a renderer with one thread, which starts with the first text. Ordinary texts take milliseconds. */
 export function createMarkdownRenderer({
   maxCpuMs = 1000,
   maxWaiting = 32,

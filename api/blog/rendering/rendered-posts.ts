@@ -16,14 +16,10 @@ export type RenderPost = (post: Post) => Promise<RenderedPost>;
 interface RenderedPostsDeps {
   renderer: Pick<MarkdownRenderer, 'render'>;
   log: Log;
-  /** Memory for the cache, in bytes. */
   maxBytes?: number;
 }
 
-/**
- * Makes the rendering that pages and feeds share. Results are cached, refusals included; concurrent requests for the
- * same version of a post share one rendering.
- */
+/** Renders posts for pages and feeds. Results and refusals are cached; concurrent requests for a version share one. */
 export function createRenderedPosts({ renderer, log, maxBytes = 16_777_216 }: RenderedPostsDeps): RenderPost {
   const cache = new LRUCache<string, Rendering, Post>({
     maxSize: maxBytes,

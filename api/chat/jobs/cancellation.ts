@@ -71,10 +71,7 @@ export class Cancellation {
     } else this.#start(job);
   }
 
-  /**
-   * Begins to cancel a job whose add was not confirmed, which the store may still execute; never throws. The cancel is
-   * published as soon as the store allows it, within a minute.
-   */
+  /** Cancels a job whose add was not confirmed, as soon as the store allows it within a minute; never throws. */
   cancelUnconfirmed(job: PendingJob): void {
     if (!this.#claim(job)) return;
     const { store, queueOf } = this.#deps;

@@ -28,14 +28,10 @@ const retryWhileDown = { pauseMs: 250, maxMs: 30_000, unref: true };
 /** Where a job without an outcome may be. */
 const unfinished = ['prioritized', 'waiting', 'active', 'delayed'] as const;
 
-/**
- * Passes chats on to the next provider of their fallback whose jobs no worker takes any more, because all have died or
- * are paused. Workers do that with the jobs that they have taken and that failed.
- */
+/** Passes on, by their fallback, chats whose jobs no worker takes any more: all have died or are paused. */
 export class DeadQueues {
   readonly #deps: DeadQueuesDeps;
   readonly #passing = new PQueue({ concurrency: maxConcurrent });
-  /** Where the next sweep of a queue begins. */
   readonly #sweptTo = new Map<ProviderId, number>();
 
   constructor(deps: DeadQueuesDeps) {

@@ -63,7 +63,6 @@ export class JobClient {
   /** For heartbeats, whose ages must not grow when this process is late. */
   readonly #clock = new LagFreeClock();
   readonly heartbeats = new Heartbeats({ now: this.#clock.now });
-  /** The pools as their heartbeats describe them. */
   readonly pools = new LivePools(this.heartbeats);
   readonly #store: QueueStore;
   readonly #chats: ChatReceiver;
@@ -129,10 +128,7 @@ export class JobClient {
     return this.#store.measure(this.queueOf(provider));
   }
 
-  /**
-   * Begins to cancel a job whose add was confirmed; never throws. That of a stored chat, whose outcome must say so
-   * already, may be cancelled any number of times.
-   */
+  /** See `Cancellation.cancel`; the outcome of a stored chat must say so already. */
   cancel(job: PendingJob): void {
     this.#cancellation.cancel(job);
   }

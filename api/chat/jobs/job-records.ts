@@ -134,10 +134,7 @@ export function decodeResult(outcome: unknown): Outcome {
   }
 }
 
-/**
- * Throws a retryable `internal` when a newer release has written the record: its meaning must not be guessed, but an
- * API process of that release can read it.
- */
+/** Throws a retryable `internal` for the record of a newer release, whose own API processes can read it. */
 export function refuseNewer(record: unknown): void {
   if (isNewer(record)) throw new Failure('internal', { detail: inRollout, retryable: true, retryAfterMs });
 }
