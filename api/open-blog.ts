@@ -13,19 +13,13 @@ import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { Sitemap } from './site/sitemap.js';
 
-interface BlogDeps {
-  database: Database;
-  lifecycle: Lifecycle;
-  log: Log;
-}
-
 /** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
 const postsPerSitemap = 10_000;
 
 /** The parts of the blog; its renderer is closed with the lifecycle. */
 export function openBlog(
   config: Config,
-  { database, lifecycle, log }: BlogDeps,
+  { database, lifecycle, log }: { database: Database; lifecycle: Lifecycle; log: Log },
 ): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> & PreviewControllerDeps {
   const blog = blogOf(config);
   const posts = new PostStore(database);

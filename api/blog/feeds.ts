@@ -38,7 +38,7 @@ export function createFeeds({ posts, blog, render }: FeedsDeps) {
       Buffer.from(feedDocuments[format].write(blog, await readNewest({ posts, render, blog }))),
   });
   return {
-    /** Throws `database_unavailable`; so does `body`, which also throws `internal` if the renderer is busy. */
+    /** Throws `database_unavailable`; so does `body`, and `internal` if the renderer is busy. */
     async find(format: FeedFormat): Promise<Feed> {
       const key = `${keyOf(blog, await posts.newest(maxEntries))}-${format}`;
       const body = () => documents.forceFetch(key, { context: format });

@@ -64,13 +64,7 @@ export function headingOf(post: Post, content: string, blog: Pick<Blog, 'formatD
   return post.title?.trim() || excerptOf(content) || blog.formatDay(post.publishedAt ?? post.createdAt);
 }
 
-interface PostPageParts {
-  post: Post;
-  blog: Blog;
-  content: string;
-}
-
-function pageOf({ post, blog, content }: PostPageParts): string {
+function pageOf({ post, blog, content }: { post: Post; blog: Blog; content: string }): string {
   const title = post.title?.trim();
   const titleAbove = title && !beginsWithTitle(content, title);
   const heading = headingOf(post, content, blog);

@@ -96,19 +96,13 @@ function unknownFields(body: object, messages: readonly unknown[]): (ProblemErro
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-interface ChatHeaders {
-  prefer: string | undefined;
-  idempotencyKey: string | undefined;
-  fallback: string | undefined;
-}
-
 /**
  * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known,
  * which stored chat it is, so that errors say it as well. Throws `invalid_request`.
  */
 export function readOptions(
   request: AuthenticatedRequest,
-  { prefer, idempotencyKey, fallback }: ChatHeaders,
+  { prefer, idempotencyKey, fallback }: Record<'prefer' | 'idempotencyKey' | 'fallback', string | undefined>,
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number,
 ): { options: Omit<ChatCommand, 'provider' | 'model' | 'turns'>; applied: Applied } {

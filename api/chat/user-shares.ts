@@ -33,12 +33,6 @@ export interface Place extends Disposable {
   joinStream(): void;
 }
 
-interface Share {
-  jobs: number;
-  /** Of the user's latest job. */
-  level: ShareLevel;
-}
-
 interface CountedChat {
   owner: JobOwner;
   readonly level: ShareLevel;
@@ -69,7 +63,8 @@ export class UserShares implements ChatListener {
   readonly #rate: RateLimiterAbstract | undefined;
   readonly #inFlight = new Tally();
   readonly #joined = new Tally();
-  readonly #shares = new Map<string, Share>();
+  /** `level` is that of the user's latest job. */
+  readonly #shares = new Map<string, { jobs: number; level: ShareLevel }>();
   /** How many chats are outstanding, by provider, kind and level. */
   readonly #levels = new Tally();
   readonly #counted = new WeakMap<LiveChat, CountedChat>();

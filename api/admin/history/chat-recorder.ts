@@ -6,13 +6,6 @@ import type { LiveChat } from '../../chat/live-chat.js';
 import type { ChatListener, Refusal } from '../../chat/live-chats.js';
 import type { History } from './history.js';
 
-/** Durations are in milliseconds from the arrival of the request with which the chat came here. */
-interface FollowedChat {
-  readonly queuedMs: number;
-  /** When the request of a chat that is not stored has left it. */
-  leftMs?: number;
-}
-
 /** How a chat ended, as far as this process knows. */
 interface End {
   readonly code: RequestCode;
@@ -34,7 +27,8 @@ const maxModelLength = 200;
  */
 export class ChatRecorder implements ChatListener {
   readonly #history: Pick<History, 'recordArrival' | 'recordEnd'>;
-  readonly #followed = new WeakMap<LiveChat, FollowedChat>();
+  /** In milliseconds from its arrival here; `leftMs` is when the request of a chat that is not stored has left it. */
+  readonly #followed = new WeakMap<LiveChat, { readonly queuedMs: number; leftMs?: number }>();
 
   constructor(history: Pick<History, 'recordArrival' | 'recordEnd'>) {
     this.#history = history;
