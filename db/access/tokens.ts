@@ -61,14 +61,10 @@ export function createTokenStore(database: Runs, actor = unknownActor) {
     /** Records a use, at most once a minute. */
     markUsed: async (id: string) => {
       const aMinuteAgo = sql`now() - interval '1 minute'`;
-      const stale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, aMinuteAgo));
+      const isStale = or(isNull(tokens.lastUsedAt), lt(tokens.lastUsedAt, aMinuteAgo));
+      const wanted = and(eq(tokens.id, id), isStale);
       const used = { lastUsedAt: sql`now()` };
-      await database.run((db) =>
-        db
-          .update(tokens)
-          .set(used)
-          .where(and(eq(tokens.id, id), stale)),
-      );
+      await database.run((db) => db.update(tokens).set(used).where(wanted));
     },
     /** Oldest first, including expired and revoked ones. */
     list: async () => {

@@ -75,7 +75,7 @@ export async function openRelay(
   });
   const publish: Relay['publish'] = async (topic, message) => void (await relay.publish(topic, message));
   const listen = async <T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void) => {
-    const onData = reader({ topic, schema, listener, log });
+    const onData = reader({ topic, schema, log }, listener);
     await relay.subscribe(topic, ({ data }) => onData(data));
     return onData;
   };
@@ -109,15 +109,11 @@ export async function openRelay(
 /** Where a broadcast goes for processes that may not listen to channels, while others do. */
 const missedTopic = (topic: string): string => `${topic}.missed`;
 
-interface ReaderOptions<T> {
-  topic: string;
-  schema: z.ZodType<T>;
-  listener: (message: T) => void;
-  log: Log;
-}
-
 /** Passes on to the listener what parses. */
-function reader<T>({ topic, schema, listener, log }: ReaderOptions<T>): (data: unknown) => void {
+function reader<T>(
+  { topic, schema, log }: { topic: string; schema: z.ZodType<T>; log: Log },
+  listener: (message: T) => void,
+): (data: unknown) => void {
   let isLogged = false;
   return (data) => {
     const parsed = schema.safeParse(data);

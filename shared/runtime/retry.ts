@@ -17,8 +17,8 @@ export interface RetryOptions {
   signal?: AbortSignal;
   /** False for an error that trying again does not mend. */
   shouldRetry?: (error: unknown) => boolean;
-  /** Called before the pause, for each failure after which the work is tried again; tries are counted from 1. */
-  onFailure?: (error: unknown, attempt: number) => void;
+  /** Called before the pause, for each failure after which the work is tried again. */
+  onFailure?: (error: unknown) => void;
   /** With it a pause does not keep the process alive. */
   unref?: boolean;
 }
@@ -27,28 +27,20 @@ export interface RetryOptions {
  * Gives the result of the work, which is tried again after any error. Throws the last error of the
  * work itself: neither the reason of the signal nor an error of the retrying takes its place.
  */
-export async function retry<T>(
-  work: (attempt: number) => T | Promise<T>,
-  options: RetryOptions,
-): Promise<Awaited<T>> {
-  const tried: { result?: () => Awaited<T> } = {};
-  const tryOnce = async (attempt: number) => {
-    try {
-      const value = await work(attempt);
-      tried.result = () => value;
-    } catch (error) {
-      const failed = new FailedTry(error);
-      tried.result = () => {
-        throw failed.error;
-      };
-      throw failed;
-    }
+export async function retry<T>(work: () => T | Promise<T>, options: RetryOptions): Promise<Awaited<T>> {
+  const tried: { last?: Promise<Awaited<T>> } = {};
+  const tryOnce = async () => {
+    const trying = (async (): Promise<Awaited<T>> => await work())();
+    tried.last = trying;
+    await trying.catch((error: unknown) => {
+      throw new FailedTry(error);
+    });
   };
   await pRetry(tryOnce, optionsOfPRetry(options)).catch((error: unknown) => {
     if (!(error instanceof FailedTry || options.signal?.aborted)) throw error;
   });
-  if (tried.result === undefined) throw new TypeError('the work was not tried');
-  return tried.result();
+  if (tried.last === undefined) throw new TypeError('the work was not tried');
+  return tried.last;
 }
 
 /** p-retry repeats only after an `Error`, and after few `TypeError`s, so it sees this one in place of all. */
@@ -73,10 +65,10 @@ function optionsOfPRetry(options: RetryOptions): Options {
     randomize,
     unref,
     // It is asked last, when nothing else ends the retrying.
-    shouldRetry: ({ error, attemptNumber }) => {
+    shouldRetry: ({ error }) => {
       const failure = error instanceof FailedTry ? error.error : error;
       if (options.shouldRetry?.(failure) === false) return false;
-      options.onFailure?.(failure, attemptNumber);
+      options.onFailure?.(failure);
       return true;
     },
   };

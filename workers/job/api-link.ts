@@ -4,19 +4,13 @@ import { topics } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
+import type { Cursor } from './delta-publisher.js';
 
 export interface ApiLinkDeps {
   relay: Pick<Relay, 'send'>;
   /** Deltas that come within this time share a message to each API process, in milliseconds. */
   windowMs: number;
   log: Log;
-}
-
-/** A text that is sent to one reader piece by piece. */
-export interface DeltaSource {
-  /** The next piece, of so many UTF-16 units at most, which then counts as sent. */
-  take(maxLength: number): Delta;
-  readonly hasMore: boolean;
 }
 
 /** Characters in one message: with every escape, six bytes each, it stays within what the relay takes. */
@@ -29,10 +23,10 @@ export class ApiLink {
   readonly api: string;
   readonly #deps: ApiLinkDeps;
   readonly #onIdle: () => void;
-  readonly #sources = new Set<DeltaSource>();
+  readonly #sources = new Set<Cursor>();
   /** Sources to be sent even if there is nothing new. */
-  readonly #reports = new Set<DeltaSource>();
-  readonly #unsent = new Set<DeltaSource>();
+  readonly #reports = new Set<Cursor>();
+  readonly #unsent = new Set<Cursor>();
   #isPublishing = false;
   #isUrgent = false;
   /** When the last message was begun, by `performance.now()`. */
@@ -46,24 +40,24 @@ export class ApiLink {
   }
 
   /** Also one that has nothing to send yet: there is one link to an API process. */
-  attach(source: DeltaSource): void {
+  attach(source: Cursor): void {
     this.#sources.add(source);
   }
 
   /** Sends what there is when a window has passed since the last message; at once when it is urgent. */
-  send(source: DeltaSource, { isUrgent }: { isUrgent: boolean }): void {
+  send(source: Cursor, { isUrgent }: { isUrgent: boolean }): void {
     this.#unsent.add(source);
     if (isUrgent) this.#isUrgent = true;
     this.#schedule();
   }
 
-  report(source: DeltaSource): void {
+  report(source: Cursor): void {
     this.#reports.add(source);
     this.send(source, { isUrgent: true });
   }
 
   /** The report is still due: a job that began anew may end at once, and its reader has to know. */
-  forget(source: DeltaSource): void {
+  forget(source: Cursor): void {
     this.#sources.delete(source);
     if (!this.#reports.has(source)) this.#unsent.delete(source);
     if (this.#sources.size > 0) return;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Target } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
-import { ApiLink, type ApiLinkDeps, type DeltaSource } from './api-link.js';
+import { ApiLink, type ApiLinkDeps } from './api-link.js';
 import type { RunningJob } from './running-job.js';
 import type { RunningJobs } from './running-jobs.js';
 
@@ -113,7 +113,7 @@ export class DeltaStream {
 const keyOf = (api: string, reader: string | undefined): string => `${api} ${reader ?? ''}`;
 
 /** How far one reader has been sent the text. */
-class Cursor implements DeltaSource {
+export class Cursor {
   readonly link: ApiLink;
   readonly #stream: DeltaStream;
   readonly #reader: string | undefined;
@@ -134,7 +134,7 @@ class Cursor implements DeltaSource {
     this.#end = from + max;
   }
 
-  /** The next piece, which then counts as sent. */
+  /** The next piece, of so many UTF-16 units at most, which then counts as sent. */
   take(maxLength: number): Delta {
     const at = this.#at;
     const text = sliceText(this.#stream.text, at, Math.min(maxLength, this.#end - at));

@@ -78,8 +78,7 @@ async function untilReady(check: () => Promise<void>, signal: AbortSignal, log?:
     logged.add(reason);
   };
   if (signal.aborted) return false;
-  const checking = retry(check, { pauseMs: checkIntervalMs, signal, onFailure });
-  return checking.then(
+  return retry(check, { pauseMs: checkIntervalMs, signal, onFailure }).then(
     () => true,
     () => false,
   );
