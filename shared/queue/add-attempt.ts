@@ -35,9 +35,8 @@ export interface FollowedJob {
 }
 
 /**
- * Adds the job of the attempt that follows, with all else as it was. Of a stored chat it is recorded as the current one
- * before, so that a reader of the chat finds it there. If this process dies in between, a repeated request
- * adds the job.
+ * Adds the job of the attempt that follows. Of a stored chat it is recorded as the current one before, so that a reader
+ * finds it there; if this process dies in between, a repeated request adds the job.
  */
 export async function addNextAttempt(
   queue: Queue<ChatJobPayload>,

@@ -40,7 +40,6 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
 }
 
-/** Calls the listener with every heartbeat of every pool. */
 export const followPools = (
   relay: Pick<Relay, 'follow'>,
   listener: (heartbeat: PoolHeartbeat) => void,
@@ -52,10 +51,7 @@ export async function closeChannels({ queues, relay }: Channels): Promise<void> 
   await closeQueues(queues);
 }
 
-/**
- * Opens queues and relay, under this name; the store must be ready. Throws what it throws, and leaves nothing open
- * then.
- */
+/** Opens queues and relay, under this name; the store must be ready. When it throws, nothing is left open. */
 export async function openChannels(
   store: QueueStore,
   { name, log }: { name: string; log: Log },

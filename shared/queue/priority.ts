@@ -1,11 +1,9 @@
 import type { Queue } from 'bullmq';
 
 /**
- * The order in which a provider's jobs run. BullMQ takes jobs without a priority (0) first, then those of priority 1,
- * 2, …; jobs of one priority in the order they were added.
- *
- * Fair share: each doubling of the jobs that a user has outstanding puts the user's next one a priority further back,
- * so a flood delays only its sender. Jobs of asynchronous chats come after all jobs that a caller waits for.
+ * The order in which a provider's jobs run (decision 21). BullMQ takes jobs without a priority (0) first, then those of
+ * priority 1, 2, …; jobs of one priority in the order they were added. Each doubling of a user's outstanding jobs puts
+ * the next one a priority further back. Jobs of asynchronous chats come after all jobs that a caller waits for.
  */
 
 /** A user's share: 0 for a user's first outstanding job, 1 for the second, 2 up to the fourth, 3 up to the eighth, … */

@@ -7,10 +7,7 @@ import type { QueueStore } from './queue-store.js';
 
 interface PrunerDeps {
   store: QueueStore;
-  /**
-   * The longest deadline of a job that this process adds, in milliseconds: unfinished jobs are removed after it. A
-   * process that adds none leaves it out and does not remove them.
-   */
+  /** Longest deadline of a job that this process adds, in milliseconds. Without it no unfinished job is removed. */
   maxMs?: number;
   log: Log;
 }
@@ -27,10 +24,8 @@ interface PrunerTimes {
 }
 
 /**
- * Removes prompts and answers when their time is over. BullMQ removes finished jobs only when another one finishes, and
- * never removes events or jobs that no worker takes. So API and worker processes prune all queues periodically; a lease
- * lets only one of those that remove the same do so, and not again before half the period has passed. The store must be
- * ready. What fails is tried again in the next period and does not stop the rest.
+ * Removes prompts and answers when their time is over: BullMQ does so only when another job finishes, and never removes
+ * events or jobs that no worker takes (docs/internals.md, "What is pruned, and when"). The store must be ready.
  */
 export function startPruner(
   { store, maxMs, log }: PrunerDeps,

@@ -1,18 +1,12 @@
 import type { Processor, Queue, Relay, RelayOptions, Worker, WorkerOptions } from 'bullmq';
 import { isCertificateError } from '../urls/store-certificates.js';
 
-/**
- * The store of the queue: Redis when `REDIS_URL` is set, else PostgreSQL. Only `stores/` knows which; everything else
- * uses this interface and the BullMQ classes that it creates.
- */
+/** The store of the queue, in Redis or PostgreSQL. Only `stores/` knows which; others use it and BullMQ's classes. */
 export interface QueueStore {
   readonly kind: 'redis' | 'postgres';
   /** Records that outlive processes and jobs. */
   readonly records: RecordStore;
-  /**
-   * The store's time, in milliseconds since the epoch, for deadlines and ages: the clocks of two machines differ. It
-   * does not jump with this machine's clock, but equals that before the first `check`.
-   */
+  /** The store's time, in milliseconds since the epoch; before the first `check` that of this machine. */
   now(): number;
   /** Resolves when the store can be used; throws the reason otherwise. Settles within three seconds. */
   check(): Promise<void>;
@@ -26,10 +20,7 @@ export interface QueueStore {
   createRelay(options: RelayTuning): Relay;
   /** The shorter way for messages to one process; undefined where the store has none that counts who is there. */
   createPubSub(): PubSub | undefined;
-  /**
-   * Reads the states of these jobs of the queue, in their order and without their payloads; the cost does not depend on
-   * the other jobs. At most some hundreds at a time.
-   */
+  /** Reads the states of these jobs, some hundreds at most, in order. The cost does not depend on other jobs. */
   readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
   /** Reads the times of these jobs, as far as they exist, in order and without texts. At most some hundreds. */
   readTimes(queue: Queue, jobIds: readonly string[]): Promise<JobTimes[]>;

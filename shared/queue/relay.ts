@@ -5,28 +5,21 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 
 /**
- * Messages between processes, delivered at most once and never replayed, so nothing may depend on them alone. A small
- * interface over BullMQ's Relay, which is still marked experimental, and over Redis' own publish/subscribe, which costs
- * a tenth of it (`docs/decisions/0032-replies-by-publish-subscribe.md`).
+ * Messages between processes, delivered at most once and never replayed, so nothing may depend on them alone. They go
+ * by BullMQ's Relay, or by Redis' own publish/subscribe, which costs a tenth of it (decision 32).
  */
 export interface Relay {
   /** The id of this process in `nodes`; it stays the same while the process runs. */
   readonly nodeId: string;
   /** Resolves once the message is on its way to the current subscribers; rejects when the store is down. */
   publish(topic: string, message: object): Promise<void>;
-  /**
-   * Calls the listener with every message of the topic (or pattern, in which `*` is one segment) that parses. A newer
-   * release may send others: the first is logged as a warning.
-   */
+  /** The listener gets what parses; the first of the others is logged as a warning. In a topic `*` is one segment. */
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** As `publish`, for the topic of one process: by the shorter way, if that process listens there at this moment. */
   send(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
-  /**
-   * As `publish`, for the followers of the topic, each second or so: by Redis' publish and subscribe, where that may be
-   * used. A message is lost to a process that is connecting again.
-   */
+  /** As `publish`, for what is sent each second or so; a message is lost to a process that is connecting again. */
   broadcast(topic: string, message: object): Promise<void>;
   /** As `subscribe`, to what is broadcast; the topic has no pattern. */
   follow<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;

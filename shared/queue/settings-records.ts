@@ -55,10 +55,7 @@ export async function copySettings(settings: ProviderSettings, channel: Settings
   ]);
 }
 
-/**
- * Gives BullMQ the limits of the queue that the provider's record names; does nothing without a record. Should the
- * record change meanwhile, those of the newer one are what remains.
- */
+/** Gives BullMQ the limits in the provider's record, if there is one; those of a newer one if it changes meanwhile. */
 export async function syncLimits(
   store: Pick<QueueStore, 'records' | 'wake'>,
   queue: Queue,

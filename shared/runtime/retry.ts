@@ -23,10 +23,7 @@ export interface RetryOptions {
   unref?: boolean;
 }
 
-/**
- * Gives the result of the work, which is tried again after any error. Throws the last error of the
- * work itself: neither the reason of the signal nor an error of the retrying takes its place.
- */
+/** Gives the result of the work, tried again after any error. Throws its last error, never the signal's reason. */
 export async function retry<T>(work: () => T | Promise<T>, options: RetryOptions): Promise<Awaited<T>> {
   const tried: { last?: Promise<Awaited<T>> } = {};
   const tryOnce = async () => {

@@ -25,9 +25,8 @@ export const maximumRateLimitDelay = 1000;
 export const mainLoopOf = (worker: Worker): MainLoop => worker as unknown as MainLoop;
 
 /**
- * Makes a worker start what it has fetched before it fetches more. BullMQ fetches as many jobs as it may run and then
- * starts them all: in a burst the first job waits for the last fetch, with a lock that is not renewed (with thousands
- * of jobs it expired), and all calls begin in one turn of the event loop.
+ * Makes a worker start what it has fetched before it fetches more. BullMQ fetches as many jobs as it may run, and in a
+ * burst the first one would wait for the last fetch, with a lock that is not renewed (decision 23).
  */
 export function startWhenFetched(worker: Worker): Worker {
   const loop = mainLoopOf(worker);
@@ -36,10 +35,7 @@ export function startWhenFetched(worker: Worker): Worker {
   return worker;
 }
 
-/**
- * Makes a worker take nothing while it is paused. One of BullMQ's that waits for a job when it is paused takes the next
- * one all the same, minutes later perhaps.
- */
+/** Makes a worker take nothing while it is paused. One that waited for a job then would take the next one. */
 export function takeNothingWhilePaused(worker: Worker): Worker {
   const loop = mainLoopOf(worker);
   const moveToActive = loop.moveToActive.bind(worker);

@@ -45,10 +45,7 @@ function renewLocksWith(open: () => Backend, backend: Backend): void {
   };
 }
 
-/**
- * Checks the schema again after a failure. BullMQ checks it once, before the first use, and remembers a failure too: a
- * queue or worker opened during an outage would never work.
- */
+/** Checks the schema again after a failure, which BullMQ remembers: what is opened in an outage would never work. */
 function recheckSchema(backend: Backend): void {
   const { connection } = backend;
   let ready: Promise<void> | undefined;
@@ -73,10 +70,9 @@ function recheckSchema(backend: Backend): void {
 }
 
 /**
- * Leaves out what BullMQ asks after each fetch that has found nothing, also before it reports the completed job that it
- * fetched with: for how long a rate limit holds, unless this worker has one, and when the next delayed job is due,
- * which it asks again before it waits. And answers whether there is a job to be had by the queue's limit, too: BullMQ
- * would go on to ask and to be refused without a pause while the queue is full.
+ * Leaves out what BullMQ asks after each fetch that has found nothing: for how long a rate limit holds, unless this
+ * worker has one, and when the next delayed job is due, which it asks again before it waits. And answers whether there
+ * is a job by the queue's limit, too: BullMQ would ask and be refused without a pause while the queue is full.
  */
 function skipSignals(backend: Backend): void {
   const calls = backend as unknown as BackendCalls;
@@ -94,9 +90,8 @@ const hasJobToTake = `
     and value::integer <= (select count(*) from job where queue = $1 and state = 'active')) as present`;
 
 /**
- * Leaves the removal of ended jobs to the pruner. With each job that ends BullMQ would remove old ones, in a statement
- * whose generic plan cannot use the partial index of ended jobs, because their state is a parameter: it reads every job
- * of the queue.
+ * Leaves the removal of ended jobs to the pruner. BullMQ's, with each job that ends, cannot use the partial index of
+ * ended jobs, because their state is a parameter: it reads every job of the queue.
  */
 function leaveEndedJobs(backend: Backend): void {
   const complete = backend.moveToCompleted.bind(backend);

@@ -54,10 +54,7 @@ const closed = (error: Error): Error =>
 /** A bound for what each connection remembers; there are fewer statements than that. */
 const maxNames = 100;
 
-/**
- * Gives statements with values a name, under which each connection of a pool has the server parse and plan them once.
- * Their texts must contain no values: each text gets a name of its own.
- */
+/** Names statements, so that each connection has them parsed and planned once. Their texts must contain no values. */
 class NamedStatements {
   readonly #names = new Map<string, string>();
   #given = 0;

@@ -43,9 +43,8 @@ export function defineTakeJobs(redis: RedisConnection): void {
 }
 
 /**
- * BullMQ's worker takes one job in a round trip, and another trip tells it that the queue is empty. This one takes in
- * one trip as many as it has room for and found lately, and one more; while it finds as many as it asks for, twice as
- * many. The connection must have been prepared by `defineTakeJobs`.
+ * Takes in one round trip as many jobs as it has room for and found lately, and one more; while it finds as many as it
+ * asks for, twice as many (decision 33). The connection must have been prepared by `defineTakeJobs`.
  */
 export class RedisWorker extends Worker {
   #wanted = minTaken;

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import type { QueryQueue } from './query-queue.js';
 
-/** The result of a call of a database function. */
 export interface CallResult {
   readonly rows: Record<string, unknown>[];
 }
@@ -10,7 +9,6 @@ export interface CallResult {
 export type CallArguments = readonly unknown[];
 
 interface CallBatchesDeps {
-  /** Makes one call. */
   callOne(call: CallArguments): Promise<CallResult>;
   /** Makes all the calls in one transaction. */
   callAll(calls: readonly CallArguments[]): Promise<CallResult[]>;
@@ -28,9 +26,8 @@ interface Waiting {
 const maxCalls = 50;
 
 /**
- * Calls a function of the database, many times in one transaction when there is much to do: the calls of one turn of
- * the event loop share a transaction, and so do those that come while others are under way. When the server refuses one
- * of them, none has been made, and each is made by itself.
+ * Calls a function of the database. The calls of one turn of the event loop share a transaction, and so do those that
+ * come while others are under way. When the server refuses one of them, none was made, and each is made by itself.
  */
 export class CallBatches {
   readonly #deps: CallBatchesDeps;

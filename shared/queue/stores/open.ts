@@ -10,10 +10,7 @@ import { StoreClock } from './clock-skew.js';
 import { migratePostgresStore, openPostgresStore } from './postgres.js';
 import { openRedisStore } from './redis.js';
 
-/**
- * Opens the store that the configuration names. Does not throw when it is unreachable, which `check` reports. `now` is
- * this machine's clock, in milliseconds since the epoch.
- */
+/** Opens the store that the configuration names; `check` says if it is unreachable. `now` is this machine's clock. */
 export function openQueueStore(config: Config, log: Log, now: () => number = Date.now): QueueStore {
   const clock = new StoreClock(now);
   const parts = openParts(config, log, clock);

@@ -66,10 +66,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
  * PostgreSQL may forget the last moments before a crash of its own here, as Redis may with `appendfsync everysec`.
  */
 const queueConnections = 12;
-/**
- * For what must not wait behind jobs, however many are added or finish: messages (heartbeats among them), lock renewals
- * and checks of the store. One of them listens.
- */
+/** For what must not wait behind jobs: messages, renewals of locks, and checks of the store. One of them listens. */
 const urgentConnections = 4;
 /** For records, which are flushed: their promises outlive a crash. */
 const recordConnections = 4;
@@ -91,10 +88,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
 
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
-/**
- * Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. Shorter than
- * with Redis, because no command waits for a connection to come back.
- */
+/** As with Redis, in milliseconds, but shorter: no command waits for a connection to come back. */
 const runRetryDelay = 200;
 
 /** One query text is one transaction. "If not exists" alone fails when two run it at once: hence the lock. */

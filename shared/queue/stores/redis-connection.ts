@@ -40,9 +40,8 @@ const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 5
 export const maxBlockMs = 2000;
 
 /**
- * A connection that receives no byte for so many milliseconds while an answer is due is replaced, as when a firewall
- * has forgotten it: TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may
- * block.
+ * A connection that receives no byte for so many milliseconds while an answer is due is replaced: TCP itself gives up
+ * after a quarter of an hour. It is twice what a command may take or a read may block.
  */
 const socketTimeout = 4000;
 
@@ -92,10 +91,7 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
   });
 }
 
-/**
- * How often the nodes are asked who has which keys. A closed connection or a redirection tells at once; nothing else
- * does so for a master that fell silent.
- */
+/** How often the nodes are asked who has which keys: nothing else shows that a master fell silent. */
 const slotsRefreshInterval = 2000;
 
 const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, mode: OutageMode): Cluster =>

@@ -6,10 +6,7 @@ import type { RedisAddress, RedisNode } from '../../urls/redis-url.js';
 import type { StoreClock } from './clock-skew.js';
 import type { RedisConnection } from './redis-connection.js';
 
-/**
- * The defects of Redis that waiting does not mend, of every master of a cluster. Throws while one cannot be reached;
- * the error's code says why, where that is known.
- */
+/** A defect of any master that waiting does not mend. Throws, with a code if it is known, while one is unreachable. */
 export async function findRedisMisconfiguration(
   connection: RedisConnection,
   address: RedisAddress,

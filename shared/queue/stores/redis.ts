@@ -99,27 +99,18 @@ export function namesOfKeys({ topology, prefix, database = 0 }: KeySettings) {
 /** Milliseconds before a failed main loop tries again; the default of 15 s would be an outage by itself. */
 const runRetryDelay = 500;
 
-/**
- * An idle worker checks for jobs at least every so many seconds. Redis wakes one worker for a job, and when that one is
- * frozen the others find the job only by such a check; PostgreSQL wakes all.
- */
+/** Seconds between the looks of an idle worker: Redis wakes one worker for a job, and that one may be frozen. */
 const drainDelay = 1;
 
 const workerDelays = { runRetryDelay, drainDelay, maximumRateLimitDelay };
 
-/**
- * Every job that is added trims BullMQ's stream of events to nothing, instead of to 10,000 events. Those after the
- * last trim stay until the next call. BullMQ's own `trimEvents` is approximate.
- */
+/** Also has each job that is added trim BullMQ's stream of events. BullMQ's own `trimEvents` is approximate. */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
   await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
 }
 
-/**
- * Returns the lengths and when the job at either head was added, or 0. The keys of a queue and of its jobs, which begin
- * with the last key, are in one slot of a cluster.
- */
+/** Gives the lengths, and when the job at either head was added, or 0. All its keys are in one slot of a cluster. */
 const measureScript = `
   local function addedAt(id) return tonumber(id and redis.call('HGET', KEYS[4] .. id, 'timestamp') or 0) end
   return {
