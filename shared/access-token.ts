@@ -1,11 +1,6 @@
 import { hash, randomInt, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/**
- * Secrets that this service makes. They are random and long, so their SHA-256 may be stored: there is nothing to
- * guess, and a slow hash would only slow every request.
- */
-
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 32 characters out of 62 are 190 bits. */
 const randomLength = 32;
@@ -28,7 +23,7 @@ export function isAccessToken(text: string): boolean {
 /** A new secret of a chat user: 32 random base62 characters. */
 export const makeUserSecret = (): string => randomBase62();
 
-/** SHA-256 of the text in UTF-8: secrets are stored and compared as this digest. */
+/** SHA-256 of a secret in UTF-8, as it is stored: our secrets are too long to guess, so a slow hash gains nothing. */
 export const digestOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
 /** Compares two digests in constant time. */

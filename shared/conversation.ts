@@ -1,9 +1,6 @@
 import type { Message, Turn } from './contract.js';
 
-/**
- * The turns of a conversation as a caller sent it: a missing role is `user`, a missing content is empty, and blank
- * messages are dropped. Texts are kept byte for byte; an empty result means there is nothing to say.
- */
+/** The turns of a conversation: a missing role is `user`, blank messages are dropped, texts stay byte for byte. */
 export function toTurns(messages: readonly Message[]): Turn[] {
   return messages
     .map(({ role = 'user', content = '' }) => ({ role, content }))

@@ -31,10 +31,7 @@ export function isSettable(pattern: string, environment: Omit<ModelRules, 'envir
   return isModelAllowed(environment.models ? pattern : pattern.replaceAll('*', 'x'), environment);
 }
 
-/**
- * A name that can only mean a model of the provider's own list: with paths and ARNs a caller could use any project,
- * endpoint or profile that our identity may.
- */
+/** Can only mean a model of the provider's own list; a path or ARN could be any project that our identity may use. */
 const isPlainName = (model: string): boolean =>
   /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');
 

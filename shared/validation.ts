@@ -3,10 +3,7 @@ import type { ProblemError } from './contract.js';
 import { isBlank } from './conversation.js';
 import { Failure } from './failures.js';
 
-/**
- * Checks a text of at most `max` characters that PostgreSQL can store (no NUL). Characters are code points, as in JSON
- * Schema, not UTF-16 units: an emoji is one.
- */
+/** Checks a text that PostgreSQL can store (no NUL), of at most `max` code points, as JSON Schema counts them. */
 export function text({ max, blank = true }: { max: number; blank?: boolean }) {
   return z
     .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })

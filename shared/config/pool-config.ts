@@ -14,10 +14,7 @@ export interface PoolConfig {
   firstTokenTimeoutMs: number;
   /** Longest silence in a stream after its first delta, in milliseconds. */
   idleTimeoutMs: number;
-  /**
-   * How long a stream with a fallback may take to its first delta before the next provider is asked, in milliseconds;
-   * absent means as long as any other.
-   */
+  /** Longest wait for the first delta of a stream with a fallback, in milliseconds; absent means as for any other. */
   fallbackAfterMs?: number | undefined;
   /** Model for requests that name none. */
   model: string | undefined;

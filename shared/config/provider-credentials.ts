@@ -24,10 +24,7 @@ export const simulatorVariable = 'SIMULATOR_URL';
 export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean =>
   names.has(simulatorVariable) && !isBesideReal(names) && !hasCredentials(names, id);
 
-/**
- * Whether some provider of the installation is real, perhaps one that only other workers know: who has paid for one
- * does not want another's replies invented.
- */
+/** Whether some provider of the installation is real, perhaps for other workers alone: then no reply is invented. */
 export const isBesideReal = (names: ReadonlySet<string>): boolean => names.has('REAL_PROVIDERS');
 
 /** Whether the variables that are set, by name, have what it takes to call a provider. */

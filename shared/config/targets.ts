@@ -4,10 +4,7 @@ import { isModelName } from '../model-names.js';
 /** A caller does not wait for more than this many, one after another. */
 const maxTargets = 4;
 
-/**
- * Reads a fallback: a comma list of `provider` or `provider/model`, of which at most four, each once. Undefined for
- * other texts; empty for `none`.
- */
+/** Reads a comma list of up to four different `provider` or `provider/model`, or `none`. Undefined for other texts. */
 export function parseTargets(text: string): Target[] | undefined {
   if (text.trim() === 'none') return [];
   const parts = text.split(',').map((part) => part.trim());

@@ -8,10 +8,7 @@ const prefixes = /^(OPENAI|ANTHROPIC|BEDROCK|VERTEXAI|CHAT|BLOG|WORKER|BREAKER)_
 const foreign =
   /^(OPENAI_(ADMIN_KEY|API_VERSION|CUSTOM_HEADERS|ENDPOINT|LOG|ORG_ID|PROJECT_ID|WEBHOOK_SECRET)|ANTHROPIC_(AUTH_TOKEN|CONFIG_DIR|CUSTOM_HEADERS|ENVIRONMENT_\w+|FEDERATION_RULE_ID|IDENTITY_TOKEN(_FILE)?|LOG|OPEN_TELEMETRY\w*|ORGANIZATION_ID|PROFILE|SCOPE|SERVICE_ACCOUNT_ID|WEBHOOK_SIGNING_KEY|WORK\w+)|\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP)\w*))$/;
 
-/**
- * A line for each unknown variable with a value whose name is nearly one of ours, or begins like ours.
- * Values are never in it.
- */
+/** A line, without the value, for each unknown variable that has one and is nearly named, or begins, like ours. */
 export const unknownVariables = (environment: Environment): string[] =>
   Object.entries(environment).flatMap(([name, value]) => {
     if (!value?.trim() || ours.includes(name) || foreign.test(name)) return [];

@@ -50,12 +50,10 @@ export class LivePools {
   /**
    * Throws unless a new job would be done in time, or begun in time if it is a stream:
    * - `provider_unavailable` when no live worker would take it or call its model for this user, or when operators drain
-   *   the provider. Pools that operators have paused count as if they went on now, because it is not known when they
-   *   will;
+   *   the provider. Pools that operators have paused count as if they went on now;
    * - `invalid_request` when no pool may call the model it names, or has a default one if it names none;
    * - `overloaded` when the wait estimated from the backlog is longer than `timeoutMs`, and for seven seconds after the
-   *   last live worker fell silent while it was full. Asynchronous jobs come after all others, and a user's after those
-   *   that the user has outstanding;
+   *   last live worker fell silent while it was full;
    * - `provider_rate_limited` when it is only so because every pool holds the model back for its provider's limits.
    */
   admit({ provider, user, isAsync }: JobOwner, required: JobRequirements): void {
@@ -95,10 +93,7 @@ export class LivePools {
     return live.length > 0 && live.every(({ state }) => state === 'paused');
   }
 
-  /**
-   * Whether no pool takes the jobs that wait for it: all its pools are paused, or have been silent for so long that the
-   * next heartbeats after an outage of the store would have come.
-   */
+  /** Whether no pool takes its waiting jobs: all are paused, or were silent for longer than after an outage. */
   isAbandoned(target: Target): boolean {
     const { provider } = target;
     if (this.#liveOf(provider).length > 0) return this.isPaused(target);
@@ -176,10 +171,7 @@ export const modelNotAllowed = (provider: ProviderId): Failure =>
     errors: [{ pointer: 'X-LLM-Model', detail: 'must name a model that may be used here' }],
   });
 
-/**
- * For a request whose model has an open breaker, with the time until its next call in milliseconds. The name has passed
- * the check of models; without one the text says less.
- */
+/** For a request whose model, by its checked name, has an open breaker; with the time until its next call. */
 export const modelFailing = ({ provider, model }: Target, retryAfterMs: number): Failure =>
   new Failure('provider_unavailable', {
     ...{ provider, retryAfterMs },

@@ -19,10 +19,7 @@ interface ViewOptions {
   readonly heartbeats: readonly PoolHeartbeat[];
 }
 
-/**
- * All settings of a provider that can be changed, each with its value in force and where that comes from: operators, or
- * the environment of the workers. Where workers differ it is that of the first by name.
- */
+/** All settings that can be changed, each with its value and source. Where workers differ, the first by name counts. */
 export function viewSettings(
   provider: ProviderId,
   { config, overrides, heartbeats }: ViewOptions,
@@ -38,10 +35,7 @@ export function viewSettings(
   });
 }
 
-/**
- * The values, and those of them that are not the default. Where the simulator plays the provider, the models are the
- * simulator's, even if others are set.
- */
+/** The values, and those that are not the default. Where the simulator plays the provider, the models are its own. */
 function environmentOf(
   provider: ProviderId,
   { config, heartbeats }: Pick<ViewOptions, 'config' | 'heartbeats'>,

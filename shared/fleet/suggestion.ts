@@ -10,10 +10,7 @@ const headroom = 1.3;
 /** A valid setting, for every heartbeat. */
 const maxConcurrency = 1_000_000;
 
-/**
- * The concurrency that the heartbeats of a provider's live workers ask for, by Little's law; undefined while they tell
- * of too few jobs. What waits now more than at the beginning has arrived, too.
- */
+/** The concurrency that a provider's live workers need by Little's law; undefined while too few jobs have ended. */
 export function suggestConcurrency(heartbeats: readonly PoolHeartbeat[]): ConcurrencySuggestion | undefined {
   const all = heartbeats.flatMap(({ service }) => service ?? []);
   const sum = (pick: (stats: Stats) => number) => all.reduce((total, stats) => total + pick(stats), 0);

@@ -24,9 +24,8 @@ export interface NewJobPosition {
 }
 
 /**
- * Milliseconds until a job that is added now is done: until a pool is no longer held back, and the backlog before the
- * job is done. The pool that is held longest may have the most room, so each hold is tried with the pools that take
- * jobs by then.
+ * Milliseconds until a job that is added now is done. The pool that is held back longest may have the most room, so
+ * each hold is tried with the pools that take jobs by then.
  */
 export function estimateWaitMs(
   pools: LivePool[],

@@ -2,12 +2,7 @@ import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 
-/**
- * Every metric: `instruments.ts` opens them, `docs/metrics.md` is generated from them. A label has only the
- * values listed here, never one that a caller sent.
- */
-
-/** The definition of a metric; `labels` lists the possible values of each label. */
+/** The definition of a metric, from which `docs/metrics.md` is generated. A label has only the values listed here. */
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';

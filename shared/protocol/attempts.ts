@@ -2,14 +2,10 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 
-/**
- * A chat is a sequence of attempts, each a job of its own on the queue of its provider: the one who was asked for
- * first, then those of its fallback. The first job has the id of the chat.
- */
+/** A chat is a sequence of attempts, each a job on the queue of its provider; the first has the id of the chat. */
 
 const provider = z.enum(providerIds);
 
-/** As `Target` has it. */
 const target = z.object({ provider, model: z.string().optional() });
 
 /** Tokens as the provider counted them; absent where it did not. */
@@ -75,9 +71,6 @@ const mendable: ReadonlySet<string> = new Set([
   'provider_unavailable',
 ]);
 
-/**
- * Whether another provider may do what this one has failed to do. Another model may take a longer conversation. False
- * for blocked content, and for anything else that is wrong with the request.
- */
+/** Whether another provider may do what this one has failed to do: another model may take a longer conversation. */
 export const isMendable = ({ code, credentialsRefused = false }: EndedAttempt): boolean =>
   mendable.has(code) || credentialsRefused;

@@ -2,12 +2,7 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { version } from './version.js';
 
-/**
- * The pieces of replies on their way to the readers of streams. The outcome of the job is the truth;
- * deltas only make its text arrive earlier, may be lost, and are then sent again.
- */
-
-/** A piece of a reply's text; an empty one says how far the text has got. */
+/** A piece of a reply's text on its way to a reader, which may be lost; an empty one says how far the text has got. */
 const deltaSchema = z.object({
   /** The chat's, as in `resendSchema`. */
   jobId: z.string(),

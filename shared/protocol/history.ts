@@ -4,10 +4,7 @@ import { failureCodes } from '../failures.js';
 import { providerErrorSchema } from './attempts.js';
 import { eachOf, version } from './version.js';
 
-/**
- * The questions of API processes to each other while operators look: the chats that ended, and the samples of the last
- * ten minutes. Ages cross, not times: the clocks of two machines differ.
- */
+/** API processes ask each other so while operators look. Ages cross, not times: the clocks of two machines differ. */
 
 const provider = z.enum(providerIds);
 const processId = z.string().min(1).max(64);

@@ -1,9 +1,6 @@
 import { z } from 'zod';
 
-/**
- * A schema for JSON text within a message. Texts of people and models cross the queue as such a string, because
- * PostgreSQL's jsonb refuses the character U+0000, which JSON text only ever holds in its escaped form.
- */
+/** A schema for JSON text in a message: PostgreSQL's jsonb refuses U+0000, which such a text has only escaped. */
 export function jsonText<T extends z.ZodType>(schema: T) {
   const parse = (text: string, context: z.RefinementCtx): unknown => {
     try {

@@ -6,10 +6,7 @@ import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
 import { eachOf, version } from './version.js';
 
-/**
- * All that crosses between processes: the job on the queue, and the messages on the relay. Each
- * carries `v`; see `version.ts`.
- */
+/** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
 const provider = z.enum(providerIds);
 
@@ -35,19 +32,13 @@ export const chatJobSchema = z.object({
   deadline: z.number(),
   /** The API process that waits for the outcome: the id of its node in the relay. */
   replyTo: z.string(),
-  /**
-   * When the records of a stored chat end, in milliseconds since the epoch: its caller may come back, so its outcome is
-   * recorded. Absent in an ordinary job.
-   */
+  /** When the records of a stored chat end, in milliseconds since the epoch; absent in an ordinary job. */
   keptUntil: z.number().optional(),
   /** Id of the user who asks. */
   user: z.string(),
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
-  /**
-   * When the first piece has to be there, in milliseconds since the epoch: the deadline of a stream bounds its whole
-   * length. Absent means the deadline.
-   */
+  /** When the first piece has to be there, in milliseconds since the epoch; absent means by the deadline of all. */
   firstDeltaBy: z.number().optional(),
   /** The caller's trace, as in https://www.w3.org/TR/trace-context/#traceparent-header. */
   traceparent: z.string().optional(),
@@ -114,10 +105,7 @@ const modelBreakerSchema = z.object({
   state: z.enum(['open', 'half-open', 'limited']),
   /** Time until the next call, in milliseconds. */
   nextProbeMs: z.number(),
-  /**
-   * Why: a failure's code, or of the account `credentials`, `unreachable` or `operator`. A later release may give
-   * others.
-   */
+  /** A failure's code, or of the account `credentials`, `unreachable` or `operator`; of a later release any other. */
   reason: shortText.optional(),
   /** Id of the only user whose calls it refuses; absent if it refuses all calls. */
   user: shortText.optional(),
@@ -176,10 +164,7 @@ export const poolHeartbeatSchema = z.object({
   pausedBy: shortText.optional(),
   concurrency: z.number(),
   inFlight: z.number(),
-  /**
-   * Jobs of this provider that no worker has taken yet, over all workers, but for the asynchronous ones; 0 without a
-   * count where the pool knows that there are none.
-   */
+  /** Jobs of this provider, but for the asynchronous ones, that no worker at all has taken yet. */
   waiting: z.number(),
   /** The asynchronous ones, which are taken after those; absent when there are none. */
   waitingAsync: z.number().optional(),
@@ -223,10 +208,7 @@ export const poolHeartbeatSchema = z.object({
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
-/**
- * Published on `processes` once a second, at every change of a breaker, when a cooldown begins and ends, and when a
- * pool stops: the heartbeats of the pools of a process.
- */
+/** Published on `processes` once a second, at each change of a breaker or cooldown, and when a pool stops. */
 export const processHeartbeatSchema = z.object({
   v: version,
   worker: shortText,

@@ -23,19 +23,15 @@ const timings = {
   queueMs: z.number(),
   /** Milliseconds spent at the provider, all attempts and the pause between them included. */
   providerMs: z.number(),
-  /**
-   * Milliseconds from the first call of the last attempt to the first delta of its reply; absent for replies that were
-   * not streamed, and for failures before the first delta.
-   */
+  /** Milliseconds from the first call of the last attempt to its first delta; absent without one. */
   firstTokenMs: z.number().optional(),
   /** All attempts in order, the last of which gave the outcome; absent when there was only one. */
   attempts: z.array(endedAttemptSchema).optional(),
 };
 
 /**
- * How a chat job ended, as it crosses the queue: `ok` is a finished reply, `truncated` one cut at the token limit,
- * `blocked` one withheld by the provider's content filter, `cancelled` a job that ended because no request waited for
- * it any more, `failed` anything else with its reason as a code.
+ * How a chat job ended, as it crosses the queue: `truncated` is a reply cut at the token limit, `blocked` one withheld
+ * by the provider's content filter, `cancelled` a job that no request waited for any more.
  */
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),

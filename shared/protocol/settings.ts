@@ -4,10 +4,7 @@ import { modelName, modelPattern } from '../model-names.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 
-/**
- * The operators' settings for a running provider: the record in the queue's store, under `settingsKey`, and the
- * message on `settings.<provider>`. Each carries `v`; see `version.ts`.
- */
+/** The operators' settings for a running provider: the record in the queue's store, and the message. */
 
 const provider = z.enum(providerIds);
 const milliseconds = z.int().min(100).max(3_600_000);

@@ -6,12 +6,7 @@ import { jsonText } from './json-text.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
 import { version, writtenVersion } from './version.js';
 
-/**
- * The records of a chat that may be come back to, under names that nothing else uses. Each carries
- * `v`; see `versions.ts`.
- */
-
-/** A stored chat without its outcome and its conversation. Times are in milliseconds since the epoch. */
+/** A chat that may be come back to, without its outcome and conversation. Times are in milliseconds since the epoch. */
 const storedChatSchema = z.object({
   v: version,
   /** Also that of its first job. */

@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { jsonText } from './json-text.js';
 
-/**
- * The version of all that crosses between processes or outlives them in the queue's store: jobs, outcomes, messages on
- * the relay, the records of stored chats. One number for all of them; `docs/decisions/0012-versions.md` says when it
- * changes.
- */
+/** One version for all that crosses between processes, or outlives them in the queue's store (decision 12). */
 
 /** The newest that this release reads; it reads the one before as well, and no other. */
 const newest = 1;

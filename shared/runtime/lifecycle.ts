@@ -45,10 +45,7 @@ export class Lifecycle {
     this.#closing = undefined;
   }
 
-  /**
-   * Closes everything and exits 0 on SIGTERM, SIGINT, SIGHUP, or when the parent process ends (the
-   * IPC channel closes). Exits 1 when that takes longer than `graceMs`, or after an unexpected error.
-   */
+  /** Closes everything at a signal or the parent's end, and exits 0; with 1 after `graceMs` or an unexpected error. */
   closeOnSignals({ graceMs }: { graceMs: number }): void {
     let exitCode = 0;
     const end = (reason: string) => {

@@ -30,10 +30,7 @@ const framePattern = /^ {4}at (?:.* \(|async )?(?:file:\/\/\/|node:|\/)\S+:\d+:\
 
 const deepestCause = 5;
 
-/**
- * Error messages can contain a prompt, a key or a URL with a password, and are left out; names, codes and an HTTP
- * status are logged. Causes are described the same way.
- */
+/** An error and its causes without their messages, which can contain a prompt, a key or a URL with a password. */
 function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const facts = Object.fromEntries(

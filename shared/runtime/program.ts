@@ -26,10 +26,7 @@ export async function runProgram(program: (environment: Environment) => Promise<
   }
 }
 
-/**
- * The first process of a container has no default action for signals: without this, `docker stop` would have to kill a
- * program that does not listen for them, or not yet.
- */
+/** For the first process of a container, whose signals have no default action: `docker stop` would have to kill it. */
 function endUnlessAwaited(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
 }

@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * Shares one run of the work among all callers that ask during it. Runs begin at least `apartMs` milliseconds apart,
- * and a caller in between waits for the next: no caller gets an older result, and the load does not grow with the
- * number of callers.
+ * and a caller in between waits for the next, so the load does not grow with the number of callers.
  */
 export function singleFlight<T>(work: () => Promise<T>, { apartMs }: { apartMs: number }): () => Promise<T> {
   let underWay: Promise<T> | undefined;

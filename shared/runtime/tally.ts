@@ -3,7 +3,6 @@ export class Tally {
   readonly #amounts = new Map<string, number>();
   #total = 0;
 
-  /** Of all keys together. */
   get total(): number {
     return this.#total;
   }

@@ -1,7 +1,4 @@
-/**
- * The attributes of spans (docs/decisions/0038-traces.md): our ids, codes, numbers, names of models. Texts
- * of callers and providers, addresses, credentials and users have no place here.
- */
+/** The attributes of spans (decision 38): ids, codes, numbers, models. No texts, addresses, credentials or users. */
 export interface SpanAttributes {
   'http.request.method'?: string | undefined;
   /** The route's pattern. */

@@ -2,11 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { authorities, ownCertificate } from './store-certificates.js';
 import { StoreUrlError } from './store-url-parts.js';
 
-/**
- * The TLS options of a Redis URL, with PostgreSQL's parameters. The scheme turns TLS on; `sslmode` says how the
- * servers' certificates are verified, fully by default; `sslrootcert`, `sslcert` and `sslkey` are files.
- */
-
+/** The TLS options of a Redis URL, by PostgreSQL's parameters; certificates are verified in full by default. */
 export type RedisTls = Pick<
   ConnectionOptions,
   'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'checkServerIdentity'
