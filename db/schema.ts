@@ -23,7 +23,6 @@ const searchVector = customType<{ data: string }>({ dataType: () => 'tsvector' }
 /** To the millisecond, as in JavaScript and in responses, so that a cursor finds its exact place again. */
 const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' });
 
-/** Blog posts. */
 export const posts = pgTable(
   'posts',
   {
@@ -82,10 +81,7 @@ export const postSources = pgTable('post_sources', {
   head: text('head').notNull(),
 });
 
-/**
- * Slugs that published posts had before, which lead to them until another published post has one. A trigger on the
- * posts writes them, for every release and for imports alike.
- */
+/** Slugs that published posts had, until another published post has them. A trigger writes them, also for imports. */
 export const oldSlugs = pgTable(
   'old_slugs',
   {
@@ -97,10 +93,7 @@ export const oldSlugs = pgTable(
   (old) => [index('old_slugs_post').on(old.postId)],
 );
 
-/**
- * Users. Names are unique; a name that is removed and used again gets another id. The user that the environment names
- * needs no row; a row with that name belongs to that user.
- */
+/** A name that is used again after a removal gets another id. The user that the environment names needs no row. */
 export const users = pgTable('users', {
   name: text('name').primaryKey(),
   /** SHA-256 of a generated secret, too long to be guessed from this; empty for a user who has only tokens. */
@@ -117,10 +110,7 @@ export const tokens = pgTable('tokens', {
   secretHash: bytes('secret_hash').notNull().unique('tokens_secret_hash'),
   /** Name of its user when it was made. */
   owner: text('owner').notNull(),
-  /**
-   * Its user. A trigger sets it from the owner's name, and creates a user without a secret when there is none.
-   * Null once the user was removed: the token is worthless then.
-   */
+  /** A trigger sets it by the owner's name, and creates a missing user. Null for a removed one: the token is void. */
   userId: uuid('user_id').references(() => users.id, { onDelete: 'set null' }),
   scopes: text('scopes').array().$type<Scope[]>().notNull(),
   createdAt: time('created_at').notNull().defaultNow(),
@@ -130,10 +120,7 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
-/**
- * Sessions of the console. Without a reference to the users: the one that the environment names needs no row. The
- * statements that remove a user or reset a secret end them.
- */
+/** Of the console. The statements that remove a user or reset a secret end them: the environment's user has no row. */
 export const sessions = pgTable(
   'session',
   {

@@ -14,10 +14,7 @@ export interface ActiveSession {
   readonly expiresAt: Date;
   /** How much longer, in milliseconds by the database's clock. */
   readonly expiresInMs: number;
-  /**
-   * The user with the name, and with the secret that the session was opened with; null when the database has none,
-   * as for the user of the environment.
-   */
+  /** The user with the name and secret that it was opened with; null without one, as for the environment's user. */
   readonly user: (UserIdentity & { readonly role: UserRole }) | null;
 }
 
@@ -33,10 +30,7 @@ export interface NewSession {
 /** More would be a program that signs in again and again. */
 const maxPerUser = 100;
 
-/**
- * The sessions of the console in Postgres, by the digests of what its cookies hold. Each change notifies the channel of
- * the users. Everything may throw `Failure('database_unavailable')`.
- */
+/** The console's sessions in Postgres. Changes notify the users' channel; all may throw `database_unavailable`. */
 export function createSessionStore(database: Database) {
   return {
     /** Returns when it ends. Removes what has expired, and the oldest of a user who would have more than 100. */

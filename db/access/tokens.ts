@@ -44,10 +44,7 @@ export interface NewToken {
 
 type Runs = Pick<Database, 'run'>;
 
-/**
- * The access tokens in Postgres; the audit names `actor` for all changes. Everything may throw
- * `Failure('database_unavailable')`.
- */
+/** The access tokens in Postgres; the audit names `actor`. Everything may throw `database_unavailable`. */
 export function createTokenStore(database: Runs, actor = unknownActor) {
   return {
     create: (token: NewToken) => create(database, actor, token),

@@ -68,23 +68,14 @@ export const usersChannel = 'quillgate_users';
 /** In the same statement as the change, so that neither happens without the other. */
 export const notifyUsersChannel = sql<string>`pg_notify(${usersChannel}, '')`;
 
-/**
- * The users in Postgres; the audit names `actor` for all changes. Everything may throw
- * `Failure('database_unavailable')`.
- */
+/** The users in Postgres; the audit names `actor`. Everything may throw `database_unavailable`. */
 export function createUserStore(database: Runs, actor = unknownActor) {
   return {
-    /**
-     * Returns the user's id. A user of this name who has only tokens gets the secret, and the role if one is given;
-     * undefined when there is one with a secret, who stays unchanged.
-     */
+    /** Gives the user's id. A user with only tokens gets secret and role; undefined for one who has a secret. */
     add: (user: NewUser) => add(database, actor, user),
     /** Removes the user, revokes the user's access tokens, and ends the sessions; does nothing without such a user. */
     remove: (name: string) => remove(database, actor, name),
-    /**
-     * Replaces the user's secret, of which it takes the SHA-256, and ends the user's sessions. Returns the user's id;
-     * undefined when there is no such user.
-     */
+    /** Replaces the user's secret by another SHA-256, and ends the sessions. Gives the id; undefined without a user. */
     resetSecret: (name: string, secretHash: Buffer) => resetSecret(database, actor, { name, secretHash }),
     /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
     removedWithin: (ms: number) => removedWithin(database, ms),

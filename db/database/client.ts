@@ -19,8 +19,7 @@ import { type Listener, type ListenHooks, startListening } from './listener.js';
 /**
  * The purpose of a statement:
  * - `request`: to serve a request; the default.
- * - `auth`: to check the credentials of a request; given up after a second, so that time is left for the request
- * itself.
+ * - `auth`: to check the credentials of a request; given up after a second, which leaves time for the request itself.
  * - `feed`: to find the versions of a feed's posts before their contents; given up after a second, too.
  * - `search`: may take long and come in large numbers, so it gets a third of the connections at most.
  * - `background`: for what the process itself needs, however many requests there are; uses the connection of `check`.
@@ -30,9 +29,8 @@ export type Purpose = 'request' | 'auth' | 'feed' | 'search' | 'background';
 /** Runs statements within time limits. */
 export interface Statements {
   /**
-   * Runs one statement. Waits at most 0.8 s for a free connection, is cancelled by the server after 2 s, and given up
-   * after 2.8 s in all. Throws `Failure('database_unavailable')` for an error of the database rather than the
-   * statement; other errors are thrown as they are.
+   * Runs one statement. Waits 0.8 s for a connection, 2 s for the server, and 2.8 s in all. Throws
+   * `Failure('database_unavailable')` for an error of the database, and one of the statement as it is.
    */
   run<T>(query: Query<T>, purpose?: Purpose): Promise<T>;
 }

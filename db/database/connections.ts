@@ -5,10 +5,7 @@ import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { Sockets } from '../patches/postgres-sockets.js';
 import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 
-/**
- * Drizzle's query builder on postgres.js, and postgres.js itself as `$client`. Raw SQL returns only arrays of text as
- * arrays, and times as strings.
- */
+/** Drizzle on postgres.js, its `$client`. Raw SQL gives only arrays of text as arrays, and times as strings. */
 export type Drizzle = PostgresJsDatabase<Record<string, never>> & { $client: postgres.Sql };
 
 /** One statement, made with Drizzle. */
@@ -23,7 +20,6 @@ export interface Connection {
 
 interface SessionOptions {
   address: PostgresAddress;
-  /** Maximum time to connect, in milliseconds. */
   connectTimeoutMs: number;
   /** PostgreSQL's settings for the session, as texts: postgres.js drops the number 0. */
   session: { application_name: string } & Record<string, string>;

@@ -92,10 +92,7 @@ export async function whyUnchanged(
   return { kind: 'stale', current: { ...row, updatedAt: toIsoTime(row.updatedAt) } };
 }
 
-/**
- * Makes the slug of a post from its title again. Reads the title first, and again when the post changes in between: the
- * slug would be that of an old title.
- */
+/** Makes the slug from the title again; repeated when the post changes in between, since its title may have, too. */
 export async function remakeSlug(statements: Statements, update: Omit<Update, 'slug'>): Promise<Change> {
   for (;;) {
     const found = await findExpected(statements, update);

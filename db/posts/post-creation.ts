@@ -60,10 +60,7 @@ export function insertPost(db: Drizzle) {
   return db.insert(posts).select(values).onConflictDoNothing().returning(postColumns).prepare('new-post');
 }
 
-/**
- * The post of the idempotency key. The key is stored with the user's name. A post older than the user belongs to a
- * previous user of that name, and loses the key.
- */
+/** The post of the idempotency key; one older than the user is of a previous user of that name, and loses the key. */
 export async function findFirst(
   statements: Statements,
   { user, key, hash }: PostRequest,

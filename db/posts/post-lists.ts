@@ -36,10 +36,7 @@ export const selectNewest = (count: number): Statement => ({
   purpose: 'feed',
 });
 
-/**
- * One page, newest first. The database leaves out the posts that make it too long. `more` says whether it found another
- * post after the row's.
- */
+/** One page, newest first, without posts that make it too long. `more` says whether there is one after the row's. */
 export function selectPage(filter: PostFilter): Statement {
   // One more shows that there are more. On the way back it would be on the page, and `selectNeighbours` shows it.
   const limit = filter.before ? filter.limit : filter.limit + 1;

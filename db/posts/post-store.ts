@@ -58,11 +58,10 @@ const selectBySlug = [
 ];
 
 /**
- * The posts in PostgreSQL; one statement for every write. Ids are well-formed UUIDs, texts well-formed Unicode without
- * NUL. The expected versions are a condition of the statement that writes, so only one of two writes that expect the
- * same version happens. That the token of the caller is active is another, so no write begins after its revocation. A
- * write that did not happen is followed by a read of the reason. Everything may throw
- * `Failure('database_unavailable')`, and what sets a slug `Failure('slug_taken')`.
+ * The posts in PostgreSQL; ids are well-formed UUIDs, texts well-formed Unicode without NUL. A write is one statement,
+ * on the conditions that the post has an expected version and that the caller's token is active. One that did not
+ * happen is followed by a read of the reason. Everything may throw `Failure('database_unavailable')`, and what sets a
+ * slug `Failure('slug_taken')`.
  */
 export class PostStore {
   readonly #database: Database;
@@ -79,10 +78,7 @@ export class PostStore {
     return row && isVisible(row, drafts) ? toPost(row) : undefined;
   }
 
-  /**
-   * The post that has the slug, else the one that had it before; drafts count only if `drafts` is set. The slug of a
-   * draft may therefore still lead to another post.
-   */
+  /** The post that has the slug, else the one that had it before; without `drafts`, a draft counts as absent. */
   async getBySlug(slug: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const statements = this.#database.withSharedDeadline();
     for (const text of selectBySlug) {
@@ -131,14 +127,9 @@ export class PostStore {
 
   /**
    * Creates a post. For a repeated request it returns the post that the first one created, as it is now. Throws
-   * `Failure('idempotency_key_reused')` when the key was used with another hash.
-   *
-   * 1. The post is inserted, unless its slug or its idempotency key is taken.
-   * 2. If the key is taken, its post is returned. This is checked first, because a repeated request with a slug finds
-   *    that slug taken, too: by its own post. A key of a previous user of the same name is removed from the post, and
-   *    the insertion repeated.
-   * 3. If the slug was made from the title, another post has just taken it: the insertion is repeated with another
-   * slug.
+   * `Failure('idempotency_key_reused')` when the key was used with another hash. The key is looked at before the slug:
+   * a repeated request finds its slug taken by its own post. The insertion is repeated without the key of a previous
+   * user of the same name, and with another slug when another post has just taken the one made from the title.
    */
   async create(
     fields: PostFields,

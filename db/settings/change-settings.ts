@@ -71,9 +71,7 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
 }
 
 interface ModelCheck extends Pick<ChangeDeps, 'rulesOf'> {
-  /**
-   * Models that were set before may stay, so that a pool can always be paused; workers ignore those they do not allow.
-   */
+  /** Its models may stay, so that a pool can always be paused; workers ignore those that they do not allow. */
   readonly before: PoolOverrides;
 }
 

@@ -72,10 +72,7 @@ export class Breaker {
     return this.#windows?.long.opened ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
   }
 
-  /**
-   * Makes the call. Throws `provider_unavailable` without a call while the breaker
-   * is open or probing, else the errors of the call.
-   */
+  /** Makes the call. Throws `provider_unavailable` without a call while the breaker is open or probing. */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { state } = this;
     const isProbe = state === 'half-open';

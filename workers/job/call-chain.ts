@@ -39,10 +39,7 @@ export function callChain(deps: CallChainDeps): Next {
   );
 }
 
-/**
- * A job whose call never reached the provider goes back to the queue, for a worker that reaches the provider; one with
- * a fallback goes on to that.
- */
+/** A job whose call never reached the provider goes back to the queue, for a worker that does; or to its fallback. */
 async function requeueUnlessReached(call: Call, next: Next, deps: CallChainDeps): Promise<ProviderReply> {
   try {
     return await next(call);

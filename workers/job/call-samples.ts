@@ -26,10 +26,9 @@ const maxBadInRow = 10;
 const maxUnansweredInRow = 10;
 
 /**
- * Samples the calls of one model. Retryable errors are bad. So are calls of several users that got no answer in time,
- * or that their callers cut after an unusually long time: callers often wait less than the call's own time-out. Such
- * calls of one user alone concern that user's own breaker. Rejected requests, our own aborts, rate limits and unusable
- * answers are no samples: they must neither open a breaker nor close one.
+ * Samples the calls of one model. Retryable errors are bad, and calls of several users that got no answer in time or
+ * that their callers cut after an unusually long one; those of one user alone concern that user's breaker. Rejected
+ * requests, our own aborts, rate limits and unusable answers must neither open a breaker nor close one.
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
@@ -128,10 +127,7 @@ const isAnswer = (error: unknown): boolean =>
 
 const refusalCodes = ['provider_rejected', 'context_length_exceeded', 'content_blocked'];
 
-/**
- * Samples all calls of a provider for what concerns the account: refused credentials, and connections that cannot be
- * made. Any other answer is good; a call without an answer is no sample.
- */
+/** Samples calls for refused credentials and failed connections. Any other answer is good, and none is no sample. */
 export class AccountSamples {
   #badInRow = 0;
 

@@ -22,7 +22,6 @@ export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>)
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
  * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other
  * limits: one for the provider's silence, and the deadline for the whole.
- *
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {

@@ -38,8 +38,7 @@ const sliceMs = 10_000;
 
 /**
  * How long the calls of a model, or the calls and jobs of a pool, have taken, and how they ended: a moving mean, the
- * calls of the last minute (the latest five hundred at most), the last failure, however long ago that was, and the jobs
- * of the last five minutes.
+ * calls of the last minute, the last failure, and the jobs of the last five minutes.
  */
 export class CallTimes implements JobListener {
   readonly #now: () => number;
@@ -159,9 +158,8 @@ const newSlice = (beganAt: number): Slice => ({
 });
 
 /**
- * Whether a job says something about the pace: if it was answered, or timed out after more than the mean. One that
- * timed out would have taken longer: if it counted as short, a pool with a long backlog would seem fast and be given
- * more.
+ * Whether a job says something about the pace: if it was answered, or timed out after more than the mean. If a shorter
+ * one counted, a pool with a long backlog would seem fast and be given more.
  */
 function showsPace(outcome: Outcome, meanMs: number): boolean {
   if (outcome.kind !== 'failed') return outcome.kind !== 'cancelled';

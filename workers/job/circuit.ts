@@ -77,10 +77,7 @@ export class Circuit {
     return this.breaker.state === 'closed' && this.cooldown.leftMs === 0;
   }
 
-  /**
-   * Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, the `Failure` for which it
-   * cannot begin in time, or the errors of the call.
-   */
+  /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { slot, user, kind } = call;
     if (kind.isRetry && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');

@@ -16,12 +16,9 @@ const maxPauseMs = 8000;
 const noticeableMs = 100;
 
 /**
- * The time in which no call of a model begins, because its provider has answered with a 429: it gets too many calls,
- * which concerns every job of the model alike. Running calls go on; a retry waits as well.
- *
- * It lasts a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is
- * longer (some providers say 0, or give a date that has passed, with every 429). Concurrent 429s, and a call plus its
- * retry, double the pause only once.
+ * The time after a provider's 429 in which no call of the model begins, retries included; running calls go on. It lasts
+ * a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is longer (some
+ * providers say 0, or a past date, with every 429). Concurrent 429s, and a call plus its retry, double it only once.
  */
 export class Cooldown {
   readonly #options: CooldownOptions;

@@ -22,10 +22,7 @@ export class DeltaPublisher {
     this.#deps = deps;
   }
 
-  /**
-   * The stream of a running job's reply, read at the API process `replyTo`; to be disposed of when the job has ended.
-   * `writer` is the model that writes it, if the request names another one.
-   */
+  /** The stream of a job's reply, to be disposed of; `writer` is its model, if the request names another one. */
   open(job: RunningJob, replyTo: string, writer?: Target): DeltaStream {
     const stream = new DeltaStream(job, writer);
     job.deltas = stream;

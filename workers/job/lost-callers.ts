@@ -28,9 +28,8 @@ const comebackMs = 10_000;
 const maxRemembered = 1000;
 
 /**
- * Ends calls whose API process has died: no other process has the request that waits for their replies. A process
- * counts as gone if it was seen before and the relay has not heard of it for `goneAfterMs`. None does while, or soon
- * after, the store cannot be asked.
+ * Ends calls whose API process has died: one that was seen before and that the relay has not heard of for
+ * `goneAfterMs`. None counts as gone while, or soon after, the store cannot be asked.
  */
 export class LostCallers {
   readonly #deps: Required<LostCallersDeps>;

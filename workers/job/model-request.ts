@@ -8,10 +8,7 @@ import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
-/**
- * The request of a job, within the limits of its pool. Throws `invalid_request` for a model that callers may not name,
- * or when there is none.
- */
+/** A job's request, within the limits of its pool. Throws `invalid_request` without a model that callers may name. */
 export function toModelRequest(
   job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
   settings: PoolConfig,

@@ -32,7 +32,6 @@ export class PoolMetrics implements JobListener {
   readonly #provider: ProviderId;
   readonly #times: Times;
 
-  /** `times` is that of the pool. */
   constructor(instruments: Instruments, provider: ProviderId, times: Times) {
     this.#instruments = instruments;
     this.#provider = provider;

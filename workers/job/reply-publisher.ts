@@ -16,16 +16,12 @@ type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 
 type SettledJob = ResultMessage['settled'][number];
 
-/**
- * Longer outcomes are left to the job's record, and a message has no more than this: the relay refuses those over 512
- * KiB, escapes included.
- */
+/** Of a message: the relay refuses those over 512 KiB, escapes included. A longer outcome is left to the record. */
 const maxOutcomeChars = 80_000;
 
 /**
- * Publishes once how a job ended on the topic of the API process that waits for it; the job's record says the same to a
- * process that missed it. For a stored chat it informs every API process, since any of them may have a caller who has
- * come back. Jobs that end in the same turn of the event loop share one message to each process.
+ * Publishes once how a job ended, to the API process that waits for it, and of a stored chat to all: any of them may
+ * have a caller who has come back. Jobs that end in the same turn of the event loop share a message to each process.
  */
 export class ReplyPublisher {
   readonly #deps: ReplyPublisherDeps;
@@ -38,9 +34,8 @@ export class ReplyPublisher {
   }
 
   /**
-   * Publishes an outcome that counts even if the job is lost, before BullMQ stores it: both go to Redis in one
-   * write, and the caller waits for one trip less. A long one is left to `publishStored`. `outcome` is as
-   * `encodeOutcome` writes it.
+   * Publishes an outcome that counts even if the job is lost, before BullMQ stores it: both go to Redis in one write. A
+   * long one is left to `publishStored`. `outcome` is as `encodeOutcome` writes it.
    */
   publishOutcome(job: EndedJob, outcome: string): void {
     if (outcome.length > maxOutcomeChars) return;

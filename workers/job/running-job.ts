@@ -55,10 +55,7 @@ export function chatIdOf({ id = '', data }: Pick<QueuedJob, 'id' | 'data'>): str
   return isNamed && typeof data.chatId === 'string' ? data.chatId : id;
 }
 
-/**
- * One job that this worker has taken from its queue, until BullMQ is done with it. All that is known here of the job is
- * a field of this; everything else that follows it is a listener.
- */
+/** A job that this worker has taken, until BullMQ is done with it. All that is known here of the job is a field. */
 export class RunningJob {
   readonly id: string;
   readonly chatId: string;

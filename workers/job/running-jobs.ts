@@ -100,10 +100,7 @@ export class RunningJobs {
     if (added.length > 0) this.#abortUnwanted();
   }
 
-  /**
-   * Aborts the jobs that only these API processes wait for, whether they run or start later. Jobs that a process added
-   * after it was found to be gone go on: it has come back.
-   */
+  /** Aborts jobs, also later ones, that only these processes wait for; those that one adds after it was gone go on. */
   cancelApis(gone: ReadonlyMap<string, number>): void {
     this.#goneApis = gone;
     this.#abortUnwanted();

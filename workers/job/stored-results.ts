@@ -36,10 +36,7 @@ export class StoredResults {
     this.#deps = { ...deps, now, timeoutMs };
   }
 
-  /**
-   * The recorded outcome; undefined when there is none, or when the store has not answered in time, at the latest by
-   * `deadline`, in milliseconds since the epoch.
-   */
+  /** The recorded outcome; undefined without one, or when the store has not answered in time or by `deadline`. */
   async find(job: StoredJob, deadline: number): Promise<Outcome | undefined> {
     if (job.facts.keptUntil === undefined) return undefined;
     const { now, timeoutMs } = this.#deps;

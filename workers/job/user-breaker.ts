@@ -24,9 +24,8 @@ export interface UnansweredCall {
 const maxWeight = 10;
 
 /**
- * A breaker for a single user whose calls of a model get no answer in time while no other call is answered either. The
- * user may ask too much, or be too impatient, so others may still call the model. The first answer to any user closes
- * the breaker. Until then it refuses this user's calls, and lets one at a time through after each pause.
+ * A breaker for a single user whose calls of a model get no answer in time while no other call is answered either: the
+ * user may ask too much. The first answer to any user closes it; until then one call passes after each pause.
  */
 export class UserBreaker {
   readonly #options: UserBreakerOptions;

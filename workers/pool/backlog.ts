@@ -11,10 +11,7 @@ interface BacklogOptions {
 const trustedMs = 5000;
 const nothing: WaitingByLevel = { waitedFor: [], async: [] };
 
-/**
- * Counts the jobs that wait for a pool. A pool that found none, and has room, is given the next one at once: until then
- * it knows without asking the store that none is waiting.
- */
+/** Counts a pool's waiting jobs. A pool that found none, and has room, gets the next one: it need not ask again. */
 export class Backlog {
   readonly #queue: BacklogOptions['queue'];
   readonly #now: () => number;
@@ -36,10 +33,7 @@ export class Backlog {
     this.#forgottenAt = this.#now();
   }
 
-  /**
-   * The waiting jobs by level, counted unless it is known that there are none; `hasRoom` says whether the pool would
-   * take one now. Rejects when the store is unavailable.
-   */
+  /** The waiting jobs by level; `hasRoom` says whether the pool would take one now. Rejects without the store. */
   async count({ hasRoom }: { hasRoom: boolean }): Promise<WaitingByLevel> {
     if (hasRoom && this.#isKnownEmpty()) return nothing;
     const askedAt = this.#now();

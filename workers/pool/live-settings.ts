@@ -7,10 +7,7 @@ export interface LivePoolSettings
   extends PoolConfig,
     Pick<PoolOverrides, 'globalConcurrency' | 'rate' | 'intake' | 'breaker'> {}
 
-/**
- * The settings of a pool while it runs. Users of a setting read it from `current` at that moment and keep no
- * copy, so that a change takes effect at once; a job keeps the settings with which it began.
- */
+/** The settings of a pool, to be read from `current` at each use; only a job keeps those with which it began. */
 export class LiveSettings {
   readonly #environment: PoolConfig;
   #current: LivePoolSettings;

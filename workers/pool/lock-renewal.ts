@@ -20,9 +20,8 @@ const passesPerLock = 4;
 const maxUnanswered = 20;
 
 /**
- * Renews the locks of the jobs that a worker holds. BullMQ's own renewal waits for a timer. When thousands of replies
- * arrive at once, one turn of the event loop can last longer than a lock, and no timer fires in it. Therefore a pass
- * that is late is also made between two jobs.
+ * Renews the locks of the jobs that a worker holds. One turn of the event loop can last longer than a lock, and no
+ * timer fires in it, so a pass that is late is also made between two jobs (decision 40).
  */
 export class LockRenewal {
   readonly #deps: LockRenewalDeps;

@@ -39,10 +39,7 @@ const closingMs = 1000;
 /** Jobs that may wait here without a slot; each has its conversation in memory. */
 const maxParked = 500;
 
-/**
- * The worker of one provider in this process, with everything that decides when it takes jobs: settings, slots,
- * breakers, cooldowns and clock. Their changes take effect, and are published, at once.
- */
+/** The worker of one provider in this process, with all that decides when it takes jobs. Changes act at once. */
 export class Pool {
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;

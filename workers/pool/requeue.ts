@@ -15,10 +15,7 @@ const maxPauseMs = 5000;
 /** Ids that are remembered: a job that comes back does so soon. */
 const maxRemembered = 1000;
 
-/**
- * Puts jobs of a pool back into their queue; no job counts as stalled for it. `requeue` and `deferToNewerRelease`
- * always throw `HandedBack`.
- */
+/** Puts jobs of a pool back into their queue, none of which counts as stalled for it, and throws `HandedBack`. */
 export class Requeue {
   readonly #log: Log;
   readonly #now: () => number;
@@ -42,10 +39,7 @@ export class Requeue {
     return this.#handBack(job, job.moveToWait(token));
   }
 
-  /**
-   * For a worker of a newer release, the only one that can read it, after a pause. The pauses grow with the age of the
-   * job: it soon gets to such a worker, and costs little where there is none.
-   */
+  /** For a worker of a newer release, after a pause that grows with the job's age: there may be no such worker. */
   deferToNewerRelease(job: RequeuableJob, token: string | undefined): Promise<never> {
     // There may be thousands: only the first is a warning.
     this.#log[this.#hasWarned ? 'debug' : 'warn'](

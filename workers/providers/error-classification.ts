@@ -69,10 +69,7 @@ export const refusesCredentials = ({ code, cause }: Failure): boolean =>
     cause.status === 403 ||
     (cause.word !== undefined && refusedAccess.has(cause.word)));
 
-/**
- * Classifies an error of an SDK by what the provider answered; without an answer it is a `provider_error`. A failure of
- * our own, which the SDK may have wrapped in its errors, stays what it is.
- */
+/** Classifies an SDK's error by the provider's answer, or as `provider_error`; a failure of ours in it stays one. */
 export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
   const own = ownFailure(error);
   if (own) return own;
@@ -95,9 +92,8 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
 }
 
 /**
- * The failure for an answer that came but cannot be used; `what` is one of our own words. A provider that finishes
- * with nothing to say is well and would charge for the next blank as well, and one that says too much has no reason to
- * say less the next time: neither is retried, nor says anything to the breaker.
+ * The failure for an answer that came but cannot be used. A provider that says nothing is well and would charge for the
+ * next blank, too, and one that says too much will again: neither is retried, nor says anything to the breaker.
  */
 export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized', usage?: Usage): Failure {
   const cause = new ProviderCallError('UnusableAnswer', undefined, what);
@@ -140,9 +136,8 @@ function codeByWord(words: readonly string[], codes: ReadonlyMap<string, Failure
 }
 
 /**
- * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400. So here, and nowhere
- * else, a provider's text decides. If it changes, or quotes a prompt, the failure gets another code; no text is passed
- * on.
+ * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400, so here alone a text of
+ * a provider decides. If it changes, or quotes a prompt, the failure gets another code; no text is passed on.
  */
 const byText: readonly (readonly [RegExp, FailureCode])[] = [
   [/\b(prompt|input) is too long\b/i, 'context_length_exceeded'],

@@ -4,9 +4,8 @@ import type { Dispatcher } from 'undici';
 type PausableSource = Pick<Dispatcher.DispatchController, 'pause' | 'resume' | 'abort'>;
 
 /**
- * The bytes of a stream of events as they come, for both ways in which SDKs read them: as an async iterable or with the
- * reader of a web stream, which itself would cost several times as much. When much of it is unread, the connection
- * waits.
+ * The bytes of a stream of events, as an async iterable or by the reader of a web stream, which itself would cost
+ * several times as much. When much of it is unread, the connection waits.
  */
 export class EventBytes implements AsyncIterableIterator<Buffer> {
   readonly #source: PausableSource;

@@ -9,7 +9,6 @@ const Agent = createRequire(import.meta.url)(
   'undici/lib/dispatcher/agent.js',
 ) as typeof import('undici').Agent;
 
-/** How much of a provider's answer is read. */
 export interface ResponseLimits {
   /** Largest body of one answer, in bytes on the network: this client neither asks for compression nor undoes it. */
   maxResponseBytes: number;

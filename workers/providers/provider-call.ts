@@ -13,10 +13,7 @@ export interface ReplyPart {
 
 export interface ProviderCall {
   request: ProviderRequest;
-  /**
-   * Calls the SDK once and reads its answer; errors of the SDK or a schema may pass. It is given the request with
-   * a signal that ends the call.
-   */
+  /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
 }

@@ -41,13 +41,10 @@ export interface ProviderReply {
 export type OnDelta = (text: string) => void;
 
 /**
- * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK (no
- * retries), and returns the finished reply. With `onDelta` the provider is asked for a stream, without it for one
- * answer.
- *
- * Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
- * `context_length_exceeded`, `content_blocked`), and the
- * signal's own reason when the signal ended the call.
+ * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,
+ * without retries, and returns the finished reply. With `onDelta` it asks for a stream. Throws a `Failure` for
+ * everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`, `context_length_exceeded`,
+ * `content_blocked`), and the signal's own reason when the signal ended the call.
  */
 export interface Provider {
   readonly id: ProviderId;

@@ -1,9 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 
-/**
- * The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice the processor
- * time: each event passes five generators.
- */
+/** The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice as long. */
 export async function* readEvents({ body }: Response): AsyncGenerator<EventSourceMessage[]> {
   if (body === null) return;
   const decoder = new TextDecoder();

@@ -14,10 +14,7 @@ export const sdkTimeoutMs = 3_600_000;
 export const toFetchOptions = ({ signal, traceparent }: CallHooks, onActivity?: () => void): object =>
   ({ call: { signal, traceparent, onActivity } }) satisfies CallOptions;
 
-/**
- * The `fetch` that the SDKs of OpenAI, Anthropic and Vertex AI are given: for a method, headers, a body of text, and
- * the hooks of the call.
- */
+/** The `fetch` for the SDKs of OpenAI, Anthropic and Vertex AI: for bodies of text, with the hooks of the call. */
 export function createSdkFetch(client: HttpClient): typeof fetch {
   return async (input, init = {}) => {
     if (!hasCall(init) || typeof input !== 'string' || typeof init.body !== 'string')
