@@ -129,13 +129,6 @@ function factsOf(error: unknown, purpose: Purpose): { detail?: string; retryAfte
   return {};
 }
 
-interface StatementLimits {
-  /** Maximum time for the whole statement, in milliseconds; at most that of the pool. */
-  answerMs: number;
-  /** Searches get a third of the connections at most. */
-  isSearch?: boolean;
-}
-
 interface PoolOptions {
   address: PostgresAddress;
   size: number;
@@ -168,8 +161,11 @@ class Pool {
     this.#connections = this.#open();
   }
 
-  /** Rejects with the error of Drizzle or postgres.js, or with `DatabaseTimeout`. */
-  async run<T>(query: Query<T>, { answerMs, isSearch = false }: StatementLimits): Promise<T> {
+  /** `answerMs` is at most that of the pool. Rejects with the error of Drizzle or postgres.js, or `DatabaseTimeout`. */
+  async run<T>(
+    query: Query<T>,
+    { answerMs, isSearch = false }: { answerMs: number; isSearch?: boolean },
+  ): Promise<T> {
     // A statement whose time is over is better not sent; timers may end a millisecond early.
     if (answerMs < 1) throw new DatabaseTimeout('NO_ANSWER');
     const waitUntil = performance.now() + Math.min(answerMs, this.#options.waitMs);

@@ -93,7 +93,7 @@ export class LivePools {
     return live.length > 0 && live.every(({ state }) => state === 'paused');
   }
 
-  /** Whether no pool takes its waiting jobs: all are paused, or were silent for longer than after an outage. */
+  /** Whether no pool takes its waiting jobs: all are paused, or silent for longer than an outage would explain. */
   isAbandoned(target: Target): boolean {
     const { provider } = target;
     if (this.#liveOf(provider).length > 0) return this.isPaused(target);

@@ -47,7 +47,7 @@ export function openInstruments<Table extends MetricTable>(table: Table): Instru
     ) as unknown as Instruments<Table>['metrics'],
     startAtZero: (of = {}) => {
       for (const [, { labels }, instrument] of opened)
-        for (const combination of combinations({ ...labels, ...narrowed(labels, of) })) {
+        for (const combination of combinations(labels, of)) {
           if (instrument instanceof Counter) instrument.inc(combination, 0);
           if (instrument instanceof Histogram) instrument.zero(combination);
         }
@@ -72,18 +72,14 @@ function open({ type, name, help, labels, buckets = [] }: MetricDefinition, regi
   }
 }
 
-type LabelValues = Readonly<Record<string, readonly string[]>>;
+type Labels = Record<string, string>;
 
-const narrowed = (labels: LabelValues, of: Readonly<Record<string, string>>): LabelValues =>
-  Object.fromEntries(
-    Object.entries(of)
-      .filter(([label]) => label in labels)
-      .map(([label, value]) => [label, [value]]),
-  );
-
-function combinations(labels: LabelValues): Record<string, string>[] {
-  let all: Record<string, string>[] = [{}];
-  for (const [label, values] of Object.entries(labels))
-    all = all.flatMap((before) => values.map((value) => ({ ...before, [label]: value })));
+/** All combinations of labels with these values; one that `of` names has that value alone. */
+function combinations(labels: MetricDefinition['labels'], of: Labels): Labels[] {
+  let all: Labels[] = [{}];
+  for (const [label, values] of Object.entries(labels)) {
+    const wanted = values.filter((value) => value === (of[label] ?? value));
+    all = all.flatMap((before) => wanted.map((value) => ({ ...before, [label]: value })));
+  }
   return all;
 }

@@ -2,7 +2,7 @@ import { providerIds } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 
-/** The definition of a metric, from which `docs/metrics.md` is generated. A label has only the values listed here. */
+/** A metric, from which `docs/metrics.md` is generated. Labels have only these values, never one that a caller sent. */
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';

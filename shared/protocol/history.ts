@@ -4,7 +4,7 @@ import { failureCodes } from '../failures.js';
 import { providerErrorSchema } from './attempts.js';
 import { eachOf, version } from './version.js';
 
-/** API processes ask each other so while operators look. Ages cross, not times: the clocks of two machines differ. */
+/** How API processes ask each other for the recent past. Ages cross, not times: the clocks of two machines differ. */
 
 const provider = z.enum(providerIds);
 const processId = z.string().min(1).max(64);

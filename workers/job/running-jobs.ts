@@ -39,9 +39,7 @@ export class RunningJobs {
 
   /** To be called when the job has been taken; aborts it at once if it is no longer wanted. */
   open(job: RunningJob): void {
-    const others = this.#jobs.get(job.chatId);
-    if (others) others.push(job);
-    else this.#jobs.set(job.chatId, [job]);
+    this.#jobs.set(job.chatId, [...this.ofChat(job.chatId), job]);
     if (this.#abortedWith !== undefined) job.abort(this.#abortedWith);
     if (this.#isUnwanted(job)) job.abort(new Cancelled());
   }

@@ -39,7 +39,7 @@ const closingMs = 1000;
 /** Jobs that may wait here without a slot; each has its conversation in memory. */
 const maxParked = 500;
 
-/** The worker of one provider in this process, with all that decides when it takes jobs. Changes act at once. */
+/** The worker of one provider in this process, with all that decides when it takes jobs, at once after a change. */
 export class Pool {
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;

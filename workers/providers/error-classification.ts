@@ -1,5 +1,4 @@
-import type { FailureCode } from '../../shared/failures.js';
-import { Failure } from '../../shared/failures.js';
+import { Failure, type FailureCode } from '../../shared/failures.js';
 import type { Usage } from './provider.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
@@ -39,7 +38,7 @@ export class ProviderCallError extends Error {
 
   /** Whether no connection came about, so that nothing was sent. */
   get isUnreachable(): boolean {
-    return this.word !== undefined && unreachable.has(this.word);
+    return unreachable.has(this.word ?? '');
   }
 
   /**
@@ -47,9 +46,7 @@ export class ProviderCallError extends Error {
    * model that the account may not use, and callers choose the model.
    */
   get concernsAccount(): boolean {
-    return (
-      this.isUnreachable || this.status === 401 || (this.word !== undefined && badCredentials.has(this.word))
-    );
+    return this.isUnreachable || this.status === 401 || badCredentials.has(this.word ?? '');
   }
 }
 
@@ -65,9 +62,7 @@ const refusedAccess: ReadonlySet<string> = new Set([
 export const refusesCredentials = ({ code, cause }: Failure): boolean =>
   code === 'provider_rejected' &&
   cause instanceof ProviderCallError &&
-  (cause.status === 401 ||
-    cause.status === 403 ||
-    (cause.word !== undefined && refusedAccess.has(cause.word)));
+  (cause.status === 401 || cause.status === 403 || refusedAccess.has(cause.word ?? ''));
 
 /** Classifies an SDK's error by the provider's answer, or as `provider_error`; a failure of ours in it stays one. */
 export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {

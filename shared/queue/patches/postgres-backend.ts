@@ -90,8 +90,8 @@ const hasJobToTake = `
     and value::integer <= (select count(*) from job where queue = $1 and state = 'active')) as present`;
 
 /**
- * Leaves the removal of ended jobs to the pruner. BullMQ's, with each job that ends, cannot use the partial index of
- * ended jobs, because their state is a parameter: it reads every job of the queue.
+ * Leaves the removal of ended jobs to the pruner. BullMQ would remove old ones with each job that ends, in a statement
+ * that cannot use their partial index, because the state is a parameter: it reads every job of the queue.
  */
 function leaveEndedJobs(backend: Backend): void {
   const complete = backend.moveToCompleted.bind(backend);

@@ -88,7 +88,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
 
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
-/** As with Redis, in milliseconds, but shorter: no command waits for a connection to come back. */
+/** In milliseconds; shorter than with Redis, because no command waits for a connection to come back. */
 const runRetryDelay = 200;
 
 /** One query text is one transaction. "If not exists" alone fails when two run it at once: hence the lock. */

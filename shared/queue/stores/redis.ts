@@ -104,7 +104,7 @@ const drainDelay = 1;
 
 const workerDelays = { runRetryDelay, drainDelay, maximumRateLimitDelay };
 
-/** Also has each job that is added trim BullMQ's stream of events. BullMQ's own `trimEvents` is approximate. */
+/** Empties BullMQ's stream of events, and has each job that is added do so; its own `trimEvents` is approximate. */
 async function forgetEvents(redis: RedisConnection, queue: Queue): Promise<void> {
   await redis.hset(queue.toKey('meta'), 'opts.maxLenEvents', 0);
   await redis.xtrim(queue.toKey('events'), 'MAXLEN', 0);
