@@ -25,10 +25,7 @@ export interface UserIdentity {
   createdAt: Date;
 }
 
-/**
- * The user that the environment names. Every process must know the same id at every start without the database, so the
- * id is made from the name, and the user counts as the oldest with that name.
- */
+/** The environment's user, whose id each process makes from the name, and who counts as the oldest of that name. */
 export const firstUserOf = (name: string): UserIdentity => ({
   id: uuidv5(name, firstUsers),
   name,

@@ -126,8 +126,7 @@ function compared({ source, ...post }: ImportedPost): SQL {
 
 /**
  * The post, and the file it came from, in one statement, which gives no row when another client made or removed the
- * post meanwhile. A post that is the same is not written at all: its search vector would be made anew even if nothing
- * came of it.
+ * post meanwhile. A post that is the same is not written at all: its search vector would be made anew.
  */
 const upsert = (post: ImportedPost, force: boolean): SQL => sql`
     with ${compared(post)}, created as (

@@ -144,10 +144,7 @@ export function selectNeighbours(
 /** Whether there is nothing to be found: a query of contradictions would read what it then leaves out. */
 export const findsNothing = ({ drafts, status }: PostFilter): boolean => status === 'draft' && !drafts;
 
-/**
- * A search where no index has the order of the page, so that many posts may be read for a few. A tag or a word can be
- * in every post or in one, so one plan for all values would be bad.
- */
+/** A search where no index has the page's order; a tag or word is in every post or in one, so no plan suits all. */
 const purposeOf = ({ tag, search }: PostFilter) => ((tag ?? search) === undefined ? undefined : 'search');
 
 function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string): (string | undefined)[] {

@@ -76,10 +76,7 @@ const maxAtOnce = 1000;
 const maxBatches = 100;
 
 const finished = ['completed', 'failed'] as const;
-/**
- * No queue is ever paused. A job stays active when the last worker died with it, and delayed while it waits for a
- * worker of the newer release that added it.
- */
+/** A job stays active when the last worker died with it, and delayed while it waits for a worker of a newer release. */
 const unfinished = ['wait', 'prioritized', 'delayed', 'active'] as const;
 
 async function removeOlder(

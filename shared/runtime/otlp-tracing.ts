@@ -33,10 +33,7 @@ const maxValueLength = 256;
 /** Between two log lines that say that spans are lost, in milliseconds. */
 const reportIntervalMs = 60_000;
 
-/**
- * Sends traces to an OpenTelemetry collector, by OTLP over HTTP. The exporters and detectors read the environment
- * themselves. Registers nothing globally.
- */
+/** Sends traces by OTLP over HTTP, and registers nothing globally. Exporters and detectors read the environment. */
 export function openOtlpTracing({ config, program, log }: TracingDeps): Tracing {
   const processor = new BatchSpanProcessor({
     exporter: createExporter(config, log),

@@ -32,9 +32,8 @@ const maxGood = 100;
 const shortWindowMs = 10_000;
 
 /**
- * A circuit breaker that counts only calls that show the provider's health. opossum counts every call that it
- * wraps as success or failure, so it does not wrap the call: it is given a sample after it. Calls end by their own
- * signals, which is why opossum's timeout is off.
+ * A circuit breaker that counts only calls that show the provider's health. opossum counts every call that it wraps, so
+ * it is given a sample after the call instead. Calls end by their own signals, so its timeout is off.
  */
 export class Breaker {
   readonly #options: BreakerOptions;

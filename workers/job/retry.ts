@@ -52,10 +52,7 @@ function latestRetry(tookMs: number, { deadline, asked: { job, hasFallback } }: 
 
 const maxPatienceMs = 3000;
 
-/**
- * How long a job with a fallback waits for a limited model, in milliseconds: its caller chose this provider. A third of
- * the remaining time is left for the next one.
- */
+/** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
 export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */

@@ -20,9 +20,8 @@ const maxRemembered = 10_000;
 const rememberedMs = 60_000;
 
 /**
- * The jobs that this process has taken from the queues of all its pools. Cancelled chats are remembered for a minute: a
- * job of one may still be on its way from the queue when its cancel arrives, or may be taken over from a worker that
- * died. Removed users are not forgotten after a minute.
+ * The jobs that this process has taken for all its pools. Cancelled chats are remembered for a minute: a job of one may
+ * still be on its way from the queue, or be taken over from a worker that died. Removed users stay remembered.
  */
 export class RunningJobs {
   /** By chat. A job whose lock was lost can run here twice, and so can two attempts at one chat. */

@@ -26,9 +26,8 @@ interface Waiting extends Urgency {
 }
 
 /**
- * The slots of a pool. BullMQ bounds how many jobs are here; a job that waits for a model in its cooldown, or whose
- * call hangs at a model whose breaker has opened, is parked: it has no slot, and another is taken from the queue in its
- * place. When it goes on it comes before less urgent and newer ones, so that newer jobs do not starve it.
+ * The slots of a pool. A job that waits for a model in its cooldown, or whose call hangs at an open breaker, is parked:
+ * it has no slot, and another job is taken in its place. It goes on before less urgent and newer ones.
  */
 export class Slots {
   readonly onChange: () => void;

@@ -22,9 +22,8 @@ const stopTimeoutMs = 200;
 const maxUnanswered = 30;
 
 /**
- * Publishes the states of the pools of this process to every API process, once a second and after changes, so that each
- * knows at once where a request has no chance. One heartbeat is published at a time: none wait behind one that hangs,
- * but a change in the meantime is published after it.
+ * Publishes the states of this process's pools to every API process, once a second and after changes. One heartbeat is
+ * published at a time: none wait behind one that hangs, but a change in the meantime is published after it.
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;

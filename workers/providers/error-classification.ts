@@ -41,10 +41,7 @@ export class ProviderCallError extends Error {
     return unreachable.has(this.word ?? '');
   }
 
-  /**
-   * Whether every other model of the account would have met the same. A 403 does not say so: providers answer it for a
-   * model that the account may not use, and callers choose the model.
-   */
+  /** Whether every model of the account would have met the same; a 403 may be for a model that it may not use. */
   get concernsAccount(): boolean {
     return this.isUnreachable || this.status === 401 || badCredentials.has(this.word ?? '');
   }

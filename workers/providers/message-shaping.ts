@@ -19,10 +19,7 @@ export const continuation = 'Continue.';
 
 const blankLine = '\n\n';
 
-/**
- * Reshapes turns (at least one, none blank) to what Anthropic, Bedrock and Vertex AI all accept. Order is kept
- * among the system texts and among the others, and every text is kept byte for byte.
- */
+/** Reshapes turns to what Anthropic, Bedrock and Vertex AI all accept. Texts stay byte for byte, and in their order. */
 export function toAlternating(turns: readonly Turn[]): AlternatingConversation {
   const spoken = speakSystemOnly(turns);
   const system = spoken.filter((turn) => turn.role === 'system').map((turn) => turn.content);

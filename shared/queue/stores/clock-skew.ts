@@ -1,7 +1,6 @@
 /**
  * The store's time as this process knows it: each reading of the store's clock corrects it, and a monotonic clock
- * advances it in between. So deadlines and ages are the same for all processes, even if their machines' clocks
- * differ.
+ * advances it in between. So it is the same for all processes, even if their machines' clocks differ.
  */
 export class StoreClock {
   readonly #machineNow: () => number;

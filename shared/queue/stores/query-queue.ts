@@ -1,9 +1,8 @@
 import { Semaphore } from '../../runtime/semaphore.js';
 
 /**
- * Bounds the queries under way to the connections of a pool. A query waits for as long as others are answered: a busy
- * store is not an unavailable one, and the deadline of a request bounds its wait. When no answer has come for
- * `silentMs` milliseconds, the waiting queries fail without having been sent.
+ * Bounds the queries under way to the connections of a pool. A query waits for as long as others are answered. When no
+ * answer has come for `silentMs` milliseconds, the waiting queries fail without having been sent.
  */
 export class QueryQueue {
   readonly #connections: Semaphore;
