@@ -6,13 +6,9 @@ import type { Fleet } from '../../shared/fleet-contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns, silentLog } from '../database.js';
 import { hearFleet } from '../fleet.js';
+import { readNames } from '../names.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
-
-interface StatusOptions {
-  providers?: string;
-  json?: boolean;
-}
 
 /** How the database is; `detail` says more. */
 interface DatabaseStatus {
@@ -28,7 +24,10 @@ const listenMs = 2500;
  * code is 0 when every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options,
  * and where nothing runs: without a configured store, and when the database of `npm start` does not answer.
  */
-export async function printStatus(environment: Environment, options: StatusOptions): Promise<void> {
+export async function printStatus(
+  environment: Environment,
+  options: { providers?: string; json?: boolean },
+): Promise<void> {
   const config = parseConfig(environment, 'command');
   const expected = expectedProviders(config, options.providers);
   const [database, fleet] = await Promise.all([
@@ -81,21 +80,14 @@ function findUrl(config: Config): string | undefined {
  * `StartupError` for unknown names.
  */
 export function expectedProviders(config: Config, given: string | undefined): ProviderId[] {
-  if (given !== undefined) return readProviders(given);
+  if (given !== undefined)
+    return readNames(given.split(','), providerIds, '--providers must be a comma list of');
   const names = namesSet(config);
   const { WORKER_PROVIDERS: ids, REAL_PROVIDERS: real = [] } = config;
   const configured = ids.filter(
     (id) => real.includes(id) || hasCredentials(names, id) || isSimulated(names, id),
   );
   return configured.length > 0 ? configured : [...ids];
-}
-
-function readProviders(given: string): ProviderId[] {
-  const wanted = new Set(given.split(',').map((id) => id.trim()));
-  const known = providerIds.filter((id) => wanted.has(id));
-  if (known.length < wanted.size)
-    throw new StartupError(`--providers must be a comma list of: ${providerIds.join(', ')}.`);
-  return known;
 }
 
 function renderStores(database: DatabaseStatus, { queue, release }: Fleet): string {

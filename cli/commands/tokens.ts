@@ -2,10 +2,11 @@ import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
 import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
-import { type Scope, scopes } from '../../shared/contract.js';
+import { scopes } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, nameInEnvironment, ownerByDefault } from '../identities.js';
+import { readNames } from '../names.js';
 import { printList } from '../output/table.js';
 import { parseTime } from '../output/time.js';
 
@@ -19,7 +20,8 @@ interface CreateOptions {
 
 /** `quillgate tokens create`: prints the new token, once. Throws `StartupError` for bad options. */
 export async function createToken(environment: Environment, options: CreateOptions): Promise<void> {
-  const granted = readScopes(options.scope ?? ['blogs:write']);
+  const named = (options.scope ?? ['blogs:write']).flatMap((list) => list.split(','));
+  const granted = readNames(named, scopes, '--scope must be some of');
   const expiresAt = parseExpiry(options.expires, new Date());
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
@@ -66,14 +68,6 @@ export async function revokeToken(environment: Environment, id: string): Promise
   const known = await withDatabase(environment, (database) => createTokenStore(database, actor()).revoke(id));
   if (!known) throw new StartupError('There is no access token with this id; see quillgate tokens list.');
   process.stdout.write(`Revoked ${id}.\n`);
-}
-
-function readScopes(given: readonly string[]): Scope[] {
-  const wanted = new Set(given.flatMap((list) => list.split(',')).map((scope) => scope.trim()));
-  const granted = scopes.filter((scope) => wanted.has(scope));
-  if (granted.length === 0 || granted.length < wanted.size)
-    throw new StartupError(`--scope must be some of: ${scopes.join(', ')}.`);
-  return granted;
 }
 
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 };

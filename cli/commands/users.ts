@@ -1,10 +1,11 @@
 import { createUserStore } from '../../db/access/users.js';
 import { digestOf, makeUserSecret } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
-import { type UserRole, userRoles } from '../../shared/contract.js';
+import { userRoles } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, secretVariablesOf } from '../identities.js';
+import { readNames } from '../names.js';
 import { printList } from '../output/table.js';
 
 interface PrintOptions {
@@ -18,7 +19,7 @@ export async function addUser(
   options: PrintOptions & { role?: string },
 ): Promise<void> {
   checkName(name);
-  const role = readRole(options.role);
+  const [role] = readNames([options.role ?? []].flat(), userRoles, '--role must be one of');
   const secret = makeUserSecret();
   const user = { name, secretHash: digestOf(secret), ...(role && { role }) };
   const id = await withDatabase(environment, (database) => createUserStore(database, actor()).add(user));
@@ -81,10 +82,3 @@ const noSuchUser = (variables: string | undefined): StartupError =>
 
 const ofEnvironment = (variables: string): string =>
   `The environment has a user of this name, whose secret is still good: change or unset ${variables} to end that.`;
-
-function readRole(given: string | undefined): UserRole | undefined {
-  const role = userRoles.find((known) => known === given);
-  if (role === undefined && given !== undefined)
-    throw new StartupError(`--role must be one of: ${userRoles.join(', ')}.`);
-  return role;
-}
