@@ -35,7 +35,7 @@ Programs:
   quillgate
     .command('metrics')
     .description('print every metric of the API and the workers as Markdown tables')
-    .action(async () => (await import('./commands/metrics.js')).printMetrics());
+    .action(async () => void process.stdout.write((await import('./commands/metrics.js')).renderMetrics()));
   quillgate
     .command('health')
     .description('ask the API or the worker that listens here whether it is alive')

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../db/database/client.js';
 import type { Config, Environment } from '../shared/config/config.js';
-import type { ProviderId } from '../shared/contract.js';
 import { queueName, topics } from '../shared/protocol/messages.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openRelay } from '../shared/queue/relay.js';
@@ -43,7 +42,15 @@ export function withSettings<T>(
 function channelOf(store: QueueStore, log: Log): SettingsChannel {
   return {
     records: store.records,
-    syncLimits: (id) => withQueue(store, id, (queue) => syncLimits(store, queue, id)),
+    syncLimits: async (id) => {
+      const queue = store.createQueue(queueName(id));
+      try {
+        await queue.waitUntilReady();
+        await syncLimits(store, queue, id);
+      } finally {
+        await queue.close();
+      }
+    },
     publish: async (record) => {
       const relay = await openRelay(store, { name: `cli-${randomUUID().slice(0, 8)}`, log });
       try {
@@ -53,18 +60,4 @@ function channelOf(store: QueueStore, log: Log): SettingsChannel {
       }
     },
   };
-}
-
-async function withQueue(
-  store: QueueStore,
-  id: ProviderId,
-  work: (queue: ReturnType<QueueStore['createQueue']>) => Promise<void>,
-): Promise<void> {
-  const queue = store.createQueue(queueName(id));
-  try {
-    await queue.waitUntilReady();
-    await work(queue);
-  } finally {
-    await queue.close();
-  }
 }

@@ -4,13 +4,11 @@ import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { printList } from '../output/table.js';
 
-interface AuditOptions {
-  limit: string;
-  json?: boolean;
-}
-
 /** `quillgate audit`: the changes of users, tokens and settings, newest first. Throws `StartupError`. */
-export async function printAudit(environment: Environment, { limit, json }: AuditOptions): Promise<void> {
+export async function printAudit(
+  environment: Environment,
+  { limit, json }: { limit: string; json?: boolean },
+): Promise<void> {
   if (!/^[1-9]\d{0,5}$/.test(limit)) throw new StartupError('--limit must be a number from 1 to 999999.');
   const entries = await withDatabase(environment, (database) =>
     listAudit(database, { limit: Number(limit) }),

@@ -1,30 +1,21 @@
 import { type Environment, environmentSchema, parseConfig } from '../../shared/config/config.js';
 
-interface PrintOptions {
-  envExample?: boolean;
-  table?: boolean;
-}
-
 /** `quillgate config`: see its options; throws `ConfigError` when the configuration in force has problems. */
-export function printConfig(environment: Environment, { envExample, table }: PrintOptions): void {
+export function printConfig(
+  environment: Environment,
+  { envExample, table }: { envExample?: boolean; table?: boolean },
+): void {
   const text = envExample ? renderEnvExample() : table ? renderVariableTable() : renderInForce(environment);
   process.stdout.write(text);
 }
 
-interface Variable {
-  name: string;
-  description: string;
-  /** The default as text; undefined when there is none. */
-  preset: string | undefined;
-  secret: boolean;
-}
-
-const variables: Variable[] = Object.entries(environmentSchema.shape).map(([name, field]) => {
+const variables = Object.entries(environmentSchema.shape).map(([name, field]) => {
   const preset = field.safeParse(undefined);
   const value = preset.success ? preset.data : undefined;
   return {
     name,
     description: field.description ?? '',
+    /** The default as text; undefined when there is none. */
     preset: value === undefined ? undefined : String(value),
     secret: field.meta()?.secret === true,
   };

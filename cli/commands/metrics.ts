@@ -5,12 +5,7 @@ import {
   workerMetrics,
 } from '../../shared/metrics/metrics.js';
 
-/** `quillgate metrics`: prints the tables of `docs/metrics.md`. */
-export function printMetrics(): void {
-  process.stdout.write(renderMetrics());
-}
-
-/** Every metric with its type, labels and sentence, then the labels with many values, in Markdown. */
+/** `quillgate metrics`: the tables of `docs/metrics.md`, with those of the labels that have many values at the end. */
 export function renderMetrics(): string {
   return [
     '## On the API',

@@ -3,9 +3,8 @@ import { type Config, type Environment, parseConfig } from '../../shared/config/
 import { StartupError } from '../../shared/runtime/program.js';
 
 /**
- * `quillgate migrate`: safe to run at any time, by any number of processes at once. Throws `ConfigError`, and
- * `StartupError` when the database cannot be reached or refuses. What it needs is loaded once the configuration is
- * known to be good: loading takes longer.
+ * `quillgate migrate`: safe at any time, also by several processes at once. Throws `ConfigError` before it loads the
+ * rest, which takes longer, and `StartupError` when a store cannot be reached or refuses.
  */
 export async function migrate(environment: Environment): Promise<void> {
   const config = parseConfig(environment, 'migrate');

@@ -110,7 +110,8 @@ async function changePool(
   const provider = providerIds.find((id) => id === name);
   if (provider === undefined)
     throw new StartupError(`The provider must be one of: ${providerIds.join(', ')}.`);
-  const shouldRetry = (error: unknown) => expected === undefined && isOvertaken(error);
+  const shouldRetry = (error: unknown) =>
+    expected === undefined && error instanceof Failure && error.code === 'precondition_failed';
   const { isCopied, before, current, config } = await withSettings(environment, async (stores) => {
     const { config } = stores;
     const changeOnce = async () => {
@@ -151,9 +152,6 @@ function describeFailure({ code, facts: { detail, errors } }: Failure): string {
   return `These settings cannot be:\n${lines.join('\n')}`;
 }
 
-const isOvertaken = (error: unknown): boolean =>
-  error instanceof Failure && error.code === 'precondition_failed';
-
 interface PoolFacts {
   readonly config: Config;
   readonly current: ProviderSettings | undefined;
@@ -171,13 +169,11 @@ function viewPool(provider: ProviderId, { config, current, heartbeats }: PoolFac
   };
 }
 
-type PoolView = ReturnType<typeof viewPool>;
-
 /** Listens, and gives the heartbeats of a provider's workers; none while the store cannot be reached. */
 const hearPools = (config: Config, listenMs = defaultListenMs) =>
   hearFleet(config, listenMs, ({ heartbeatsOf }) => heartbeatsOf);
 
-function renderPools(pools: readonly PoolView[]): string {
+function renderPools(pools: readonly ReturnType<typeof viewPool>[]): string {
   const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>
     settings.map(({ name, value, source }) => {
       const shown = value === null ? null : JSON.stringify(value);

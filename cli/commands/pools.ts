@@ -19,9 +19,8 @@ const intervalMs = 1000;
 const firstListenMs = 1200;
 
 /**
- * `quillgate pools watch`: the fleet, drawn anew each second on a terminal; elsewhere a line for everything that has
- * changed. Goes on until SIGINT, SIGTERM, or the end of its reader. Throws `StartupError` when no store is
- * configured.
+ * `quillgate pools watch`: the fleet, drawn anew each second on a terminal, elsewhere a line for each change, until
+ * SIGINT, SIGTERM or the end of its reader. Throws `StartupError` when no store is configured.
  */
 export async function watchPools(
   environment: Environment,
@@ -30,7 +29,6 @@ export async function watchPools(
   const open = openFleet(parseConfig(environment, 'command'));
   const show = output.isTTY ? drawOn(output) : printChangesTo(output);
   try {
-    // The first state that is shown is an answer.
     await open.listen(firstListenMs, signal);
     while (!signal.aborted) {
       const readBy = performance.now() + intervalMs;

@@ -96,12 +96,6 @@ function describePart(result: ImportResult): string {
   ].join('\n');
 }
 
-interface ExportOptions {
-  force?: boolean;
-  full?: boolean;
-  prune?: boolean;
-}
-
 /**
  * `quillgate posts export`: to a folder, or to a file when the path ends in `.json`. Throws `StartupError` when the
  * place cannot be written to or the database becomes unavailable.
@@ -109,7 +103,7 @@ interface ExportOptions {
 export async function exportPosts(
   environment: Environment,
   path: string,
-  { force = false, full = false, prune = false }: ExportOptions,
+  { force = false, full = false, prune = false }: { force?: boolean; full?: boolean; prune?: boolean },
 ): Promise<void> {
   const toJson = path.endsWith('.json');
   if (toJson && prune) throw new StartupError('--prune is for folders.');

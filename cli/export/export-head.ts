@@ -59,10 +59,7 @@ const fields: readonly Field[] = [
 ];
 
 /** The content that an import would read after this head, and the changes that make the head match the post. */
-function readAgain(
-  head: string,
-  { post, path, defaultAuthor }: ExportedFile,
-): { content: string; changes: Map<string, YamlText> } | undefined {
+function readAgain(head: string, { post, path, defaultAuthor }: ExportedFile) {
   const { post: raw } = parseMarkdown(path, head + post.content);
   if (raw === undefined) return undefined;
   const checked = checkRawPost(raw, defaultAuthor);

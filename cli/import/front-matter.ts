@@ -1,14 +1,11 @@
 import {
   type Alias,
   type Document,
-  type DocumentOptions,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
-  type ParseOptions,
   parseDocument,
-  type SchemaOptions,
   visit,
   type YAMLMap,
 } from 'yaml';
@@ -80,11 +77,7 @@ export interface FrontMatter {
 const maxYaml = 65_536;
 
 /** Without yaml's check for duplicate names, which compares each name with every other: `readFields` finds them. */
-export const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
-  prettyErrors: false,
-  logLevel: 'silent',
-  uniqueKeys: false,
-};
+export const yamlOptions = { prettyErrors: false, logLevel: 'silent', uniqueKeys: false } as const;
 
 /**
  * Reads these fields of front matter. Values are strings as they were written (`title: 1.0` is the title "1.0"), null,

@@ -25,10 +25,7 @@ export async function readPosts(path: string): Promise<FoundPosts> {
   }
 }
 
-/**
- * Reads only regular files. A link in a foreign folder could point to a private file of the person who imports
- * it, whose content would be published.
- */
+/** Follows no links: one in a foreign folder could lead to a private file, which the import would publish. */
 async function readFolder(folder: string): Promise<FoundPosts> {
   const found: FoundPosts = { posts: [], problems: [] };
   for (const { path, entry } of await listFolder(folder)) {

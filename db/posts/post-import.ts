@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { PostStatus } from '../../shared/contract.js';
+import type { Post } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Database } from '../database/client.js';
 import { and, eq, inArray, type SQL, sql } from '../database/drizzle.js';
@@ -8,17 +8,12 @@ import { postSources, posts } from '../schema.js';
 import { createPostExport, type PostSource } from './post-export.js';
 
 /** A post to be stored; times are RFC 3339 in UTC. Undefined fields keep the values of a post that exists. */
-export interface ImportedPost {
+export interface ImportedPost extends Pick<Post, 'title' | 'content' | 'tags' | 'slug' | 'status'> {
   /** Undefined: a new post. */
   id: string | undefined;
-  title: string | null;
-  content: string;
   author: string | undefined;
   /** Author of a new post that names none. */
   defaultAuthor: string;
-  tags: string[];
-  slug: string;
-  status: PostStatus;
   publishedAt: string | undefined;
   createdAt: string | undefined;
   updatedAt: string | undefined;
