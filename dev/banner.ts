@@ -2,18 +2,15 @@ import type { Config } from '../shared/config/config.js';
 import { poolConfig } from '../shared/config/pool-config.js';
 import { credentialVariables } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
-import type { Credentials, StartToken } from './credentials.js';
+import type { StartCredentials } from './credentials.js';
 
 /** The running services, and their addresses. */
-export interface Facts {
+export interface Facts extends StartCredentials {
   config: Config;
   workerPort: number;
   /** Undefined when every provider is real. */
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
-  credentials: Credentials;
-  admin: Credentials;
-  tokens: { blog: StartToken; chat: StartToken };
   logDir: string;
 }
 

@@ -3,34 +3,23 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, ConfigError } from '../shared/config/config.js';
 
-/** A user of `npm start`. */
-export interface Credentials {
-  username: string;
-  password: string;
-  /** Holds `name:secret` on one line, as `curl -u` takes it; absent when the environment names the user. */
-  file: string | undefined;
-}
+/** A `file` holds `name:secret`, as `curl -u` takes it, or a token; what the environment names has none. */
+export type StartCredentials = ReturnType<typeof startCredentials>;
 
-/** An access token of `npm start`. */
-export interface StartToken {
-  token: string;
-  /** Holds the token on one line; absent when the environment names it. */
-  file: string | undefined;
-}
-
-/** The chat user that the environment names, else the one made at the first start and kept in the data folder. */
-export const chatCredentials = (config: Config): Credentials => credentialsOf('CHAT', config, 'demo');
-
-/** The user of the console, in the same way; `chat` is the other one. */
-export function adminCredentials(config: Config, chat: Credentials): Credentials {
+/** The users and tokens that the environment names, else those of the first start, kept in the data folder. */
+export function startCredentials(config: Config) {
+  const chat = credentialsOf('CHAT', config, 'demo');
   const admin = credentialsOf('ADMIN', config, chat.username === 'admin' ? 'operator' : 'admin');
-  if (admin.username !== chat.username) return admin;
-  const files = [admin.file, chat.file].flatMap((file) => file ?? []).join(' or ');
-  throw new ConfigError([`ADMIN_USERNAME: must not be that of the chat user; delete ${files} for another`]);
+  if (admin.username === chat.username) {
+    const files = [admin.file, chat.file].flatMap((file) => file ?? []).join(' or ');
+    throw new ConfigError([`ADMIN_USERNAME: must not be that of the chat user; delete ${files} for another`]);
+  }
+  const tokens = { blog: tokenOf('BLOG', config), chat: tokenOf('CHAT', config) };
+  return { credentials: chat, admin, tokens };
 }
 
 /** `name` is for a user that is made. */
-function credentialsOf(prefix: 'CHAT' | 'ADMIN', config: Config, name: string): Credentials {
+function credentialsOf(prefix: 'CHAT' | 'ADMIN', config: Config, name: string) {
   const username = config[`${prefix}_USERNAME`];
   const password = config[`${prefix}_PASSWORD`];
   if (username && password) return { username, password, file: undefined };
@@ -44,8 +33,7 @@ function credentialsOf(prefix: 'CHAT' | 'ADMIN', config: Config, name: string): 
   throw new ConfigError([`DATA_DIR: ${file} does not hold name:secret; delete it to get a new user`]);
 }
 
-/** The token for posts or chat: the environment's, else the one of the first start, kept in the data folder. */
-export function startToken(prefix: 'BLOG' | 'CHAT', config: Config): StartToken {
+function tokenOf(prefix: 'BLOG' | 'CHAT', config: Config) {
   const token = config[`${prefix}_TOKEN`];
   if (token) return { token, file: undefined };
   const file = join(config.DATA_DIR, `${prefix.toLowerCase()}-token`);

@@ -1,15 +1,22 @@
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, namesSet, parseConfig } from '../shared/config/config.js';
+import {
+  type Config,
+  ConfigError,
+  type Environment,
+  namesSet,
+  parseConfig,
+} from '../shared/config/config.js';
 import { hasCredentials } from '../shared/config/provider-credentials.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { banner, type Facts, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
-import { adminCredentials, chatCredentials, startToken, writePrivateFile } from './credentials.js';
-import { occupyDataDir } from './data-dir.js';
+import { type StartCredentials, startCredentials, writePrivateFile } from './credentials.js';
 import { freePort } from './free-port.js';
+import { takeLock } from './lock.js';
 import { rotateLogs } from './log-rotation.js';
 import { refuseUnusablePorts } from './ports.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
@@ -18,22 +25,19 @@ import { StartReport } from './start-report.js';
 import { prepareStores } from './stores.js';
 
 const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
+/** How long to wait for the data folder of a start that is about to end. */
+const lockWithinMs = 1000;
 /** A program that does not stop this long after its own grace is killed. */
 const killAfterMs = 5000;
 /** Longer than PostgreSQL ever takes to stop. */
 const postgresStopMs = 20_000;
-
-interface StartOptions {
-  /** Whether the text at the end names every address, token and path. */
-  isVerbose: boolean;
-}
 
 /**
  * `npm start`: everything on this machine, each part embedded unless the environment names a real one. In order:
  * the data folder, free ports, PostgreSQL, migrations, the simulator, then the worker and the API just as the
  * Procfile starts them. Stops all of it, last started first, on Ctrl-C or when one of them ends.
  */
-export async function start(environment: Environment, options: StartOptions): Promise<void> {
+export async function start(environment: Environment, options: { isVerbose: boolean }): Promise<void> {
   const config = await localConfig(environment);
   const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'error' }));
   lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 3 * killAfterMs + postgresStopMs });
@@ -89,9 +93,7 @@ async function startEverything(
   const simulated = config.WORKER_PROVIDERS.filter((id) => !hasCredentials(names, id));
   const withSimulator = simulated.length > 0 && config.SIMULATOR_URL === undefined;
   await refuseUnusablePorts(config, { withSimulator });
-  const credentials = chatCredentials(config);
-  const admin = adminCredentials(config, credentials);
-  const tokens = { blog: startToken('BLOG', config), chat: startToken('CHAT', config) };
+  const credentials = startCredentials(config);
   const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
   const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
@@ -101,7 +103,7 @@ async function startEverything(
   const run = programRunner(environment, dataDir.logs, { graceMs: config.SHUTDOWN_GRACE_MS, lifecycle });
   const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
   const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
-  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, { credentials, admin, tokens });
+  const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials);
   // Everything runs here, and the banner says who is simulated. The API shows operators which model that is.
   const played = { SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
   const worker = run('worker', { ...variables, ...played });
@@ -115,8 +117,26 @@ async function startEverything(
   stopWhenOneEnds(oneEnds, lifecycle);
 
   const workerPort = await worker.listening;
-  const reached = { workerPort, simulatorUrl, logDir: dataDir.logs };
-  return { config, ...reached, simulated, credentials, admin, tokens };
+  return { config, workerPort, simulatorUrl, logDir: dataDir.logs, simulated, ...credentials };
+}
+
+/**
+ * Creates the data folder if it is missing and locks it against other starts, because the one that stops first would
+ * stop the other's PostgreSQL too. The lock ends with the process, even when it is killed. Throws `ConfigError`.
+ */
+async function occupyDataDir(path: string): Promise<{ logs: string; release(): void }> {
+  const logs = join(path, 'logs');
+  try {
+    mkdirSync(logs, { recursive: true });
+    const lock = await takeLock(join(path, 'start.lock'), lockWithinMs);
+    if (lock) return { logs, release: () => lock.close() };
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'failed';
+    throw new ConfigError([`DATA_DIR: cannot write in ${path} (${code})`]);
+  }
+  throw new ConfigError([
+    `DATA_DIR: npm start runs in ${path} already; stop it, or set another folder and ports`,
+  ]);
 }
 
 /** Starts PostgreSQL unless the environment names one, and brings the database and the queue's store up to date. */
@@ -137,7 +157,7 @@ async function prepareDatabase(
 /** The variables that the API and the worker do not take from the environment. */
 const variablesOf = (
   { HOST, PORT, DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL }: Config,
-  { credentials, admin, tokens }: Pick<Facts, 'credentials' | 'admin' | 'tokens'>,
+  { credentials, admin, tokens }: StartCredentials,
 ): Environment => ({
   ...{ HOST, PORT: String(PORT), DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL },
   ...{ CHAT_USERNAME: credentials.username, CHAT_PASSWORD: credentials.password },
