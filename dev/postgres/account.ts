@@ -71,12 +71,10 @@ export function canReach(paths: readonly string[], account: Account): boolean {
 }
 
 /**
- * The path of the cluster's folder for a program of the account that is started inside it.
- *
- * Below a folder that only root may enter, the account cannot use the real path. But Node changes the working directory
- * while it is still root, and `/proc/self/cwd` leads there without passing the parent folders. All of PostgreSQL's
- * processes stay in that directory, so the path remains valid through crash recovery, parallel workers and reloads. The
- * alternative, a cluster outside the project with a link to it, would remain when the project is deleted.
+ * The path of the cluster's folder for a program of the account that is started inside it. Below a folder that only
+ * root may enter, the account cannot use the real path. But Node changes the working directory while it is still root,
+ * and `/proc/self/cwd` leads there past the parent folders. All of PostgreSQL's processes stay in that directory, so
+ * the path remains valid through crash recovery, parallel workers and reloads.
  */
 export function pathFromInside(cluster: string, account: Account): string {
   if (canReach([cluster], account)) return cluster;

@@ -1,9 +1,7 @@
 import { type Behaviour, type Delivery, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import type { Ending } from './wire-format.js';
 
-/**
- * The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers.
- */
+/** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
 type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
 
 const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
@@ -145,16 +143,10 @@ const table = rows.map(([name, _, behave]) => ({
   behave,
 }));
 
-/** The documentation of every behaviour: the model's name and what it does. */
-export const behaviourList: readonly { model: string; does: string }[] = rows.map(([model, does]) => ({
-  model,
-  does,
-}));
+/** The documentation of every behaviour. */
+export const behaviourList = rows.map(([model, does]) => ({ model, does }));
 
-/**
- * The behaviour of a model name; `undefined` if there is no such model. The text after an `@` is ignored: it only
- * keeps the calls of different tests apart.
- */
+/** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);
   for (const { pattern, behave } of table) {

@@ -32,28 +32,22 @@ export type CallEnd = 'finished' | 'by-client' | 'by-simulator';
 
 /** One recorded call. Its fields change until it is closed; times are milliseconds since the epoch. */
 export class Call {
+  readonly #closing = Promise.withResolvers<void>();
   /** Resolves when the answer is finished or the connection has closed. */
-  readonly closed: Promise<void>;
-  /** Dropped from old calls when all stored bodies are too large. */
-  content: CallContent | undefined;
+  readonly closed = this.#closing.promise;
   status: number | undefined;
   finishedAt: number | undefined;
   closedAt: number | undefined;
   clientClosedFirst = false;
   /** Whether the simulator itself is about to cut the answer. */
   cutBySimulator = false;
-  readonly #settle: () => void;
 
   constructor(
     readonly id: number,
     readonly facts: CallFacts,
-    content: CallContent,
-  ) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.closed = promise;
-    this.#settle = resolve;
-    this.content = content;
-  }
+    /** Dropped from old calls when all stored bodies are too large. */
+    public content: CallContent | undefined,
+  ) {}
 
   get provider(): ProviderId {
     return this.facts.provider;
@@ -82,7 +76,7 @@ export class Call {
     this.closedAt = Date.now();
     if (end === 'finished') this.finishedAt = this.closedAt;
     this.clientClosedFirst = end === 'by-client';
-    this.#settle();
+    this.#closing.resolve();
   }
 
   toJSON(): object {

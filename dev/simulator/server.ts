@@ -20,17 +20,12 @@ export interface Simulator {
   close(): Promise<void>;
 }
 
-interface Address {
-  /** 0 picks a free one. */
-  readonly port: number;
-  readonly host?: string;
-}
-
 const keepAliveMs = 10 * 60 * 1000;
 const emptyQuery = new URLSearchParams();
 
-/** Starts a simulator of the four providers on one port; by default only this machine can reach it. */
-export async function startSimulator({ port, host = '127.0.0.1' }: Address): Promise<Simulator> {
+/** Starts a simulator of the four providers on one port, 0 for a free one; by default for this machine alone. */
+export async function startSimulator(address: { port: number; host?: string }): Promise<Simulator> {
+  const { port, host = '127.0.0.1' } = address;
   const session = new Session();
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     response.setHeader('X-Simulator', 'quillgate');
