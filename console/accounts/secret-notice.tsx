@@ -32,7 +32,6 @@ export function useChanges(list: { load(): Promise<void> }) {
   return { change, outcome };
 }
 
-/** Shows a secret until it is put away. */
 function SecretNotice({ told, onDone }: { told: Told; onDone(): void }) {
   const notice = useRef<HTMLElement>(null);
   useEffect(() => notice.current?.focus(), [told]);

@@ -19,14 +19,9 @@ export function Sparkline({ values, max }: { values: readonly (number | null)[];
   );
 }
 
-interface Run {
-  readonly from: number;
-  readonly values: number[];
-}
-
 /** The values between the gaps. A single one is drawn from the place before it, so that it can be seen. */
-export function runsOf(values: readonly (number | null)[]): Run[] {
-  const runs: Run[] = [];
+export function runsOf(values: readonly (number | null)[]) {
+  const runs: { from: number; values: number[] }[] = [];
   for (const [n, value] of values.entries()) {
     if (value === null) continue;
     const last = runs.at(-1);

@@ -21,9 +21,7 @@ export function loadOf(samples: readonly Sample[]): (number | null)[] {
 }
 
 /** A line over ten minutes: its last value, its highest, its mean. Undefined without any. */
-export function summaryOf(
-  values: readonly (number | null)[],
-): { last: number | null; max: number; mean: number } | undefined {
+export function summaryOf(values: readonly (number | null)[]) {
   const known = values.filter((value) => value !== null);
   if (known.length === 0) return undefined;
   const mean = known.reduce((sum, value) => sum + value, 0) / known.length;

@@ -1,7 +1,7 @@
 import { formatTime } from '../parts/format.ts';
 import type { Conflict, PostEditor } from './post-editor.ts';
 
-interface ConflictProps {
+export interface ConflictProps {
   editor: PostEditor;
   onCreated: (id: string) => void;
   onRemoved: () => void;

@@ -177,3 +177,34 @@ async function readLatest(id: string): Promise<Stored | null> {
 /** `crypto.randomUUID` is for https and localhost alone. */
 const randomKey = (): string =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** Unsaved texts outlive the view, and a session that ends in the meantime; each user has their own. */
+const editors = new Map<string, PostEditor>();
+
+const keyOf = (userId: string, id: string): string => `${userId} ${id}`;
+
+/** The editor of a post, or of the one to come (`new`). */
+export function editorOf(userId: string, id: string): PostEditor {
+  const editor = editors.get(keyOf(userId, id)) ?? new PostEditor();
+  editors.set(keyOf(userId, id), editor);
+  return editor;
+}
+
+/** Gives the editor of the post to come to the post that it has become. */
+export function becomePost(userId: string, id: string): void {
+  const editor = editors.get(keyOf(userId, 'new'));
+  if (editor) editors.set(keyOf(userId, id), editor);
+  editors.delete(keyOf(userId, 'new'));
+}
+
+/** To be called when the view of a post goes: keeps the editor only if there is something to lose. */
+export function leaveEditor(userId: string, id: string): void {
+  const key = keyOf(userId, id);
+  if (!editors.get(key)?.isDirty.peek()) editors.delete(key);
+}
+
+/** The posts with a text that was not saved. */
+export const unsavedPosts = (userId: string): string[] =>
+  [...editors].flatMap(([key, { isDirty }]) =>
+    key.startsWith(`${userId} `) && isDirty.peek() ? [key.slice(userId.length + 1)] : [],
+  );

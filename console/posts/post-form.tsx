@@ -3,21 +3,14 @@ import type { Post, PostStatus } from '../../shared/contract.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
-import { PostConflict } from './post-conflict.tsx';
+import { type ConflictProps, PostConflict } from './post-conflict.tsx';
 import type { PostEditor } from './post-editor.ts';
 import type { PostFields } from './post-fields.ts';
 import { headingOf } from './post-list.tsx';
 import { PostPreview } from './post-preview.tsx';
 
-interface FormProps {
-  editor: PostEditor;
-  id: string | undefined;
-  onCreated: (id: string) => void;
-  onRemoved: () => void;
-}
-
 /** A post, to be written and read side by side. */
-export function PostForm({ editor, id, onCreated, onRemoved }: FormProps) {
+export function PostForm({ editor, id, onCreated, onRemoved }: ConflictProps & { id: string | undefined }) {
   useEffect(() => {
     if (id) void editor.load(id);
   }, [editor, id]);

@@ -8,14 +8,8 @@ import { addressOfPage, describeCount, fragmentOf, type PostListFilter, statuses
 
 const typingMs = 300;
 
-interface ListProps {
-  filter: PostListFilter;
-  /** Ids of the posts whose editors hold a text. */
-  unsaved: readonly string[];
-}
-
-/** Posts, newest first; with drafts unless the filter leaves them out. */
-export function PostList({ filter, unsaved }: ListProps) {
+/** Posts, newest first, with drafts unless filtered out; `unsaved` are the ids of those whose editors hold a text. */
+export function PostList({ filter, unsaved }: { filter: PostListFilter; unsaved: readonly string[] }) {
   const current = useRef(filter);
   current.current = filter;
   // One for all filters: what is there stays until the next is read.

@@ -8,11 +8,6 @@ export type RequestFilter = Readonly<Record<'id' | 'provider' | 'code' | 'user',
 /** Chats that are shown. */
 export const maxShown = 200;
 
-/** Where the API tells those that are wanted. */
-const pathOf = (filter: RequestFilter): string =>
-  addressOf('/admin/requests', { limit: String(maxShown), ...filter });
-
-/** Whether the chat is wanted. */
 const isWanted = (filter: RequestFilter, request: RecentRequest): boolean =>
   (Object.keys(filter) as (keyof RequestFilter)[]).every(
     (name) => filter[name] === '' || filter[name] === request[name],
@@ -25,7 +20,7 @@ const addRequest = (before: RecentRequest[], request: RecentRequest): RecentRequ
 /** The last chats that fit a filter, newest first. */
 export const openRequests = (filter: RequestFilter) =>
   new Followed<RecentRequests, RecentRequest>({
-    path: pathOf(filter),
+    path: addressOf('/admin/requests', { limit: String(maxShown), ...filter }),
     event: 'request',
     // After a break, and when more have ended than were sent.
     again: ['snapshot', 'missed'],

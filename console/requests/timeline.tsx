@@ -20,7 +20,6 @@ export function Timeline({ request, longestMs }: { request: RecentRequest; longe
   );
 }
 
-/** The meaning of the bars' colours. */
 export function TimelineLegend() {
   return (
     <ul class="row legend" aria-hidden="true">
@@ -46,24 +45,16 @@ const legend = [
 type Times = Pick<RecentRequest, 'queuedMs' | 'startedMs' | 'firstTokenMs' | 'endedMs'>;
 
 /** The phases of a chat in their order, in milliseconds; together they are as long as it took. */
-export function phasesOf({ queuedMs, startedMs, firstTokenMs, endedMs }: Times) {
-  const begins: [name: string, at: number | undefined][] = [
-    ['received', 0],
-    ['queued', queuedMs],
-    ['started', startedMs],
-    ['writing', firstTokenMs],
-  ];
+export function phasesOf({ queuedMs: queued, startedMs: started, firstTokenMs: writing, endedMs }: Times) {
+  const begins = Object.entries({ received: 0, queued, started, writing });
   const known = begins.flatMap(([name, at]) => (at === undefined ? [] : [{ name, at }]));
   return known.map(({ name, at }, n) => ({ name, ms: Math.max(0, (known[n + 1]?.at ?? endedMs) - at) }));
 }
 
 /** `queued 2 ms, started 300 ms, first token 900 ms, ended 3.1 s`. */
 export function describeTimes({ queuedMs, startedMs, firstTokenMs, endedMs }: Times): string {
-  const parts: [string, number | undefined][] = [
-    ['queued', queuedMs],
-    ['started', startedMs],
-    ['first token', firstTokenMs],
-    ['ended', endedMs],
-  ];
-  return parts.flatMap(([what, ms]) => (ms === undefined ? [] : `${what} ${formatDuration(ms)}`)).join(', ');
+  const times = { queued: queuedMs, started: startedMs, 'first token': firstTokenMs, ended: endedMs };
+  return Object.entries(times)
+    .flatMap(([what, ms]) => (ms === undefined ? [] : `${what} ${formatDuration(ms)}`))
+    .join(', ');
 }

@@ -4,11 +4,7 @@ import type { ConsoleSession } from '../../shared/contract.ts';
 /** The user who is signed in: undefined before the first look; null without a session. */
 export const session = signal<ConsoleSession | null | undefined>(undefined);
 
-/**
- * Where this browser remembers that there is a session: a script cannot see its cookie, and a browser
- * reports to its console each answer of 401. Its value is when the session ends, in milliseconds since 1970 by this
- * browser's clock.
- */
+/** Has when the session ends, in ms since 1970: a script sees no cookie, and a browser logs each answer of 401. */
 const rememberedKey = 'quillgate.session-ends';
 
 /** Whether to ask the server for the session. Without a storage, as with cookies blocked, only the server knows. */

@@ -68,7 +68,6 @@ interface TargetProps {
   onChange(facts: Partial<PlaygroundRequest>): void;
 }
 
-/** The provider and the deadline. */
 function Target({ request, onChange }: TargetProps) {
   const id = useId();
   const providers = fleet.value?.providers ?? [];

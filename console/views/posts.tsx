@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../posts/open-editors.ts';
+import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../posts/post-editor.ts';
 import { readFilter } from '../posts/post-filter.ts';
 import { PostForm } from '../posts/post-form.tsx';
 import { PostList } from '../posts/post-list.tsx';

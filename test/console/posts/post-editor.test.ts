@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../../../console/posts/open-editors.ts';
-import { PostEditor } from '../../../console/posts/post-editor.ts';
+import {
+  becomePost,
+  editorOf,
+  leaveEditor,
+  PostEditor,
+  unsavedPosts,
+} from '../../../console/posts/post-editor.ts';
 import { fieldsOf, toPostPatch } from '../../../console/posts/post-fields.ts';
 import type { Post } from '../../../shared/contract.ts';
 
