@@ -17,15 +17,12 @@ import { whenReady } from '../shared/queue/when-ready.js';
 import { withTimeout } from '../shared/runtime/with-timeout.js';
 import { findDatabase, silentLog } from './database.js';
 
-/** A command that hears the fleet itself: an API process may be what is broken. */
-export type OpenFleet = ReturnType<typeof openFleet>;
-
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
 /** How long to wait for a store that does not answer, in milliseconds. */
 const reachMs = 4000;
 
-/** Opens the queue's store and listens, as soon as that is possible. Throws `StartupError` when none is configured. */
+/** Opens the queue's store, to hear the fleet without an API process. Throws `StartupError` without a store. */
 export function openFleet(config: Config) {
   const log = silentLog();
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
@@ -72,7 +69,7 @@ export function openFleet(config: Config) {
 export async function hearFleet<T>(
   config: Config,
   listenMs: number,
-  read: (open: OpenFleet) => T | Promise<T>,
+  read: (open: ReturnType<typeof openFleet>) => T | Promise<T>,
 ): Promise<T> {
   const open = openFleet(config);
   try {

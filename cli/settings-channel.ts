@@ -10,20 +10,13 @@ import type { Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { findDatabase, silentLog, withDatabase } from './database.js';
 
-/** The dependencies of commands about settings. */
-export interface SettingsStores {
-  readonly database: Database;
-  readonly channel: SettingsChannel;
-  readonly config: Config;
-}
-
 /** As long as it takes to see that a store is away. */
 const readyMs = 5000;
 
 /** Opens the database and the queue's store for one command, as `withDatabase` does. */
 export function withSettings<T>(
   environment: Environment,
-  command: (stores: SettingsStores) => Promise<T>,
+  command: (stores: { database: Database; channel: SettingsChannel; config: Config }) => Promise<T>,
 ): Promise<T> {
   return withDatabase(environment, async (database, config) => {
     const log = silentLog();

@@ -1,10 +1,11 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
-import { formatZone } from './parts/format.ts';
-import { UserMenu } from './parts/user-menu.tsx';
+import { formatTime, formatZone } from './parts/format.ts';
+import { ErrorNotice } from './parts/notice.tsx';
 import { place } from './router.ts';
 import { routes } from './routes.ts';
 import { session } from './session/session.ts';
+import { signOut } from './session/sign-in.ts';
 import { followFleet } from './store.ts';
 import { SignInView } from './views/sign-in.tsx';
 
@@ -61,6 +62,29 @@ function Navigation({ current }: { current: string | undefined }) {
         ))}
       </ul>
     </nav>
+  );
+}
+
+/** The name of the operator, and the ways out. */
+function UserMenu() {
+  const [error, setError] = useState<unknown>();
+  const { user, expiresAt } = session.value ?? {};
+  if (!user) return null;
+  const leave = (everywhere: boolean) => signOut({ everywhere }).catch(setError);
+  return (
+    <details class="menu">
+      <summary aria-label={`Signed in as ${user.name}`}>{user.name}</summary>
+      <div class="menu-content">
+        <p class="soft">Signed in{expiresAt && ` until ${formatTime(expiresAt)}`}</p>
+        <button type="button" onClick={() => void leave(false)}>
+          Sign out
+        </button>
+        <button type="button" onClick={() => void leave(true)}>
+          Sign out everywhere
+        </button>
+        <ErrorNotice error={error} />
+      </div>
+    </details>
   );
 }
 

@@ -29,20 +29,17 @@ type Option = Exclude<keyof PoolOverrides, 'intake'>;
 
 type Change = (before: PoolOverrides) => PoolOverrides;
 
-/** Every worker has sent a heartbeat in this time, in milliseconds. */
+/** How long to listen to the workers, each of which sends a heartbeat a second. */
 const defaultListenMs = 1500;
-
-interface ListOptions {
-  json?: boolean;
-  /** How long to listen to the workers, in milliseconds; each sends a heartbeat a second. */
-  listenMs?: number | undefined;
-}
 
 /**
  * `quillgate pools list`: the settings of the pools that can be changed, where each comes from, and what the workers'
  * last five minutes suggest as their concurrency.
  */
-export async function listPools(environment: Environment, { json, listenMs }: ListOptions): Promise<void> {
+export async function listPools(
+  environment: Environment,
+  { json, listenMs }: { json?: boolean; listenMs?: number },
+): Promise<void> {
   const config = parseConfig(environment, 'command');
   const [stored, heartbeatsOf] = await Promise.all([
     withSettings(environment, (stores) => Promise.all(providerIds.map((id) => readPoolSettings(id, stores)))),

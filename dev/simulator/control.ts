@@ -41,7 +41,6 @@ export function isControlPath(path: string): boolean {
   return path === '/' || path === '/__simulator' || path.startsWith('/__simulator/');
 }
 
-/** Answers a request to the control path. */
 export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
   const { calls } = deps;
   switch (`${head.method} ${head.path}`) {

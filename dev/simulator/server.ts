@@ -115,14 +115,9 @@ function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
       if (bytes <= maxBodyBytes) chunks.push(chunk);
       else chunks.length = 0;
     });
-    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : joined(chunks)));
+    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : Buffer.concat(chunks)));
     request.on('error', reject);
   });
-}
-
-function joined(chunks: Buffer[]): Buffer {
-  const [first] = chunks;
-  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
 async function stop(server: Server): Promise<void> {
