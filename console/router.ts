@@ -25,7 +25,6 @@ function decode(text: string): string {
   }
 }
 
-/** Where the page is now. */
 export const place = signal<Place>(parsePlace(''));
 
 /** To be called once, when the page begins. */

@@ -28,10 +28,8 @@ export function SelectField({ label, options, selected, ...select }: SelectField
   );
 }
 
-/** The choices, in order. */
 export type OptionTexts = readonly (readonly [value: string, text: string])[];
 
-/** The options of a `<select>`. */
 export function Options({ of, selected }: { of: OptionTexts; selected?: string | undefined }) {
   return (
     <>

@@ -41,7 +41,6 @@ export interface ErrorBehaviour {
   readonly retryAfterS?: number | undefined;
 }
 
-/** The simulator's reaction to a call. */
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour

@@ -57,7 +57,6 @@ function broken(whole: string, { ending }: ReplyBehaviour): End {
   return { text: isCut ? firstHalf(whole) : '', ending };
 }
 
-/** The pieces up to this many characters. */
 function firstPieces(pieces: readonly string[], characters: number): string[] {
   let left = characters;
   return pieces.flatMap((piece) => {

@@ -36,7 +36,6 @@ export interface ControlDeps {
   readonly openSockets: number;
 }
 
-/** Whether a path belongs to the simulator itself, not to a provider. */
 export function isControlPath(path: string): boolean {
   return path === '/' || path === '/__simulator' || path.startsWith('/__simulator/');
 }
