@@ -28,10 +28,7 @@ const answerMs = 10_000;
  * Calls the API and parses its JSON; `body` is undefined where there is none. Throws `ApiError`, `unreachable` also
  * when the answer is not there in time; a 401 ends the session here, and the page asks to sign in.
  */
-export async function call<T>(
-  path: string,
-  options: CallOptions = {},
-): Promise<{ body: T; headers: Headers }> {
+export async function call<T>(path: string, options: CallOptions = {}) {
   const { signal: given } = options;
   const limit = AbortSignal.timeout(answerMs);
   const signal = given ? AbortSignal.any([given, limit]) : limit;

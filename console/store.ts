@@ -83,7 +83,7 @@ class FleetStream {
       if (source !== this.#source) return;
       this.#reopen();
       // The server says so at the end of a stream; an answer of 401 looks like any other error from here.
-      if (isSignedOut(event)) endSession();
+      if (event instanceof MessageEvent && JSON.parse(event.data).code === 'unauthorized') endSession();
       else void loadSession();
     });
   }
@@ -116,11 +116,6 @@ class FleetStream {
     connection.value = 'reconnecting';
     if (this.#hasBegun || silentMs > beginMs) this.#reopen();
   }
-}
-
-/** Whether it is the server's own `error`, because the session is no longer valid. */
-function isSignedOut(event: Event): boolean {
-  return event instanceof MessageEvent && JSON.parse(event.data).code === 'unauthorized';
 }
 
 function applyEvent(name: string, data: unknown): void {

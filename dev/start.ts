@@ -12,7 +12,7 @@ import { hasCredentials } from '../shared/config/provider-credentials.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
-import { banner, type Facts, originOf } from './banner.js';
+import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { type StartCredentials, startCredentials, writePrivateFile } from './credentials.js';
 import { freePort } from './free-port.js';
@@ -82,11 +82,7 @@ interface StartDeps {
   report: StartReport;
 }
 
-async function startEverything(
-  config: Config,
-  environment: Environment,
-  { lifecycle, report }: StartDeps,
-): Promise<Facts> {
+async function startEverything(config: Config, environment: Environment, { lifecycle, report }: StartDeps) {
   const dataDir = await occupyDataDir(config.DATA_DIR);
   lifecycle.opened('data folder', dataDir, (open) => open.release());
   const names = namesSet(config);
@@ -140,10 +136,7 @@ async function occupyDataDir(path: string): Promise<{ logs: string; release(): v
 }
 
 /** Starts PostgreSQL unless the environment names one, and brings the database and the queue's store up to date. */
-async function prepareDatabase(
-  config: Config,
-  { lifecycle, report }: StartDeps,
-): Promise<{ postgres: EmbeddedPostgres | undefined; databaseUrl: string }> {
+async function prepareDatabase(config: Config, { lifecycle, report }: StartDeps) {
   if (!config.DATABASE_URL) report.begin(`Preparing PostgreSQL, with its data in ${config.DATA_DIR}/`);
   const postgres = config.DATABASE_URL ? undefined : await ownPostgres(config.DATA_DIR, lifecycle);
   const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? '';

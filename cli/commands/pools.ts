@@ -8,12 +8,6 @@ import { openFleet } from '../fleet.js';
 import { fleetLines, renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
 
-/** Where the view goes, and what ends it. */
-export interface WatchOptions {
-  output?: WriteStream;
-  signal?: AbortSignal;
-}
-
 const intervalMs = 1000;
 /** Every worker has sent a heartbeat in this time, in milliseconds. */
 const firstListenMs = 1200;
@@ -24,8 +18,9 @@ const firstListenMs = 1200;
  */
 export async function watchPools(
   environment: Environment,
-  { output = process.stdout, signal = untilStopped(process.stdout) }: WatchOptions = {},
+  options: { output?: WriteStream; signal?: AbortSignal } = {},
 ): Promise<void> {
+  const { output = process.stdout, signal = untilStopped(process.stdout) } = options;
   const open = openFleet(parseConfig(environment, 'command'));
   const show = output.isTTY ? drawOn(output) : printChangesTo(output);
   try {

@@ -33,10 +33,7 @@ export async function findStale(transfer: PostImport, posts: readonly NamedPost[
  * Matches each post with one in the database, by its id or else its slug, or makes it a new one. The problems are ids
  * and slugs used twice, slugs of other posts, and posts that would be overwritten by accident.
  */
-export async function identifyPosts(
-  transfer: PostImport,
-  checked: readonly CheckedPost[],
-): Promise<{ posts: NamedPost[]; problems: string[] }> {
+export async function identifyPosts(transfer: PostImport, checked: readonly CheckedPost[]) {
   const owners = await transfer.slugOwners(checked.flatMap((post) => Object.values(slugsOf(post))));
   const slugged = giveSlugs(checked, owners);
   const problems = [
@@ -83,10 +80,7 @@ function findTaken(slugged: readonly SluggedPost[]): string[] {
  * Posts that share nothing but the slug made from their title or file name with a post that came from no file. If both
  * have the same content, overwriting it does no harm.
  */
-async function findAccidentalMatches(
-  transfer: PostImport,
-  slugged: readonly SluggedPost[],
-): Promise<string[]> {
+async function findAccidentalMatches(transfer: PostImport, slugged: readonly SluggedPost[]) {
   const matches = slugged.filter(
     ({ checked, owner }) =>
       checked.slug === undefined && checked.post.id === undefined && owner?.path === null,

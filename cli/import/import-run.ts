@@ -25,12 +25,8 @@ interface ImportRun {
 const maxFailures = 20;
 
 /** Stores the posts, several at once, until all are done or the database is unavailable. */
-export async function storePosts({
-  transfer,
-  posts,
-  force = false,
-  isAvailable,
-}: ImportRun): Promise<ImportResult> {
+export async function storePosts(run: ImportRun): Promise<ImportResult> {
+  const { transfer, posts, force = false, isAvailable } = run;
   const result: ImportResult = {
     counts: { created: 0, changed: 0, unchanged: 0 },
     refused: [],

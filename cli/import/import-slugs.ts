@@ -9,12 +9,8 @@ export type SlugOwners = ReadonlyMap<string, SlugOwner>;
  * The slug that a post's fields give, or one made from the title that they give or from the file's name, with a
  * fallback that is the same at every import. A heading is not used: after an edit the file would count as another post.
  */
-export function slugsOf({
-  slug,
-  suffix,
-  fallbackTitle,
-  givenTitle,
-}: Pick<CheckedPost, 'slug' | 'suffix' | 'fallbackTitle' | 'givenTitle'>): Slug {
+export function slugsOf(post: Pick<CheckedPost, 'slug' | 'suffix' | 'fallbackTitle' | 'givenTitle'>): Slug {
+  const { slug, suffix, fallbackTitle, givenTitle } = post;
   if (slug !== undefined) return slugAsGiven(slug);
   const emptySlug = slugOfTitle(null, suffix).wanted;
   const fromTitle = slugOfTitle(givenTitle, suffix);

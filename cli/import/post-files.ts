@@ -160,10 +160,7 @@ function toRawPost(item: unknown, name: string): RawPost {
 /** More than the longest content with a long head takes. */
 const maxBytesOfMarkdown = 4 * 1024 * 1024;
 
-async function readText(
-  path: string,
-  { follow, maxBytes }: { follow: boolean; maxBytes: number },
-): Promise<string | { problem: string }> {
+async function readText(path: string, { follow, maxBytes }: { follow: boolean; maxBytes: number }) {
   try {
     // A blocking `open` of a pipe would wait for its writer.
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | (follow ? 0 : constants.O_NOFOLLOW);

@@ -52,11 +52,8 @@ type PublicationFields = Partial<z.output<z.ZodObject<typeof publicationFields>>
 export const publicationStatus = ({ status, draft, published, isInDrafts }: PublicationFields): PostStatus =>
   status ?? (draft || published === false || isInDrafts ? 'draft' : 'published');
 
-export const publicationTimeOf = ({
-  publishedAt,
-  publishDate,
-  date,
-}: PublicationFields): string | undefined => publishedAt ?? publishDate?.time ?? date?.time;
+export const publicationTimeOf = (fields: PublicationFields): string | undefined =>
+  fields.publishedAt ?? fields.publishDate?.time ?? fields.date?.time;
 
 interface PublicationProblem {
   field: string;

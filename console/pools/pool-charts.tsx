@@ -102,11 +102,7 @@ function PoolChart({ facts, samples }: { facts: ChartFacts; samples: readonly Sa
 }
 
 /** `waiting: 3 now, 12 at most, 4.5 on average`. */
-function describeLine(
-  label: string,
-  values: readonly (number | null)[],
-  format: (value: number) => string,
-): string {
+function describeLine(label: string, values: readonly (number | null)[], format: (value: number) => string) {
   const summary = summaryOf(values);
   if (summary === undefined) return `${label}: not known`;
   const last = summary.last === null ? 'none now' : `${format(summary.last)} now`;

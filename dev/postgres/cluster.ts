@@ -91,9 +91,7 @@ async function initdb(folder: string, installation: Installation): Promise<void>
 }
 
 /** Returns initdb's error output, or undefined when it succeeded. When it fails it leaves the folder empty. */
-async function runInitdb(
-  task: Installation & { folder: string; localeOptions: string[] },
-): Promise<string | undefined> {
+async function runInitdb(task: Installation & { folder: string; localeOptions: string[] }) {
   const { folder, passwordFile, binaries, account, localeOptions } = task;
   const options = [
     `--pgdata=${pathFromInside(folder, account)}`,

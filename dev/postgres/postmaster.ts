@@ -35,10 +35,7 @@ interface ReadyPostmaster {
  * when it refuses our credentials, is not ready within a minute, or keeps exiting; a launched one is stopped then. Must
  * run under the lock.
  */
-export async function startOrAdopt(
-  installation: Installation,
-  urlOfPort: (port: number) => string,
-): Promise<ReadyPostmaster> {
+export async function startOrAdopt(installation: Installation, urlOfPort: (port: number) => string) {
   const attempt: StartAttempt = { startedAt: Date.now(), launch: undefined };
   try {
     while (Date.now() < attempt.startedAt + readyWithinMs) {

@@ -107,14 +107,11 @@ async function deliverStream(
 export async function sendBeginning(
   response: ServerResponse,
   { opening, deltas }: StreamFrames,
-  {
-    gapMs,
-    says,
-    afterDeltas = Math.ceil(deltas.length / 2),
-  }: Pick<ReplyBehaviour, 'gapMs' | 'says' | 'afterDeltas'>,
+  behaviour: ReplyBehaviour,
 ): Promise<void> {
+  const { gapMs, afterDeltas = Math.ceil(deltas.length / 2) } = behaviour;
   const frames = { opening, deltas: deltas.slice(0, afterDeltas), closing: [] };
-  await sendFrames(response, frames, { gapMs, says });
+  await sendFrames(response, frames, behaviour);
   if (gapMs > 0) await pause(gapMs, response);
 }
 

@@ -88,11 +88,7 @@ function writeStop({ ending, stoppedBy }: Reply): object {
   return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
 }
 
-function writeUsage({
-  hasUsage,
-  inputTokens,
-  outputTokens,
-}: Pick<Reply, 'hasUsage' | 'inputTokens' | 'outputTokens'>): object | undefined {
+function writeUsage({ hasUsage, inputTokens, outputTokens }: Reply): object | undefined {
   if (!hasUsage) return undefined;
   return {
     input_tokens: inputTokens,
