@@ -70,11 +70,8 @@ const endOf = (child: ChildProcess, reason: string): Promise<string> =>
     child.once('error', () => resolve(reason));
   });
 
-function received<T extends ParentMessage['type']>(
-  child: ChildProcess,
-  type: T,
-): Promise<Extract<ParentMessage, { type: T }>> {
-  return new Promise((resolve) => {
+function received<T extends ParentMessage['type']>(child: ChildProcess, type: T) {
+  return new Promise<Extract<ParentMessage, { type: T }>>((resolve) => {
     child.on('message', (message: Extract<ParentMessage, { type: T }>) => {
       if (message.type === type) resolve(message);
     });
