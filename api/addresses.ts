@@ -7,6 +7,7 @@ import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
 import { useOpenAiErrors } from './openai/openai-error.js';
 
+/** Where the operations are mounted. */
 export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL'>;
 
 /** The methods of each address, as `Allow` lists them. */
@@ -39,6 +40,7 @@ const isOpenAiPath = (path: string): boolean => /^\/v1\/(chat\/completions$|mode
 /** A router does not inherit these settings from the application. */
 const exact = { caseSensitive: true, strict: true };
 
+/** Chat, under both of its bases. */
 export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]): Router {
   const router = Router(exact);
   for (const path of chatPaths(urls)) router.use(path, setBasePath(path), operations(chatMethods, before));

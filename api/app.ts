@@ -56,6 +56,7 @@ import { consoleRouter } from './site/console-router.js';
 import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
 import type { Sitemap } from './site/sitemap.js';
 
+/** The parts of the HTTP application. */
 export interface AppDeps extends HealthDeps, SiteDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat' | 'follow'>;

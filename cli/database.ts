@@ -41,6 +41,7 @@ export async function withDatabase<T>(
 /** The log of a command: standard output belongs to what it prints. */
 export const silentLog = (): Log => createLog({ program: 'quillgate', level: 'silent' });
 
+/** Whether the error says that the database cannot be reached. */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'database_unavailable';
 

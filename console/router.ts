@@ -25,6 +25,7 @@ function decode(text: string): string {
   }
 }
 
+/** Where the page is now. */
 export const place = signal<Place>(parsePlace(''));
 
 /** To be called once, when the page begins. */

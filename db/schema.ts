@@ -23,6 +23,7 @@ const searchVector = customType<{ data: string }>({ dataType: () => 'tsvector' }
 /** To the millisecond, as in JavaScript and in responses, so that a cursor finds its exact place again. */
 const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3, mode: 'date' });
 
+/** Blog posts. */
 export const posts = pgTable(
   'posts',
   {

@@ -34,4 +34,5 @@ const toProblemError = ({ code, path, message }: z.core.$ZodIssue): ProblemError
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>
   new Failure('invalid_request', { errors: errors.slice(0, maxErrorsListed) });
 
+/** Errors that one problem lists. */
 export const maxErrorsListed = 20;

@@ -21,6 +21,7 @@ interface AccessDirectoryDeps {
   now?: () => number;
 }
 
+/** How long a session lasts, in milliseconds. */
 export const sessionLifetimeMs = 12 * 3_600_000;
 
 /** No chat takes longer: the longest wait, or stream, and the time before it are an hour each at most. */

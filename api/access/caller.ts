@@ -10,6 +10,7 @@ export interface Caller extends UserIdentity {
   readonly session?: CallerSession;
 }
 
+/** A session of the console. */
 export interface CallerSession {
   readonly digest: Buffer;
   readonly expiresAt: Date;
@@ -24,6 +25,7 @@ export type ReaderRequest = Request & { readonly user?: Caller };
 /** Whether the caller may write posts, and therefore see drafts. */
 export const mayWrite = ({ user }: ReaderRequest): boolean => user?.scopes.includes('blogs:write') ?? false;
 
+/** Who has signed in with a name and a secret. */
 export interface SignedIn {
   readonly user: UserIdentity;
   /** Whether with the secret of a user with the role `admin`. */

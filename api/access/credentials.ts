@@ -26,6 +26,7 @@ export function parseBasic(sent: string[]): { name: string; secret: string } | u
   return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
 }
 
+/** The cookie of the console's sessions. */
 export const sessionCookie = 'quillgate_session';
 
 /** 32 random bytes in base64url. */

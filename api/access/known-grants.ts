@@ -11,7 +11,9 @@ export interface Grant {
   readonly endsAt: number;
 }
 
+/** The key of the token with this digest. */
 export const tokenKey = (digest: Buffer): string => `token ${digest.toString('base64')}`;
+/** The key of the session with this digest. */
 export const sessionKey = (digest: Buffer): string => `session ${digest.toString('base64')}`;
 
 /** The grants of the environment's tokens; one token may have the scopes of several. */

@@ -7,6 +7,7 @@ import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
 import { clientOf, createCounters } from './rate-limit.js';
 
+/** One attempt to log in. */
 export interface Login {
   address: string | undefined;
   /** Absent for credentials that have none, such as access tokens. */

@@ -26,6 +26,7 @@ export const operatorsBase = '/admin';
 /** An operator may do all that the console can, below `/admin`. */
 const operatorScopes: readonly Scope[] = ['admin', 'chat', 'blogs:read', 'blogs:write'];
 
+/** The `WWW-Authenticate` of a refused request to the operators' addresses. */
 export const adminChallenge = 'Bearer realm="admin"';
 
 const operators: Accepted = {

@@ -34,6 +34,7 @@ export const tokenInput = z.strictObject(
 
 const entryId = z.string().refine(isUuid, 'must be the id of one of this list').meta({ format: 'uuid' });
 
+/** Query of `GET /admin/users`. */
 export interface UserQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   after?: string;
@@ -41,6 +42,7 @@ export interface UserQuery extends PageQuery {
 
 export const userQuery = z.object({ limit: pageLimit, after: userName }).partial();
 
+/** Query of `GET /admin/tokens`. */
 export interface TokenQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;
@@ -48,6 +50,7 @@ export interface TokenQuery extends PageQuery {
 
 export const tokenQuery = z.object({ limit: pageLimit, before: entryId }).partial();
 
+/** Query of `GET /admin/audit`. */
 export interface AuditQuery extends PageQuery {
   /** Where to continue: `next` of the previous page. */
   before?: string;

@@ -17,6 +17,7 @@ import { checkQuery } from '../http/query.js';
 import type { FleetEvents } from './fleet-events.js';
 import { type EventsQuery, eventsQuery, wantedHistory } from './history/history-query.js';
 
+/** The dependencies of the stream of the fleet's state. */
 export interface EventsControllerDeps {
   events: Pick<FleetEvents, 'follow' | 'answerHead'>;
 }

@@ -4,6 +4,7 @@ import { checkQuery, defaultLimit } from '../http/query.js';
 import type { History } from './history/history.js';
 import { type RequestQuery, requestQuery, type SampleQuery, sampleQuery } from './history/history-query.js';
 
+/** The dependencies of the operations on the recent past. */
 export interface HistoryControllerDeps {
   history: Pick<History, 'readRequests' | 'readSamples'>;
 }

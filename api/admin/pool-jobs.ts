@@ -6,12 +6,14 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
+/** The queues whose jobs operators list. */
 export interface PoolQueues {
   /** Undefined until the queue's store was reached. */
   source: () => { queueOf(provider: ProviderId): ReturnType<QueueStore['createQueue']> } | undefined;
   readTimes: QueueStore['readTimes'];
 }
 
+/** Query of `GET /admin/pools/{provider}/jobs`. */
 export interface JobQuery extends PageQuery {
   /** Only jobs in this state, `active` unless it is given. */
   state?: PoolJobState;

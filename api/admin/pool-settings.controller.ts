@@ -22,6 +22,7 @@ import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 import type { OperatorSettings } from './operator-settings.js';
 
+/** The dependencies of the operations on settings. */
 export interface PoolSettingsControllerDeps {
   settings: Pick<OperatorSettings, 'read' | 'replace'>;
 }

@@ -16,6 +16,7 @@ import { checkQuery } from '../http/query.js';
 import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
 import { checkProvider, providerOf } from './pool-settings.controller.js';
 
+/** The dependencies of the operations on pools. */
 export interface PoolsControllerDeps {
   fleet: Pick<FleetState, 'read'>;
   queues: PoolQueues;

@@ -13,6 +13,7 @@ import type { Preview, PreviewInput, Problem } from '../../shared/contract.js';
 import { text } from '../../shared/validation.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 
+/** The dependencies of a preview. */
 export interface PreviewControllerDeps {
   /** Safe HTML of a Markdown text; throws `rate_limited`. */
   preview: (content: string) => Promise<string>;

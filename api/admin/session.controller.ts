@@ -25,11 +25,13 @@ import { refuseCrossOrigin, signIn } from '../access/operators.js';
 import { checkBody, readShortJsonBody } from '../http/json-body.js';
 import type { AccountsDeps } from './users.controller.js';
 
+/** The dependencies of signing in and out. */
 export interface SessionControllerDeps {
   sessions: Pick<AccessDirectory, 'openSession' | 'closeSession'>;
   reloadAccounts: AccountsDeps['reloadAccounts'];
 }
 
+/** The body of a sign-in. */
 export const signInBody = z.strictObject({ name: text({ max: 512 }), secret: text({ max: 512 }) });
 
 const checkEverywhere: RequestHandler = ({ query: { everywhere } }, _response, next) => {

@@ -24,6 +24,7 @@ import { checkBody, readJsonBody } from '../http/json-body.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
 import { checkNameParam, toPage, type UserQuery, userInput, userQuery } from './account-input.js';
 
+/** The dependencies of the operations on users, tokens and the audit. */
 export interface AccountsDeps {
   database: Pick<Database, 'run'>;
   environmentUsers: readonly UserInfo[];

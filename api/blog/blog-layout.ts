@@ -5,6 +5,7 @@ import { isUuid } from '../http/uuid-param.js';
 import { layOut } from './page-layout.js';
 import { escapeHtml } from './rendering/markdown.js';
 
+/** The blog that pages and feeds belong to. */
 export interface Blog {
   title: string;
   /** Public base address, without a trailing slash. */
@@ -34,6 +35,7 @@ export function blogOf({
   };
 }
 
+/** A page of the blog before it is laid out. */
 export interface BlogPageParts {
   title: string;
   head: readonly string[];
@@ -66,6 +68,7 @@ export function layOutBlogPage(blog: Blog, { title, head, main }: BlogPageParts)
 /** The attribute of an element whose text is ours, in English, on a page in another language. */
 export const inEnglish = ({ language }: Blog): string => (/^en\b/i.test(language) ? '' : ' lang="en"');
 
+/** Path of the index, with a filter if there is one. */
 export const indexPath = ({ basePath }: Blog, query = ''): string =>
   `${basePath}/blogs${query === '' ? '' : `?${query}`}`;
 
@@ -77,8 +80,10 @@ export const postPath = ({ id, slug }: Pick<Post, 'id' | 'slug'>): string =>
 export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'>): string =>
   res?.locals.basePath ?? basePath;
 
+/** The canonical address of a page, for search engines and for sharing. */
 export const canonicalLink = (url: string): string => `<link rel="canonical" href="${escapeHtml(url)}">`;
 
+/** Has search engines leave a page out. */
 export const noIndex = '<meta name="robots" content="noindex">';
 
 /** Tags as links to their pages; empty without any. */
@@ -91,5 +96,6 @@ export function tagList(blog: Blog, tags: readonly string[]): string {
   return `<ul class="tags" aria-label="Tags">\n${items.join('\n')}\n</ul>\n`;
 }
 
+/** The day as an element that programs can read as well. */
 export const timeElement = (blog: Blog, time: string): string =>
   `<time datetime="${escapeHtml(time)}">${escapeHtml(blog.formatDay(time))}</time>`;

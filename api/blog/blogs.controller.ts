@@ -43,6 +43,7 @@ import {
 } from './post-query.js';
 import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
 
+/** The dependencies of the operations on posts. */
 export interface BlogsDeps {
   posts: PostStore;
   blog: Blog;
@@ -176,6 +177,7 @@ export class BlogsController extends Controller {
   @SuccessResponse<{
     ETag: string;
     'Last-Modified': string;
+    /** Unknown and read-only fields of the body, percent-encoded. */
     'X-Ignored-Fields': string;
     'Preference-Applied': string;
   }>('200', 'The post', 'application/json')
@@ -208,6 +210,7 @@ export class BlogsController extends Controller {
   @SuccessResponse<{
     ETag: string;
     'Last-Modified': string;
+    /** Unknown and read-only fields of the body, percent-encoded. */
     'X-Ignored-Fields': string;
     'Preference-Applied': string;
   }>('200', 'The post', 'application/json')

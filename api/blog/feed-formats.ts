@@ -2,10 +2,13 @@ import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 import type { Post } from '../../shared/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
 
+/** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
 
+/** The blog that a feed belongs to. */
 export type FeedSource = Pick<Blog, 'title' | 'baseUrl' | 'language' | 'formatDay'>;
 
+/** A post as feeds show it. */
 export interface FeedEntry extends Pick<Post, 'id' | 'slug' | 'title' | 'author' | 'tags' | 'updatedAt'> {
   /** The title, or a substitute where a format requires one. */
   heading: string;

@@ -6,6 +6,7 @@ import type { FeedFormat } from './feed-formats.js';
 import type { Feeds } from './feeds.js';
 import { cacheHeaders } from './post-representations.js';
 
+/** The dependencies of the operations on feeds. */
 export interface FeedsControllerDeps {
   feeds: Feeds;
 }

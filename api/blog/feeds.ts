@@ -17,6 +17,7 @@ interface FeedsDeps {
   render: RenderPost;
 }
 
+/** The current state of a feed. */
 export interface Feed {
   /** Strong; changes with every change of a post in the feed. */
   etag: string;

@@ -14,6 +14,7 @@ export interface PageParts {
   footer?: string;
 }
 
+/** A page as it is sent. */
 export interface Page {
   html: string;
   csp: string;
@@ -57,6 +58,7 @@ dd { margin-inline-start: 0; }
 
 const styleHash = createHash('sha256').update(style).digest('base64');
 
+/** Lays a page out as a whole HTML document. */
 export const layOut = ({
   title,
   language,

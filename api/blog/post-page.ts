@@ -14,6 +14,7 @@ import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rende
 import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 import type { RenderedPost, RenderPost } from './rendering/rendered-posts.js';
 
+/** The HTML pages of posts. */
 export type PostPages = ReturnType<typeof createPostPages>;
 
 interface PostPagesDeps {

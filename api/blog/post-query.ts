@@ -9,6 +9,7 @@ import { text } from '../../shared/validation.js';
 import { checkQuery, defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 
+/** Query of `GET /blogs`. */
 export interface PostQuery extends PageQuery {
   /** Where to continue: `next` of the previous page, or the `cursor` in its `Link`; "Newer posts" leads back. */
   cursor?: string;
@@ -30,6 +31,7 @@ export interface PostQuery extends PageQuery {
 /** The parameters of a query that are known so far. */
 export type PostQueryValues = { [Name in keyof PostQuery]?: PostQuery[Name] | undefined };
 
+/** Checks each parameter as it was sent. */
 export const postQuery = z
   .object({
     limit: pageLimit,
@@ -42,6 +44,7 @@ export const postQuery = z
   })
   .partial();
 
+/** See `checkQuery`. */
 export const checkPostQuery = checkQuery(postQuery);
 
 /** Throws `not_found` unless the `id` of the path can be the id or the slug of a post. */

@@ -93,6 +93,7 @@ export const cacheHeaders = (request: ReaderRequest) => ({
 const isAnonymous = ({ headers, user }: ReaderRequest): boolean =>
   headers.authorization === undefined && user === undefined;
 
+/** The headers of what `Accept` decides about. */
 export const negotiatedHeaders = (request: ReaderRequest) => ({
   ...cacheHeaders(request),
   Vary: 'Accept, Authorization',

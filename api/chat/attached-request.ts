@@ -6,6 +6,7 @@ import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
 
+/** How a request waits for its chat. */
 export interface RequestOptions {
   /** Aborts when the request may no longer be answered. */
   readonly signal: AbortSignal;

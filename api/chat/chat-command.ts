@@ -13,6 +13,7 @@ import type { ChatOpening } from './live-chat.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
 
+/** A conversation for a provider. */
 export interface ChatCommand {
   /** Becomes the job's id, unless another chat is joined. */
   requestId: string;
@@ -48,12 +49,14 @@ export interface ChatCommand {
   storeOptions?: StoreOptions | undefined;
 }
 
+/** How a reply is read while it is written. */
 export interface StreamOptions {
   readonly sink: DeltaSink;
   /** How far the caller has read it before. */
   readonly from: TextPosition | undefined;
 }
 
+/** How a chat is stored. */
 export interface StoreOptions {
   readonly owner: UserIdentity;
   readonly key: string | undefined;
@@ -63,6 +66,7 @@ export interface StoreOptions {
   readonly onResolved: (chatId: string, facts: { isReplayed: boolean }) => void;
 }
 
+/** A command whose chat is stored. */
 export type StoredChatCommand = ChatCommand & { readonly storeOptions: StoreOptions };
 
 export const isStored = (command: ChatCommand): command is StoredChatCommand =>
@@ -90,6 +94,7 @@ export const jobOwnerOf = (
   isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
 });
 
+/** A chat that a request may be attached to. */
 export interface ClaimedChat {
   readonly id: string;
   /** Milliseconds since the epoch, as is `expiresAt`. */
@@ -109,6 +114,7 @@ export interface ResolvedChat {
   readonly result?: JobResult | undefined;
 }
 
+/** The job of a chat's attempt. */
 export function toNewJob(
   { command, level, startBy }: ChatOpening,
   { id, deadline, expiresAt }: ClaimedChat,
@@ -129,6 +135,7 @@ export function toNewJob(
   };
 }
 
+/** The reply of the model, or that an asynchronous chat was accepted and is under way. */
 export type ChatReply =
   | { readonly kind: 'completed'; readonly completion: Completion }
   | { readonly kind: 'accepted'; readonly id: string; readonly status: ChatStatus };

@@ -24,10 +24,12 @@ export function markChat(response: HttpResponse, id: string, { isReplayed }: { i
   if (isReplayed) response.set('Idempotency-Replayed', 'true');
 }
 
+/** Id of the chat that the response is about. */
 export const chatIdOf = (response: HttpResponse): string => response.locals.chatId ?? requestIdOf(response);
 
 const pathOfChat = (id: string, response: HttpResponse): string => `${response.locals.basePath}/chat/${id}`;
 
+/** The headers that describe a reply. */
 export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {
   const { kind, model, usage, queueMs, providerMs, attempts } = completion;
   return {

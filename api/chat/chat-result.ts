@@ -19,6 +19,7 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
   throw outcomeToFailure(result.outcome, provider);
 }
 
+/** Whether the outcome is a reply. */
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
 

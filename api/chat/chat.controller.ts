@@ -19,6 +19,7 @@ import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
+/** The dependencies of `POST /chat`. */
 export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
   /** The longest `wait` that a caller may ask for, in seconds. */

@@ -11,6 +11,7 @@ import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-records.js';
 import { type Reservation, StoredAnswers } from './stored-answers.js';
 
+/** The chat of an `Idempotency-Key`. */
 export interface FoundChat {
   /** Absent when a new chat has to be opened. */
   readonly joined?: ResolvedChat;
@@ -18,6 +19,7 @@ export interface FoundChat {
   readonly previousId?: string | undefined;
 }
 
+/** A new chat that was admitted. */
 export interface NewChat extends Pick<FoundChat, 'previousId'> {
   /** Of its job, in milliseconds since the epoch. */
   readonly deadline: number;
@@ -33,6 +35,7 @@ interface IdempotentEntryDeps {
   records: ChatRecords;
   /** The state of the chat's job; throws `queue_unavailable` without a store. */
   readResult: (chat: StoredChat) => Promise<JobResult>;
+  /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   maxOutputTokens: (provider: ProviderId) => number;
   now: () => number;
@@ -153,6 +156,7 @@ const toResolvedChat = (
   result,
 });
 
+/** The stored chat, for requests that are attached to it. */
 export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
   id: chat.id,
   deadline: chat.deadline,

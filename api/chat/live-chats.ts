@@ -23,6 +23,7 @@ export interface ChatListener {
   refused?(command: ChatCommand, refusal: Refusal): void;
 }
 
+/** Why a request has no chat. */
 export interface Refusal {
   readonly code: RequestCode;
   /** When it came, by the clock of `performance.now()`. */

@@ -17,6 +17,7 @@ type WholeText = Parameters<typeof writerOf>[0] & {
   readonly callId?: string | undefined;
 };
 
+/** Where the pieces of a reply go. */
 export interface DeltaSink {
   /** Called before the first piece; `writer` is the model that writes it, if the request names another one. */
   begin(writer?: Target): void;

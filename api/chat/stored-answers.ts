@@ -12,6 +12,7 @@ interface Answer {
   keptUntil: number;
 }
 
+/** The bytes that are reserved for one answer. */
 export interface Reservation {
   /** Call it with the bytes of the answer once they are known. */
   shrink: (bytes: number) => void;

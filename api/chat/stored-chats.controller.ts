@@ -26,6 +26,7 @@ import { acceptsEventStream, EventStream, readLastEventId } from './event-stream
 import type { JobResult } from './jobs/job-records.js';
 import type { StoredChats } from './stored-chats.js';
 
+/** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel'>;
   chatService: Pick<ChatService, 'follow'>;

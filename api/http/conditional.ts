@@ -11,6 +11,7 @@ interface Document {
   readonly content: () => Content | Promise<Content>;
 }
 
+/** A document for a client without a current copy. */
 export interface Content {
   readonly body: string | Buffer | undefined;
   readonly headers?: Headers;

@@ -8,6 +8,7 @@ const commentIntervalMs = 15_000;
 /** How long a client may read nothing of what is there for it, in milliseconds. */
 const stalledMs = 20_000;
 
+/** The media type of server-sent events. */
 export const eventStreamType = 'text/event-stream';
 
 /** Calls the listener when the response begins as a stream of events; never for any other response. */

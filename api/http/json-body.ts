@@ -18,6 +18,7 @@ export interface HeldBytes {
   release(): void;
 }
 
+/** Limits of a JSON body. */
 export interface BodyLimits {
   /** Bytes, after decoding any Content-Encoding. */
   maxBytes: number;

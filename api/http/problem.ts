@@ -18,6 +18,7 @@ export function sendFailuresBy(response: Response, send: SendFailure | undefined
   response.locals.sendFailure = send;
 }
 
+/** Whether the failures of this request are sent by another function. */
 export const areFailuresSentBy = (response: Response): boolean => response.locals.sendFailure !== undefined;
 
 /** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
@@ -73,6 +74,7 @@ export function recordFailure(response: Response, { code }: Failure): void {
   response.locals.failureCode = code;
 }
 
+/** The code of the problem that answered the request, if there was one. */
 export const failureCodeOf = (response: Response): FailureCode | undefined => response.locals.failureCode;
 
 /** The end of the request: the code of its failure, `ok`, or `client_closed` when the answer was not written. */
@@ -95,6 +97,7 @@ export function toProblem(failure: Failure, requestId: string): Problem {
   };
 }
 
+/** Sets `Retry-After` where waiting helps. */
 export function setRetryAfter(response: Response, { code, facts }: Failure): void {
   const { retryAfterMs = failureKinds[code].retryAfterMs } = facts;
   if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1000)));

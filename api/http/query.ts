@@ -33,8 +33,10 @@ export interface PageQuery {
   limit?: number;
 }
 
+/** Items of a page unless the query says another number. */
 export const defaultLimit = 100;
 
+/** The maximum number of items in the answer; 100 unless it is given. */
 export const pageLimit = z
   .string()
   .regex(/^([1-9]\d?|1\d\d|200)$/, { error: 'must be a whole number from 1 to 200' });

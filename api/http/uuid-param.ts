@@ -3,6 +3,7 @@ import { Failure } from '../../shared/failures.js';
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+/** Whether a text has the form of an id. */
 export const isUuid = (text: string): boolean => uuid.test(text);
 
 /** Throws `not_found` unless the `id` of the path is a UUID: the stores would fail on other ids. */

@@ -59,6 +59,7 @@ export const modelNotFound = (detail = mustBeUsable): Failure =>
 const mustBeUsable =
   'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
 
+/** The body that describes the failure. */
 export function toOpenAiError(raised: Failure): OpenAiError {
   const failure = inOpenAiTerms(raised);
   const { code, facts } = failure;

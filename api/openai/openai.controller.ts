@@ -45,6 +45,7 @@ export interface ModelPage {
   data: Model[];
 }
 
+/** The dependencies of the operations of OpenAI's API. */
 export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxMessages: number;
   /** The models that callers may name. */

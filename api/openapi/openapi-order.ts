@@ -16,6 +16,7 @@ const groups = {
   '/admin/': 'admin',
 };
 
+/** The groups of operations. */
 export const tags = [
   {
     name: 'chat',

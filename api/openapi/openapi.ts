@@ -8,6 +8,7 @@ import { describeOpenAi, openAiPath, toOpenApi } from './openai-operations.js';
 import { exampleOf } from './openapi-examples.js';
 import { inOrder, tagOf, tags } from './openapi-order.js';
 
+/** The parts of the configuration that the document shows. */
 export type DocumentFacts = Pick<
   Config,
   'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL' | 'BLOG_READS'

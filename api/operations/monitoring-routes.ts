@@ -6,6 +6,7 @@ import { reasonOf } from '../../shared/queue/queue-store.js';
 import { release } from '../../shared/runtime/release.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
 
+/** The checks of `/readyz`. */
 export interface HealthDeps {
   store: QueueStore;
   database: Pick<Database, 'check'>;

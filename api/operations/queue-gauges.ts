@@ -9,6 +9,7 @@ interface QueueGaugesDeps {
     metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
   };
   fleet: Pick<FleetState, 'readDepths'>;
+  /** The time, in milliseconds since the epoch. */
   now?: () => number;
 }
 

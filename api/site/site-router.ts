@@ -13,6 +13,7 @@ import { frontDocument, frontPage, type Site } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
 import type { Sitemap } from './sitemap.js';
 
+/** The dependencies of the site. */
 export interface SiteDeps {
   config: Pick<Config, 'CHAT_BASE_URL' | 'BLOG_BASE_URL' | 'BLOG_TITLE' | 'BLOG_READS'>;
   providerStates: () => Promise<ProviderStates>;

@@ -11,6 +11,7 @@ import { printable } from '../output/table.js';
 import { headOf } from './export-head.js';
 import { ExportPaths } from './export-paths.js';
 
+/** The options of an export. */
 export interface Export {
   transfer: PostImport;
   path: string;
@@ -55,6 +56,7 @@ export async function exportToFolder(to: FolderExport): Promise<FilesBefore> {
   return { count: before.length, ofNoPost: before.filter((path) => !paths.isClaimed(path)) };
 }
 
+/** Explains the files that belong to no post. */
 export const describeStrays = ({ ofNoPost }: FilesBefore): string =>
   `Markdown files there that belong to no post: ${ofNoPost.length}. An import would make posts of them; --prune removes them.\n`;
 

@@ -4,6 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import { doSeveral, isUnavailable } from '../database.js';
 import { describeStale, type NamedPost } from './import-identities.js';
 
+/** The result of every post. */
 export interface ImportResult {
   counts: Record<Imported, number>;
   /** Posts that the database rejected, with the reason; the import continued with the others. */

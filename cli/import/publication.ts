@@ -49,9 +49,11 @@ type PublicationFields = Partial<z.output<z.ZodObject<typeof publicationFields>>
   status?: PostStatus | null | undefined;
 };
 
+/** The status that the fields give. */
 export const publicationStatus = ({ status, draft, published, isInDrafts }: PublicationFields): PostStatus =>
   status ?? (draft || published === false || isInDrafts ? 'draft' : 'published');
 
+/** The time of publication that the fields give. */
 export const publicationTimeOf = (fields: PublicationFields): string | undefined =>
   fields.publishedAt ?? fields.publishDate?.time ?? fields.date?.time;
 

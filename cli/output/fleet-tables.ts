@@ -126,6 +126,7 @@ function span(ms: number): string {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
+/** A suggested concurrency as one line. */
 export const describeSuggestion = (
   provider: ProviderId,
   { concurrency, perWorker, arrivalsPerSecond, meanMs, p50Ms, p99Ms, jobs, overMs }: ConcurrencySuggestion,

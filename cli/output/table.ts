@@ -5,6 +5,7 @@ interface List<Row> {
   columns: Record<string, (row: Row) => string | null>;
 }
 
+/** Prints rows as a table, or as JSON. */
 export function printList<Row>(rows: readonly Row[], { json, none, columns }: List<Row>): void {
   if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
   else if (rows.length === 0) process.stderr.write(`${none}\n`);

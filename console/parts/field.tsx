@@ -28,8 +28,10 @@ export function SelectField({ label, options, selected, ...select }: SelectField
   );
 }
 
+/** The choices, in order. */
 export type OptionTexts = readonly (readonly [value: string, text: string])[];
 
+/** The options of a `<select>`; `selected` is for one whose value the page does not follow. */
 export function Options({ of, selected }: { of: OptionTexts; selected?: string | undefined }) {
   return (
     <>

@@ -10,6 +10,7 @@ interface Page<T> {
 /** The address of a page; `from` is the `next` of the one before. */
 type AddressOf = (from: string | undefined) => string;
 
+/** A list that is read page by page. */
 export class PagedList<T> {
   /** Undefined before the first page was read. */
   readonly rows = signal<readonly T[] | undefined>(undefined);

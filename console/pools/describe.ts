@@ -39,6 +39,7 @@ export function describeProvider({ state, workers, failing }: FleetProvider, int
 export const failingFirst = (pools: readonly FleetProvider[]): FleetProvider[] =>
   pools.toSorted((a, b) => Number(b.failing !== undefined) - Number(a.failing !== undefined));
 
+/** State of a worker, with its reason. */
 export const describeWorker = (worker: FleetWorker): Described =>
   describeState(worker.state, reasonOf(worker));
 

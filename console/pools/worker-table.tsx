@@ -5,6 +5,7 @@ import { Table } from '../parts/table.tsx';
 import { describeBreaker, describeWorker, toneOfBreaker } from './describe.ts';
 import { Badge } from './pool-badge.tsx';
 
+/** Every worker of a provider, one a row. */
 export function WorkerTable({ workers }: { workers: readonly FleetWorker[] }) {
   if (workers.length === 0) return <p class="soft">No worker has been heard of.</p>;
   return (

@@ -7,6 +7,7 @@ export interface PostListFilter {
   readonly status: PostStatus | '';
 }
 
+/** The choices, in this order. */
 export const statuses: readonly (readonly [status: PostListFilter['status'], text: string])[] = [
   ['', 'All'],
   ['published', 'Published'],
@@ -23,6 +24,7 @@ export function readFilter(query: URLSearchParams): PostListFilter {
 
 const parametersOf = ({ search, status }: PostListFilter) => ({ q: search, status });
 
+/** The fragment of the list with this filter. */
 export const fragmentOf = (filter: PostListFilter): string => addressOf('#/posts', parametersOf(filter));
 
 /** The address of a page of the list; `cursor` is the `next` of the one before. */
@@ -35,6 +37,7 @@ const none = {
   draft: 'There are no drafts.',
 } as const;
 
+/** How many posts were found, as a sentence. */
 export function describeCount(
   posts: readonly Post[],
   next: string | null,

@@ -12,6 +12,7 @@ const toneOf = (code: RequestCode): string => {
   return code === 'cancelled' || code === 'blocked' ? 'warn' : 'bad';
 };
 
+/** Chats, one a row. */
 export function RequestTable({ requests }: { requests: readonly RecentRequest[] }) {
   const longestMs = Math.max(1, ...requests.map(({ endedMs }) => endedMs));
   return (

@@ -20,6 +20,7 @@ export function Timeline({ request, longestMs }: { request: RecentRequest; longe
   );
 }
 
+/** The meaning of the bars' colours. */
 export function TimelineLegend() {
   return (
     <ul class="row legend" aria-hidden="true">

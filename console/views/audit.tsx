@@ -88,6 +88,7 @@ function Changes({ before, after }: { before: unknown; after: unknown }) {
   );
 }
 
+/** The differences between two sets of settings, by name. */
 export function diffSettings(before: unknown, after: unknown) {
   const [old, now] = [fieldsOf(before), fieldsOf(after)];
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])].sort();

@@ -26,6 +26,7 @@ const lifetimes: OptionTexts = [
   ['null', 'never'],
 ];
 
+/** The access tokens: made and revoked. */
 export function TokensView() {
   const list = usePagedList<TokenInfo>((before) => addressOf('/admin/tokens', { before }), []);
   const { change, outcome } = useChanges(list);

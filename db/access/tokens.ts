@@ -84,6 +84,7 @@ export function createTokenStore(database: Runs, actor = unknownActor) {
   };
 }
 
+/** The access tokens in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export type TokenStore = ReturnType<typeof createTokenStore>;
 
 async function create(database: Runs, actor: string, token: NewToken): Promise<TokenInfo> {

@@ -86,6 +86,7 @@ export function createUserStore(database: Runs, actor = unknownActor) {
   };
 }
 
+/** The users in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export type UserStore = ReturnType<typeof createUserStore>;
 
 /** From the audit, which has every removal, by the API or the command line. */

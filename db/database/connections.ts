@@ -20,6 +20,7 @@ export interface Connection {
 
 interface SessionOptions {
   address: PostgresAddress;
+  /** Maximum time to connect, in milliseconds. */
   connectTimeoutMs: number;
   /** PostgreSQL's settings for the session, as texts: postgres.js drops the number 0. */
   session: { application_name: string } & Record<string, string>;

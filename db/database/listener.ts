@@ -6,12 +6,14 @@ import { openSession } from './connections.js';
 import { sql } from './drizzle.js';
 import { answerWithin, codeOf } from './errors.js';
 
+/** Called while listening to a channel. */
 export interface ListenHooks {
   /** Called each time listening has begun: earlier notifications were missed. */
   onListen: () => void;
   onNotify: () => void;
 }
 
+/** Listens to one channel until closed. */
 export interface Listener {
   close(): Promise<void>;
 }

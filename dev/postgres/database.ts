@@ -14,6 +14,7 @@ const refusedCredentials = ['28P01', '28000'];
 /** The result of connecting: the database, a server without it, refused credentials, or no answer. */
 export type ServerState = 'ready' | 'no database' | 'refused' | 'unreachable';
 
+/** Connects to the database of the URL with the URL's credentials. */
 export async function probeServer(url: string): Promise<ServerState> {
   try {
     await query(url, 'SELECT 1', probeTimeoutMs);
@@ -25,6 +26,7 @@ export async function probeServer(url: string): Promise<ServerState> {
   }
 }
 
+/** The URL of another database on the same server. */
 export function urlOfDatabase(url: string, name: string): string {
   const other = new URL(url);
   other.pathname = `/${encodeURIComponent(name)}`;

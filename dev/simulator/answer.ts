@@ -53,6 +53,7 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
   }
 }
 
+/** Answers with an error in the provider's words. */
 export function refuse(
   { call, response }: Pick<Exchange, 'call' | 'response'>,
   refusal: Refusal,

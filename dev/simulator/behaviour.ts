@@ -41,6 +41,7 @@ export interface ErrorBehaviour {
   readonly retryAfterS?: number | undefined;
 }
 
+/** The simulator's reaction to a call. */
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour

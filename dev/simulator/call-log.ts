@@ -2,12 +2,14 @@ import { EventEmitter, on } from 'node:events';
 import type { ProviderId } from '../../shared/contract.js';
 import { Call, type CallContent, type CallEnd, type CallFacts } from './call.js';
 
+/** Which calls to list. */
 export interface CallFilter {
   readonly model?: string | undefined;
   /** Only calls with a greater id; absent means all. */
   readonly since?: number | undefined;
 }
 
+/** Whether the call matches the filter. */
 export function matches(call: Call, { model, since = 0 }: CallFilter): boolean {
   return call.id > since && (model === undefined || call.model === model);
 }

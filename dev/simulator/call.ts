@@ -1,6 +1,7 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 import type { CallParameters } from './wire-format.js';
 
+/** The facts in the head of a call. */
 export interface CallFacts {
   readonly provider: ProviderId;
   /** As the client named it; `undefined` if it named none. */

@@ -36,10 +36,12 @@ export interface ControlDeps {
   readonly openSockets: number;
 }
 
+/** Whether a path belongs to the simulator itself, not to a provider. */
 export function isControlPath(path: string): boolean {
   return path === '/' || path === '/__simulator' || path.startsWith('/__simulator/');
 }
 
+/** Answers a request to the control path. */
 export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
   const { calls } = deps;
   switch (`${head.method} ${head.path}`) {

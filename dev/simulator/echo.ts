@@ -21,6 +21,7 @@ export function echo(provider: ProviderId, turns: readonly Turn[]): string {
   return `Simulated ${provider} reply (no model was called). I read ${read}: ${lines.join(' | ')}`;
 }
 
+/** The text of the newest user turn; empty if there is none. */
 export function lastUserText(turns: readonly Turn[]): string {
   return turns.findLast((turn) => turn.role === 'user')?.content ?? '';
 }

@@ -1,10 +1,12 @@
 /** A parsed JSON object with unchecked fields. */
 export type JsonObject = Record<string, unknown>;
 
+/** Whether a parsed JSON value is an object (not `null`, not an array). */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a text is empty or only white space. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
@@ -14,12 +16,14 @@ export function isPositiveInteger(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1;
 }
 
+/** The fields of an object that have a value other than null. */
 export function givenFields<Fields extends object>(fields: Fields): Partial<Fields> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
   ) as Partial<Fields>;
 }
 
+/** The fields of an object that are not in the set, in order. */
 export function unknownKeys(object: JsonObject, known: ReadonlySet<string>): string[] {
   return Object.keys(object).filter((key) => !known.has(key));
 }

@@ -5,6 +5,7 @@ export interface Refusal {
   readonly body: string;
 }
 
+/** A refusal with a JSON body. */
 export function jsonRefusal(status: number, body: object, headers: Record<string, string> = {}): Refusal {
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }

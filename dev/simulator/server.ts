@@ -8,6 +8,7 @@ import { control, isControlPath, sendNotFound } from './control.js';
 import { examine, findFormat } from './intake.js';
 import type { RequestHead } from './wire-format.js';
 
+/** A running simulator. */
 export interface Simulator {
   /** Base URL without a slash at its end. */
   readonly url: string;

@@ -3,6 +3,7 @@ import type { FleetWorker } from '../fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 import { describeWorker } from './fleet-worker.js';
 
+/** A worker's last heartbeat. */
 export interface HeardPool {
   readonly heartbeat: PoolHeartbeat;
   /** When it arrived, by a clock that never jumps, in milliseconds. */

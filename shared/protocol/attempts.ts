@@ -60,6 +60,7 @@ export function attemptAfter(current: Attempt, ended: EndedAttempt): Attempt | u
   return next && { ...next, attempt: attempt + 1, fallback, earlier: [...earlier, ended] };
 }
 
+/** Id of the job of a chat's attempt. */
 export const jobIdOf = (chatId: string, attempt = 1): string =>
   attempt === 1 ? chatId : `${chatId}-${attempt}`;
 

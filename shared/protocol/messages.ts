@@ -218,6 +218,7 @@ export const processHeartbeatSchema = z.object({
 /** The record of a finished job is kept this long, in milliseconds, for an API process that missed the message. */
 export const jobRecordTtlMs = 60_000;
 
+/** Name of a provider's queue. */
 export const queueName = (id: (typeof providerIds)[number]): string => `chat-${id}`;
 
 /** Relay topics; see the schemas for what each carries. */

@@ -5,6 +5,7 @@ import { version, writtenVersion } from './version.js';
 /** The users who were removed lately, whose jobs may still be queued: a record in the queue's store. */
 const removedUsersSchema = z.object({ v: version, users: z.array(z.string()) });
 
+/** The key of the record. */
 export const removedUsersKey = 'users.removed';
 
 /** At most this many ids are recorded; workers remember those that they have read before. */

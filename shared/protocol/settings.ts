@@ -54,6 +54,7 @@ export const newOverridesSchema = z.strictObject(overrides);
 
 export type PoolOverrides = z.output<typeof newOverridesSchema>;
 
+/** The names of all settings that can be changed. */
 export const settingNames = Object.keys(overrides) as (keyof PoolOverrides)[];
 
 /** The worker's environment as its heartbeat has it. */
@@ -83,6 +84,7 @@ export const providerSettingsSchema = z.object({
   changedBy: z.string(),
 });
 
+/** The credentials and the address for each provider's adapter. */
 export type ProviderSettings = z.output<typeof providerSettingsSchema>;
 
 /** The settings as a record has them, and a message. */
@@ -98,4 +100,5 @@ export const encodeSettings = (settings: ProviderSettings): string =>
 export const decodeSettings = (text: string | undefined): ProviderSettings | undefined =>
   jsonText(settingsRecordSchema).safeParse(text).data;
 
+/** Where a provider's settings are recorded. */
 export const settingsKey = (id: ProviderId): string => `settings.${id}`;

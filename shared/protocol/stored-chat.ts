@@ -56,6 +56,7 @@ export const resultKey = (id: string): string => `outcome.${id}`;
 export const idempotencyIndexKey = (owner: string, key: string): string =>
   `key.${createHash('sha256').update(`${owner}\0${key}`).digest('hex')}`;
 
+/** A stored chat as JSON text. */
 export const encodeStoredChat = (chat: StoredChat): string => JSON.stringify(chat);
 
 /** Reads what `encodeStoredChat` wrote. Throws for anything else. */

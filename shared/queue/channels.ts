@@ -12,6 +12,7 @@ import { withTimeout } from '../runtime/with-timeout.js';
 import type { QueueStore } from './queue-store.js';
 import { openRelay, type Relay } from './relay.js';
 
+/** The queue of each provider. */
 export type Queues = ReadonlyMap<ProviderId, Queue<ChatJobPayload>>;
 
 /** The queues of all providers, and the messages between processes. */
@@ -40,12 +41,14 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
 }
 
+/** Calls the listener with every heartbeat of every pool. */
 export const followPools = (
   relay: Pick<Relay, 'follow'>,
   listener: (heartbeat: PoolHeartbeat) => void,
 ): Promise<void> =>
   relay.follow(topics.processes, processHeartbeatSchema, ({ pools }) => pools.forEach(listener));
 
+/** Closes relay and queues. */
 export async function closeChannels({ queues, relay }: Channels): Promise<void> {
   await relay.close();
   await closeQueues(queues);

@@ -49,4 +49,5 @@ export const countAllWaiting = ({ waitedFor, async }: WaitingByLevel): number =>
 export const countUpTo = (byLevel: readonly number[], level: ShareLevel): number =>
   byLevel.slice(0, level + 1).reduce((total, count) => total + count, 0);
 
+/** How many jobs there are at all levels. */
 export const countAll = (byLevel: readonly number[]): number => countUpTo(byLevel, maxShareLevel);

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.js';
 import type { Log } from './log.js';
 import type { Tracing } from './tracing.js';
 
+/** The dependencies of the program's traces. */
 export interface TracingDeps {
   config: Config;
   program: 'api' | 'worker';

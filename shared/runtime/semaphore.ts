@@ -1,5 +1,6 @@
 /** How long to wait for a permit. */
 export interface AcquireOptions {
+  /** How long to wait, in milliseconds. */
   waitMs: number;
   /** Asked when that is over: how many milliseconds to wait longer. 0 or less ends the waiting, as does its absence. */
   extendMs?: () => number;

@@ -64,6 +64,7 @@ export interface TraceSpan {
   end(how?: { error?: string | undefined; at?: number }): void;
 }
 
+/** Records traces. */
 export interface Tracing {
   /** Starts a span below the one that `traceparent` names; one that cannot be read counts as absent. */
   start(name: string, traceparent: string | undefined, options: SpanOptions): TraceSpan;

@@ -8,6 +8,7 @@ import type { UserBreaker } from './user-breaker.js';
 /** The health that a call shows; `down` means that no call gets an answer, as the samples before confirm. */
 export type Sample = 'good' | 'bad' | 'down';
 
+/** How a call ended. */
 export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe'> {
   readonly error?: unknown;
   readonly isReplying: boolean;
@@ -109,6 +110,7 @@ const isEndedByCaller = (error: unknown): boolean =>
 /** Whether the error concerns every model: refused credentials, or no connection. */
 export const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;
 
+/** Whether nothing reached the provider. */
 export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
 
 const callErrorOf = (error: unknown): ProviderCallError | undefined =>

@@ -13,6 +13,7 @@ import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } fro
 import { Cancelled, type RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
+/** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   circuits: Pick<Circuits, 'of'>;

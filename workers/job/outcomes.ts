@@ -17,6 +17,7 @@ export interface JobEnd {
   readonly outcome: Outcome;
 }
 
+/** A reply as an outcome for the API. */
 export function toOutcome(
   { text, reason, model, usage }: ProviderReply,
   { callId, askedModel, ...timings }: Timings & Pick<Completion, 'callId' | 'askedModel'>,
@@ -26,6 +27,7 @@ export function toOutcome(
   return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };
 }
 
+/** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
   return {
@@ -46,6 +48,7 @@ export function describeOutcome(own: Outcome, next: ProviderId | undefined): obj
   return { outcome: code, next, queueMs, providerMs, ...usage };
 }
 
+/** The attempt that ended with this outcome of its job. */
 export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): EndedAttempt {
   const { queueMs, providerMs } = own;
   const attempt = { provider, model, usage: 'usage' in own ? own.usage : undefined, queueMs, providerMs };

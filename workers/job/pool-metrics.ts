@@ -120,11 +120,13 @@ const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
     ? undefined
     : code;
 
+/** The code of what a call or a job was ended by. */
 export function codeOfError(error: unknown): WorkCode {
   if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
   return error instanceof Failure ? known(error.code) : 'internal';
 }
 
+/** The code of a job with this outcome. */
 export function codeOfOutcome(outcome: Outcome): WorkCode {
   if (outcome.kind === 'failed') return known(outcome.code);
   if (outcome.kind === 'cancelled') return 'cancelled';

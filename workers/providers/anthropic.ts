@@ -12,6 +12,7 @@ import { callProvider, type ReplyPart } from './provider-call.js';
 import { readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
+/** How to reach Anthropic. */
 export interface AnthropicSettings {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */

@@ -13,6 +13,7 @@ import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
+/** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
   region: string;
   /** Left out, the SDK works it out from the region. */

@@ -9,11 +9,13 @@ const Agent = createRequire(import.meta.url)(
   'undici/lib/dispatcher/agent.js',
 ) as typeof import('undici').Agent;
 
+/** How much of a provider's answer is read. */
 export interface ResponseLimits {
   /** Largest body of one answer, in bytes on the network: this client neither asks for compression nor undoes it. */
   maxResponseBytes: number;
 }
 
+/** The hooks of a call. */
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;

@@ -11,6 +11,7 @@ export interface ReplyPart {
   usage?: { inputTokens?: number | undefined; outputTokens?: number | undefined } | undefined;
 }
 
+/** One call of a provider. */
 export interface ProviderCall {
   request: ProviderRequest;
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */

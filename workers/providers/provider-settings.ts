@@ -19,6 +19,7 @@ export type ProviderSettings = {
 
 type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], limits: ResponseLimits) => Provider;
 
+/** Loads a provider's SDK and builds its adapter. */
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],

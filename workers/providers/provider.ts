@@ -1,6 +1,7 @@
 import type { ProviderId, Turn } from '../../shared/contract.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 
+/** A request to a provider. */
 export interface ProviderRequest {
   /** The conversation in order; at least one turn, none of them blank. */
   turns: readonly Turn[];
@@ -29,6 +30,7 @@ export interface Usage {
   outputTokens: number;
 }
 
+/** A finished reply. */
 export interface ProviderReply {
   text: string;
   reason: FinishReason;

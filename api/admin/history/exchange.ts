@@ -21,6 +21,7 @@ interface ExchangeDeps {
   requests: RecentRequests;
   samples: Pick<SampleLog, 'list'>;
   log: Log;
+  /** The time, in milliseconds since the epoch. */
   now?: () => number;
   askEveryMs?: number;
 }

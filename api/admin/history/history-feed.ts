@@ -8,6 +8,7 @@ interface FeedDeps {
   /** The latest ones, oldest first. */
   samples: () => readonly Sample[];
   touch: () => void;
+  /** The time, in milliseconds since the epoch. */
   now?: () => number;
 }
 

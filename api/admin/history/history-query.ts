@@ -4,6 +4,7 @@ import { failureCodes } from '../../../shared/failures.js';
 import type { RequestCode } from '../../../shared/history.js';
 import { text } from '../../../shared/validation.js';
 
+/** Query of `GET /admin/requests`. */
 export interface RequestQuery {
   /** Only the chat with this id: the `X-Request-Id` of its request. */
   id?: string;
@@ -23,11 +24,13 @@ export interface RequestQuery {
   limit?: number;
 }
 
+/** Query of `GET /admin/samples`. */
 export interface SampleQuery {
   /** Only samples of this provider. */
   provider?: ProviderId;
 }
 
+/** Query of `GET /admin/events`. */
 export interface EventsQuery {
   /** Additional events, as a comma list of `requests` and `samples`. */
   include?: string;

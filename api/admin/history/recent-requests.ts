@@ -20,6 +20,7 @@ export interface RequestFilter {
   readonly limit: number;
 }
 
+/** Chats that are kept. */
 export const maxRequests = 1000;
 /** So many more come before the oldest are removed: to find them takes a sort. */
 const slack = 250;

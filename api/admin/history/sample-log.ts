@@ -13,6 +13,7 @@ export type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency
 interface SampleLogDeps {
   /** How busy the providers are now; must settle within a second or two, and never reject. */
   readLoads: () => Promise<readonly (Load & { readonly provider: ProviderId })[]>;
+  /** The time, in milliseconds since the epoch. */
   now?: () => number;
 }
 

@@ -5,6 +5,7 @@ import { MarkdownThread } from './markdown-thread.js';
 /** Increase it whenever the same text gives different HTML: caches depend on it. */
 export const rendererVersion = 2;
 
+/** The outcome of rendering a text. */
 export type Rendering =
   | { readonly kind: 'rendered'; readonly html: string }
   /** The text needs more time or memory than the limits allow, and always will. */

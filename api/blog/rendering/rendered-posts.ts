@@ -4,6 +4,7 @@ import { Failure } from '../../../shared/failures.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { escapeHtml, type MarkdownRenderer, type Rendering } from './markdown.js';
 
+/** The content of a post for a page or a feed. */
 export interface RenderedPost {
   /** Safe as it is. Content that could not be rendered is shown as its source. */
   html: string;
@@ -11,11 +12,13 @@ export interface RenderedPost {
   final: boolean;
 }
 
+/** Renders the content of a post. */
 export type RenderPost = (post: Post) => Promise<RenderedPost>;
 
 interface RenderedPostsDeps {
   renderer: Pick<MarkdownRenderer, 'render'>;
   log: Log;
+  /** Memory for the cache, in bytes. */
   maxBytes?: number;
 }
 

@@ -21,6 +21,7 @@ export interface PolledChat {
   seen(at: number, facts: { isRunning: boolean }): void;
 }
 
+/** Which chats a poll is for. */
 export interface Poll {
   /** Only those that came before this time, in milliseconds since the epoch. */
   readonly attachedBefore: number;

@@ -32,6 +32,7 @@ function errorType(status: number): string {
   return kinds[status]?.[0] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
+/** Anthropic's errors. */
 export const anthropicErrors: ErrorBodies = {
   contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
   json: () => anthropicError(400, 'The request body is not valid JSON'),

@@ -42,6 +42,7 @@ const byStatus: Record<number, [message: string, fields: ErrorFields]> = {
   504: ['The server had an error while processing your request: gateway timeout.', serverError],
 };
 
+/** OpenAI's errors. */
 export const openAiErrors: ErrorBodies = {
   contentType: (received) =>
     openAiError(

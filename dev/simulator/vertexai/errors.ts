@@ -50,6 +50,7 @@ const messages: Record<number, string> = {
   504: 'Deadline expired before operation could complete.',
 };
 
+/** Vertex AI's errors. */
 export const vertexErrors: ErrorBodies = {
   contentType: (received) =>
     vertexError(400, `Invalid content type: ${received}. Send the request as application/json.`),

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { QueryQueue } from './query-queue.js';
 
+/** The result of a call of a database function. */
 export interface CallResult {
   readonly rows: Record<string, unknown>[];
 }
