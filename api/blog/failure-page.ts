@@ -45,7 +45,7 @@ function sendHtml(response: Response, failure: Failure, html: string): void {
   response.send(html);
 }
 
-/** Like the problem, it repeats nothing of the request. */
+/** The page repeats nothing of the request, as the problem does not. */
 function failureText({ code, status, facts }: Failure, requestId: string): string {
   const { title, detail } = failureKinds[code];
   const errors = facts.errors ?? [];

@@ -3,9 +3,9 @@ import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 
-/** Proxies and clients close connections on which nothing happens for long. */
+/** How often a comment is sent, because proxies and clients close connections without traffic. */
 const commentIntervalMs = 15_000;
-/** How long a client may read nothing of what is there for it, in milliseconds. */
+/** How long a client may leave sent data unread, in milliseconds. */
 const stalledMs = 20_000;
 
 /** The media type of server-sent events. */
@@ -48,7 +48,7 @@ export class EventResponse {
     if (response.headersSent || response.destroyed) return false;
     response.writeHead(200, {
       'Content-Type': `${eventStreamType}; charset=utf-8`,
-      // nginx would gather the events.
+      // Otherwise nginx buffers the events.
       'X-Accel-Buffering': 'no',
       ...headers,
     });

@@ -29,7 +29,7 @@ interface ErrorKind {
 const rateLimited: ErrorKind = { status: 429, shouldRetry: true };
 const unavailable: ErrorKind = { status: 503, shouldRetry: true };
 
-/** Those that are not answered with the failure's own status, and never tried again. */
+/** Failures that have another status here, or another rule for when clients try again. */
 const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
   unknown_provider: { status: 404, shouldRetry: false },
   provider_rejected: { status: 400, shouldRetry: false },
@@ -49,7 +49,7 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
   internal: { status: 500 },
 };
 
-/** Where a failure says that waiting helps, but not for how long. */
+/** The wait of a failure that says that waiting helps, but not how long. */
 const usualRetryAfterMs = 1000;
 
 /** For a model that does not exist, or that callers may not use. */
@@ -80,7 +80,7 @@ export function toOpenAiError(raised: Failure): OpenAiError {
 
 const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked', 'content_filter']]);
 
-/** Has every failure of the request answered as OpenAI's API would. */
+/** Answers every failure of the request as OpenAI's API would. */
 export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
   sendFailuresBy(response, sendOpenAiError);
   next();
@@ -106,7 +106,7 @@ function statusOf(failure: Failure): number {
   return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
 }
 
-/** Here the model comes from the body, so errors about it point there. */
+/** Errors about the model point to the body, because here the model comes from it. */
 function inOpenAiTerms(failure: Failure): Failure {
   const { code, facts } = failure;
   if (facts.modelUnknown)

@@ -18,7 +18,7 @@ type Metrics = Pick<
   'chatRequests' | 'chatRequestsInFlight' | 'streams' | 'streamsOpen' | 'streamFirstEvent' | 'blogRequests'
 >;
 
-/** Not in the controllers, which see neither requests refused before them nor clients that disconnect. */
+/** Listens to the response, because controllers see neither early refusals nor clients that disconnect. */
 export function createRequestCounts(metrics: Metrics): RequestCounts {
   for (const provider of ['none', ...providerIds] as const) {
     metrics.chatRequestsInFlight.set({ provider }, 0);
@@ -62,13 +62,13 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
   return { chat: countsOf('/chat'), openai: countsOf('/v1/chat/completions'), blog };
 }
 
-/** Whether the stream is that of a chat that this request has begun, from its beginning. */
+/** Whether the request has begun the chat and reads its stream from the beginning. */
 const isNew = (request: Request, response: Response): boolean =>
   request.method === 'POST' &&
   request.get('Last-Event-ID') === undefined &&
   !response.hasHeader('Idempotency-Replayed');
 
-/** Not a route, because Express would then answer OPTIONS. */
+/** This is no route, because Express would then answer OPTIONS. */
 const ifCreating =
   (handler: RequestHandler): RequestHandler =>
   (request, response, next) =>

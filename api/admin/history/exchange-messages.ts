@@ -17,9 +17,9 @@ const maxMessages = 5;
 type RequestsMessage = Pick<HistoryAnswer, 'after' | 'last' | 'requests'>;
 
 /**
- * The chats that became known after a number, up to the `last`, as messages have them: in that order, and in one
- * message at least. The next question fetches those for which there is no room. Invalid ones are left
- * out: one that is odd would cost the room of others.
+ * The chats that became known after a number, up to the `last`, in that order, as at least one message. The next
+ * question fetches those for which there is no room. Invalid chats are left out, because they would take the room of
+ * others.
  */
 export function packRequests(
   ended: readonly EndedRequest[],
@@ -69,7 +69,7 @@ export const toSentSample = ({ slot, ...sample }: TimedSample, now: number): Sen
   agoMs: Math.max(0, now - slot),
 });
 
-/** In the slot that is nearest by this machine's clock. */
+/** Puts the sample into the slot that is nearest by this machine's clock. */
 export const toTimedSample = ({ agoMs, ...sample }: SentSample, now: number): TimedSample => ({
   ...sample,
   slot: Math.round((now - agoMs) / sampleEveryMs) * sampleEveryMs,
