@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { FaultsReporter } from './test/faults/support/faults-reporter.js';
+import { measureSlowness } from './test/support/machine-speed.js';
 import { findRedisTopologies, findStores } from './test/support/stores.js';
 import { type Suite, SuitesReporter } from './test/support/suites-reporter.js';
 
@@ -57,8 +58,11 @@ const postgres = 'test/support/start-postgres.ts';
 const withStore = [postgres, 'test/support/start-store.ts'];
 /** Most of the time tests wait, so more run at once than there are processors on a small machine. */
 const waiting = { maxWorkers: 4 };
-/** These wait even more: for seconds that have to pass. */
-const waitingLong = { maxWorkers: 6 };
+/**
+ * These wait even more: for seconds that have to pass. On a slow machine they keep the processors busy, and would miss
+ * their times, so fewer run at once.
+ */
+const waitingLong = { maxWorkers: Math.max(2, Math.floor(6 / measureSlowness())) };
 
 type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
 

@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process';
+
+const tries = 5;
+/** How long a program of Node takes to start on a machine with two free processors, in milliseconds. */
+const usualStartMs = 60;
+
+/**
+ * How many times as long as usual a program takes to start here and now; 1 where it takes no longer. Tests start
+ * hundreds of programs, and some virtual machines take three times as long for that as others.
+ */
+export function measureSlowness(): number {
+  const startedAt = performance.now();
+  for (let n = 0; n < tries; n += 1) spawnSync(process.execPath, ['-e', '0']);
+  return Math.max(1, (performance.now() - startedAt) / tries / usualStartMs);
+}
