@@ -77,7 +77,7 @@ fault({ id: 'R3', timed: true, injected: 'the store away for 20 s, the workers i
 });
 
 /** Of a load. */
-const everyMs = 50;
+const everyMs = 100;
 /** The outage is as long as the locks: a call whose outcome could not be stored meanwhile is made once more. */
 const perOutage = 2;
 
@@ -89,12 +89,15 @@ fault(
     await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
     await takeAway();
     const wellMs = await timeUntilOk(books);
-    await delay(2000);
+    // Heartbeats come again once the worker has its connections back, which takes longer on a slow machine.
+    await eventually(async () => {
+      for (let n = 0; n < 10; n += 1)
+        expect((await books.chat({ model: 'sim-latency-200' })).status).toBe(200);
+    });
     const replies = await Promise.all(load.stop());
-    // Until the first heartbeat after the outage no pool is known.
     expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
     // The last ones came when all was well again.
-    expectCodes(replies.slice(-20), ['ok']);
+    expectCodes(replies.slice(-15), ['ok']);
     expect(wellMs).toBeLessThan(soonMs);
     return `serves ${wellMs} ms after it is back`;
   },

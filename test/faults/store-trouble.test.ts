@@ -124,6 +124,7 @@ fault(
   {
     id: 'R6',
     injected: `all connections to the store killed ${times} times under load`,
+    timeoutMs: 120_000,
     onTopologies: true,
     // An outcome that could not be stored within its lock is asked for once more.
     callsPerRequest: 2,
@@ -135,9 +136,11 @@ fault(
     const { stores } = await books.start({ workers: 2, ...own });
     const killer = await openConnectionKiller(stores);
     books.release(killer.close);
-    const load = keepDoing(50, () => books.chat({ model: 'sim-latency-200' }));
+    const load = keepDoing(100, () => books.chat({ model: 'sim-latency-200' }));
     let killed = 0;
     for (let time = 0; time < times; time += 1) {
+      // A slow machine needs longer than the pause for its new connections.
+      await timeUntilOk(books);
       await delay(500);
       killed += await killer.killAll();
     }
