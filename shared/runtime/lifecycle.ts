@@ -52,7 +52,8 @@ export class Lifecycle {
       if (this.stopping.aborted) return;
       this.log.info({ reason }, 'stopping');
       setTimeout(() => process.exit(1), graceMs).unref();
-      void this.close().then(() => process.exit(exitCode));
+      // What is being written when the process exits is lost.
+      void this.close().then(() => this.log.flush(() => process.exit(exitCode)));
     };
     // `on`, not `once`: npm repeats the Ctrl-C of the terminal, and a signal without a listener kills.
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);

@@ -5,7 +5,7 @@ export type Log = pino.Logger;
 
 /** A log for one program, on stdout. Errors are reduced to what cannot quote a caller: name, code and stack frames. */
 export function createLog({ program, level }: { program: string; level: string }): Log {
-  return pino({
+  const options: pino.LoggerOptions = {
     level,
     base: { program, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -17,7 +17,9 @@ export function createLog({ program, level }: { program: string; level: string }
         log.apply(this, words.length === 0 && typeof fields === 'object' ? [fields, ''] : [fields, ...words]);
       },
     },
-  });
+  };
+  // With the default of 0 bytes, `flush` would call back at once, while lines are still being written.
+  return pino(options, pino.destination({ sync: false, minLength: 1 }));
 }
 
 /** The frames of a stack, without the message above them, which can quote anything. */

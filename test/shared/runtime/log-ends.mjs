@@ -1,5 +1,6 @@
 // Logs a thousand lines and ends at once, in the way that its argument names, for the test to count what has arrived.
 // Plain JavaScript that runs the TypeScript source as it is: the log writes to the process's own stdout.
+const { pbkdf2 } = await import('node:crypto');
 const { createLog } = await import('../../../shared/runtime/log.ts');
 const { Lifecycle } = await import('../../../shared/runtime/lifecycle.ts');
 
@@ -26,6 +27,10 @@ const ways = {
     process.kill(process.pid, 'SIGTERM');
   },
 };
+// These end through their lifecycle. Their lines have to wait: for a thread to write them, and then for the reader.
+if (way === 'SIGTERM' || way === 'an exception while it runs') {
+  for (let n = 0; n < 4; n++) pbkdf2('', '', 100_000, 64, 'sha512', () => undefined);
+}
 // Longer than a pipe holds, so that the reader has to keep up.
 for (let n = 0; n < 1000; n++) log.info({ n, filler: 'x'.repeat(200) });
 ways[way]();
