@@ -2,6 +2,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { givenFields } from '../../given-fields.js';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
 import { writeOncePerTurn } from '../patches/redis-writes.js';
+import { PatientSentinelConnector } from '../patches/sentinel-connector.js';
 
 /** A connection to one server, to the master that the Sentinels name, or to the masters of a cluster. */
 export type RedisConnection = Redis | Cluster;
@@ -87,6 +88,7 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
     sentinelCommandTimeout,
     // For a master that fell silent: a connection to it would otherwise wait until TCP gives up.
     failoverDetector: true,
+    Connector: PatientSentinelConnector,
     sentinelReconnectStrategy: retryStrategy,
   });
 }

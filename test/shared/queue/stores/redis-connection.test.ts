@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -141,6 +141,62 @@ describe.skipIf(findRedisBinary() === undefined)('to a server that became a repl
     expect(warnings).toEqual([]);
   });
 });
+
+describe.skipIf(findRedisBinary() === undefined)('with Sentinels', () => {
+  it('survives news of a failover that come while it asks for the master', async () => {
+    const server = await startServer();
+    const sentinel = await startSentinel(server.port);
+    const redis = await connect(`redis-sentinel://127.0.0.1:${sentinel.port}/mymaster`, 'fail-fast');
+    await sentinel.subscribed;
+    const [isAsked, isBack] = [sentinel.holdAnswer(), once(redis, 'ready')];
+    await server.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const answer = await isAsked;
+    await sentinel.tellOfFailover();
+    // For the news to have been read.
+    await delay(100);
+    answer();
+    await isBack;
+    expect(await redis.set('key', 'value')).toBe('OK');
+  });
+});
+
+/** A Sentinel that answers and tells when the test wants it to. */
+async function startSentinel(masterPort: number) {
+  const { promise: subscribed, resolve: subscribe } = Promise.withResolvers<Socket>();
+  let ask: ((answer: () => void) => void) | undefined;
+  const host = '127.0.0.1';
+  const address = `*2\r\n$${host.length}\r\n${host}\r\n$${String(masterPort).length}\r\n${masterPort}\r\n`;
+  const handle = (command: string, socket: Socket) => {
+    if (command.includes('get-master-addr-by-name')) {
+      const answer = () => void socket.write(address);
+      if (ask) ask(answer);
+      else answer();
+      ask = undefined;
+    } else if (command.includes('subscribe')) {
+      socket.write('>3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n');
+      subscribe(socket);
+    } else socket.write(command.includes('sentinels') ? '*0\r\n' : '+OK\r\n');
+  };
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      for (const command of String(bytes).split(/(?=\*\d+\r\n)/)) handle(command, socket);
+    });
+  });
+  await once(server.listen(0, host), 'listening');
+  onTestFinished(() => void server.close());
+  return {
+    port: (server.address() as AddressInfo).port,
+    /** Resolves when a connection hears of failovers. */
+    subscribed,
+    /** Resolves when the master is asked for, with what gives the answer. */
+    holdAnswer: () => new Promise<() => void>((resolve) => (ask = resolve)),
+    tellOfFailover: async () => {
+      const listener = await subscribed;
+      listener.write('>3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$8\r\nmymaster\r\n');
+    },
+  };
+}
 
 /** Blocks again and again, as a worker does that has nothing to do. */
 async function readFor(redis: RedisConnection, ms: number): Promise<void> {
