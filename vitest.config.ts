@@ -62,7 +62,8 @@ const waiting = { maxWorkers: 4 };
  * These wait even more: for seconds that have to pass. On a slow machine they keep the processors busy, and would miss
  * their times, so fewer run at once.
  */
-const waitingLong = { maxWorkers: Math.max(2, Math.floor(6 / measureSlowness())) };
+const slowness = measureSlowness();
+const waitingLong = { maxWorkers: Math.max(2, Math.floor(6 / slowness)) };
 
 type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
 
@@ -101,7 +102,7 @@ const onTopology = (store: string) =>
     // The release before this one knows of one server alone.
     exclude: ['test/system/upgrade.test.ts'],
     globalSetup: withStore,
-    maxWorkers: 3,
+    maxWorkers: Math.max(2, Math.floor(3 / slowness)),
     order: 20,
   });
 
@@ -200,6 +201,7 @@ class ShortFilesLast extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: ['test/support/build.ts'],
+    provide: { slowness },
     // Far more than any test takes: on a machine with too much to do everything takes many times as long.
     testTimeout: 180_000,
     hookTimeout: 180_000,

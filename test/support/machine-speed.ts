@@ -1,4 +1,12 @@
 import { spawnSync } from 'node:child_process';
+import type {} from 'vitest';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** See `measureSlowness`. */
+    slowness: number;
+  }
+}
 
 const tries = 5;
 /**
