@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { routes } from '../../../console/routes.ts';
 import type { Samples } from '../../../shared/history.ts';
 import { withLag } from '../../support/lateness.js';
@@ -8,8 +8,8 @@ import { findFaults, looks, takePicture, type Visit, visit } from './support/bro
 import { findChromium } from './support/chromium.js';
 import { admin, openView, useConsole } from './support/console.js';
 
-/** The latest time at which an operator must see an event. */
-const maxDelayMs = 3000;
+/** The latest time at which an operator must see an event, of which the console waits for up to 2,750 ms. */
+const maxDelayMs = 3000 * inject('slowness');
 
 describe.skipIf(findChromium() === undefined)('the console in a browser', () => {
   const opened = useConsole();
