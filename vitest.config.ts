@@ -58,12 +58,12 @@ const postgres = 'test/support/start-postgres.ts';
 const withStore = [postgres, 'test/support/start-store.ts'];
 /** Most of the time tests wait, so more run at once than there are processors on a small machine. */
 const waiting = { maxWorkers: 4 };
-/**
- * These wait even more: for seconds that have to pass. On a slow machine they keep the processors busy, and would miss
- * their times, so fewer run at once.
- */
 const slowness = measureSlowness();
-const waitingLong = { maxWorkers: Math.max(2, Math.floor(6 / slowness)) };
+/**
+ * For files that wait even more: for seconds that have to pass. On a slow machine they keep the processors busy, and
+ * would miss their times, so fewer run at once.
+ */
+const waitingLong = (files: number) => ({ maxWorkers: Math.max(2, Math.floor(files / slowness)) });
 
 type ProjectOptions = TestProjectInlineConfiguration['test'] & { order: number };
 
@@ -80,7 +80,7 @@ const faults = (store: string, index: number) => [
     globalSetup: withStore,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    ...waitingLong,
+    ...waitingLong(6),
     order: 10,
   }),
   project({
@@ -102,7 +102,7 @@ const onTopology = (store: string) =>
     // The release before this one knows of one server alone.
     exclude: ['test/system/upgrade.test.ts'],
     globalSetup: withStore,
-    maxWorkers: Math.max(2, Math.floor(3 / slowness)),
+    ...waitingLong(3),
     order: 20,
   });
 
@@ -131,13 +131,13 @@ const projects = {
   ],
   release: [
     project({ name: 'laborious', include: laborious, globalSetup: [postgres], maxWorkers: 2, order: 2 }),
-    project({ name: 'release', include: release, globalSetup: [postgres], ...waitingLong, order: 3 }),
+    project({ name: 'release', include: release, globalSetup: [postgres], ...waitingLong(6), order: 3 }),
     ...served.map((store) =>
       project({
         name: `${store} release`,
         include: store === embedded ? longPath : wholePath,
         globalSetup: withStore,
-        ...waitingLong,
+        ...waitingLong(6),
         order: 3,
       }),
     ),

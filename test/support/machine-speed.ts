@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import type {} from 'vitest';
 
 declare module 'vitest' {
   interface ProvidedContext {
