@@ -1,6 +1,8 @@
+import type { ChatCompletion } from './completion-contract.js';
+
 /**
- * The words both sides of the queue and every client agree on. Plain interfaces without imports: the OpenAPI
- * document and the request validation are generated from them.
+ * The words both sides of the queue and every client agree on. Plain interfaces, which import nothing but one another:
+ * the OpenAPI document and the request validation are generated from them.
  */
 
 /** A provider of language models, as the `X-LLM` header names it. */
@@ -49,8 +51,10 @@ export interface Chat extends AcceptedChat {
   model?: string;
   createdAt: string;
   completedAt?: string;
-  /** The model's reply; there when it is completed. */
+  /** The text of the model's reply; there when it is completed. */
   response?: string;
+  /** The whole reply, of a chat completion with tools, images or a format; there when it is completed. */
+  completion?: ChatCompletion;
   /** Why there is no reply; there when it failed or expired. */
   error?: Problem;
 }
@@ -242,10 +246,4 @@ export interface Problem {
 export interface Target {
   provider: ProviderId;
   model?: string | undefined;
-}
-
-/** One message after validation: a known role and a text that is not blank. */
-export interface Turn {
-  role: Role;
-  content: string;
 }

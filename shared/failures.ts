@@ -154,6 +154,8 @@ interface FailureFacts {
   model?: string | undefined;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused?: boolean | undefined;
+  /** The request's parameter that the provider refused, as `ModelParameters` names it; absent if it does not say. */
+  refusedParameter?: string | undefined;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean | undefined;
   /** The tokens of a call that failed but is billed. */

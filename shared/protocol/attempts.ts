@@ -9,7 +9,19 @@ const provider = z.enum(providerIds);
 const target = z.object({ provider, model: z.string().optional() });
 
 /** Tokens as the provider counted them; absent where it did not. */
-export const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() }).optional();
+export const usage = z
+  .object({
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    /** Those of the input that came from the provider's cache, and those that were written to it. */
+    cachedTokens: z.number().optional(),
+    cacheWriteTokens: z.number().optional(),
+    /** Those of the output that the model thought with. */
+    reasoningTokens: z.number().optional(),
+  })
+  .optional();
+
+export type Usage = NonNullable<z.output<typeof usage>>;
 
 /** HTTP status and type of a provider's error, without its text, which may quote the prompt. */
 export const providerErrorSchema = z

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { markSchema } from './parts.js';
 import { version } from './version.js';
 
 /** A piece of a reply's text on its way to a reader, which may be lost; an empty one says how far the text has got. */
@@ -17,6 +18,13 @@ const deltaSchema = z.object({
   /** The length of the text before it, in UTF-16 units. */
   at: z.int().nonnegative(),
   text: z.string(),
+  /**
+   * Those that lie in `[at, at + text.length]`; one at the upper end may be left to the next delta, which has it in any
+   * case. Absent means none.
+   */
+  marks: z.array(markSchema).optional(),
+  /** The request's hints that the model was asked without, because it refused them; absent means none. */
+  ignored: z.array(z.string()).optional(),
 });
 
 export type Delta = z.output<typeof deltaSchema>;
@@ -25,6 +33,9 @@ export type Delta = z.output<typeof deltaSchema>;
 export const deltasSchema = z.object({ v: version, deltas: z.array(deltaSchema) });
 
 export type DeltasMessage = z.output<typeof deltasSchema>;
+
+/** The message as it is published. */
+export type WrittenDeltas = z.input<typeof deltasSchema>;
 
 /** Published on `resend.<provider>` by an API process that lacks a part of a text, or begins to read one. */
 export const resendSchema = z.object({

@@ -3,21 +3,13 @@ import { providerIds } from '../contract.js';
 import { attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
+import { turnSchema } from './parts.js';
 import { configuredSchema } from './settings.js';
-import { eachOf, version } from './version.js';
+import { eachOf, partsVersion, version, writtenVersion } from './version.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
 const provider = z.enum(providerIds);
-
-/** Text, or parts of text, which are joined. Parts of other kinds need a new version. */
-const content = z.union([
-  z.string(),
-  z
-    .array(z.object({ type: z.literal('text'), text: z.string() }))
-    .min(1)
-    .transform((parts) => parts.map(({ text }) => text).join('')),
-]);
 
 /** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
 export const chatJobSchema = z.object({
@@ -25,7 +17,7 @@ export const chatJobSchema = z.object({
   ...attemptSchema.shape,
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
-  turns: jsonText(z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content })).min(1)),
+  turns: jsonText(z.array(turnSchema).min(1)),
   /** The caller's parameters for the model; absent means none. */
   parameters: jsonText(modelParametersSchema).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
@@ -50,9 +42,20 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 /** The job as it lies on the queue. */
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
+/** Whether a chat is one that 0.6 cannot answer: it has parts, tools or a format. */
+export const needsParts = ({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parameters'>): boolean =>
+  parameters.tools !== undefined ||
+  parameters.format !== undefined ||
+  turns.some(({ content }) => typeof content !== 'string');
+
+/** The version of what belongs to the chat. */
+export const versionOf = (chat: Pick<ChatJob, 'turns' | 'parameters'>): number =>
+  needsParts(chat) ? partsVersion : writtenVersion;
+
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
 export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload => ({
   ...job,
+  v: versionOf({ turns, parameters }),
   turns: JSON.stringify(turns),
   ...(parameters && { parameters: JSON.stringify(parameters) }),
 });
@@ -177,8 +180,8 @@ export const poolHeartbeatSchema = z.object({
   meanJobMs: z.number(),
   /** Age of the oldest running job, in milliseconds; absent when none is running. */
   oldestJobMs: z.number().optional(),
-  /** Whether there is a `defaultModel`. Only 0.5 reads it. */
-  hasDefaultModel: z.boolean(),
+  /** Whether there is a `defaultModel`. Only 0.6 demands it. */
+  hasDefaultModel: z.boolean().optional(),
   /** The model for requests that name none; absent where there is none. */
   defaultModel: z.string().optional(),
   /** Other models that callers may name, as in `isModelAllowed`; absent where any plain name is allowed. */

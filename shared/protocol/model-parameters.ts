@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import type { ProviderId } from '../contract.js';
+import type { Part, Turn } from '../conversation.js';
+import { unsupportedImage } from './image-limits.js';
+import { fitSchema, type SchemaUse, UnfitSchema } from './json-schema.js';
 
 /** Longer ones are of no use, and the text stays in the job's record after its conversation was dropped from there. */
 const maxStopLength = 1000;
@@ -9,6 +12,44 @@ const stopSequence = z
   .min(1)
   .max(maxStopLength)
   .refine((text) => text.isWellFormed(), 'is not well-formed Unicode');
+
+/** A JSON Schema. What it holds was checked at the API (`checkSchemas`): its size, its depth and its references. */
+const jsonSchema = z.record(z.string(), z.unknown());
+
+export type JsonSchema = z.output<typeof jsonSchema>;
+
+/** A name that all providers take, of a tool or a schema. */
+const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+
+export const toolSchema = z.object({
+  name: toolName,
+  description: z.string().optional(),
+  /** Of its arguments, which are an object; absent means that it has none. */
+  parameters: jsonSchema.optional(),
+  /** Whether the arguments have to fit the schema. */
+  strict: z.boolean().optional(),
+});
+
+/** A tool of the caller's that the model may call. */
+export type Tool = z.output<typeof toolSchema>;
+
+const toolChoiceSchema = z.union([z.enum(['auto', 'none', 'required']), z.object({ name: toolName })]);
+
+export type ToolChoice = z.output<typeof toolChoiceSchema>;
+
+const formatSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('json_object') }),
+  z.object({
+    type: z.literal('json_schema'),
+    name: toolName,
+    description: z.string().optional(),
+    schema: jsonSchema,
+    strict: z.boolean().optional(),
+  }),
+]);
+
+/** The JSON that the text of a reply has to be. */
+export type ReplyFormat = z.output<typeof formatSchema>;
 
 /** The form of the reply; absent fields are the provider's own defaults. Ranges as in OpenAI's chat completions. */
 export const modelParametersSchema = z.object({
@@ -22,13 +63,26 @@ export const modelParametersSchema = z.object({
   frequencyPenalty: z.number().min(-2).max(2).optional(),
   presencePenalty: z.number().min(-2).max(2).optional(),
   reasoningEffort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  verbosity: z.enum(['low', 'medium', 'high']).optional(),
+  tools: z.array(toolSchema).min(1).max(128).optional(),
+  toolChoice: toolChoiceSchema.optional(),
+  /** False: at most one call in a reply. */
+  parallelToolCalls: z.boolean().optional(),
+  format: formatSchema.optional(),
 });
 
 export type ModelParameters = z.output<typeof modelParametersSchema>;
 
 export type ParameterName = keyof ModelParameters;
 
-const { maxOutputTokens, temperature, topP, stop } = modelParametersSchema.shape;
+const { maxOutputTokens, temperature, topP, stop, parallelToolCalls } = modelParametersSchema.shape;
+
+/** Their schemas were checked when they were read, and are fitted to the provider. */
+const ofTools = { tools: z.unknown(), toolChoice: z.unknown() };
+const schemaFormat = z.object({ type: z.literal('json_schema') });
+
+/** Claude's words for effort. https://platform.claude.com/docs/en/build-with-claude/effort */
+export const claudeEffort = z.enum(['low', 'medium', 'high', 'xhigh', 'max']);
 
 /** The parameters of each provider's models, and their values. */
 const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = {
@@ -36,37 +90,120 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
   // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white
   // space. https://platform.claude.com/docs/en/api/messages
   anthropic: {
-    maxOutputTokens,
+    ...{ maxOutputTokens, ...ofTools, parallelToolCalls },
+    ...{ format: schemaFormat, reasoningEffort: claudeEffort },
     stop: stop.refine((texts) => texts?.every((text) => text.trim() !== '')),
   },
   // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
-  bedrock: { maxOutputTokens, temperature: z.number().max(1), topP, stop },
+  bedrock: {
+    ...{ maxOutputTokens, temperature: z.number().max(1), topP, stop },
+    ...{ ...ofTools, format: schemaFormat, reasoningEffort: claudeEffort },
+  },
   // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
   vertexai: {
     ...{ maxOutputTokens, temperature, topP, stop, seed: z.int32() },
     ...{ frequencyPenalty: z.number().lt(2), presencePenalty: z.number().lt(2) },
+    ...{ ...ofTools, format: z.unknown(), reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']) },
   },
 };
 
 /** The values that change nothing, at any provider. */
-const neutralValues: ModelParameters = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
+export const neutralValues: ModelParameters = {
+  ...{ temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0, parallelToolCalls: true },
+};
 
 /** Hints: a provider that does not support one of these is asked without it. */
-const hints = new Set<ParameterName>(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty']);
+export const hints: ReadonlySet<ParameterName> = new Set<ParameterName>([
+  ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
+  ...(['reasoningEffort', 'verbosity', 'parallelToolCalls'] as const),
+]);
 
-/** The first parameter, hints aside, that the provider does not take, or not with this value; undefined without one. */
-export const findUnsupportedParameter = (
+/** A place within a parameter or the turns that rules the provider out, and why, without any text of the caller's. */
+export interface Unsupported {
+  parameter: ParameterName | 'turns';
+  path?: (string | number)[];
+  detail: string;
+}
+
+/** The first thing, hints aside, that the provider does not take; undefined without one. */
+export function findUnsupported(
   provider: ProviderId,
-  parameters: ModelParameters,
-): ParameterName | undefined => untaken(provider, parameters).find((name) => !hints.has(name));
+  { turns = [], parameters = {} }: { turns?: readonly Turn[]; parameters?: ModelParameters | undefined },
+): Unsupported | undefined {
+  const parameter = untaken(provider, parameters).find((name) => !hints.has(name));
+  if (parameter !== undefined)
+    return { parameter, detail: 'is not supported by this provider, or not with this value' };
+  const misplaced = parameters.tools?.findIndex(({ name }) => isMisnamed(provider, name)) ?? -1;
+  if (misplaced >= 0) return { parameter: 'tools', path: [misplaced, 'name'], detail: misnamed };
+  return findUnfitSchema(provider, parameters) ?? findUnfitPart(provider, turns);
+}
 
-/** The hints that the provider does not take, or not with this value. */
-export const ignoredHints = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
-  untaken(provider, parameters).filter((name) => hints.has(name));
+interface Declared extends Required<Pick<Unsupported, 'path'>> {
+  parameter: 'tools' | 'format';
+  schema: JsonSchema;
+  use: SchemaUse;
+}
 
-/** The parameters without the hints that the provider does not support. */
+const misnamed = 'must begin with a letter or an underscore with this provider';
+const isMisnamed = (provider: ProviderId, name: string) =>
+  provider === 'vertexai' && !/^[A-Za-z_]/.test(name);
+
+function findUnfitSchema(provider: ProviderId, parameters: ModelParameters): Unsupported | undefined {
+  for (const { parameter, path, schema, use } of schemasOf(parameters)) {
+    try {
+      fitSchema(provider, schema, use);
+    } catch (error) {
+      if (!(error instanceof UnfitSchema)) throw error;
+      return { parameter, path: [...path, ...error.path], detail: error.detail };
+    }
+  }
+  return undefined;
+}
+
+function schemasOf({ tools = [], format }: ModelParameters): Declared[] {
+  const declared = tools.map((tool, place): Declared => {
+    const { parameters: schema = {} } = tool;
+    return { parameter: 'tools', path: [place, 'parameters'], schema, use: useOf(tool) };
+  });
+  if (format?.type === 'json_schema')
+    declared.push({ parameter: 'format', path: ['schema'], schema: format.schema, use: 'format' });
+  return declared;
+}
+
+/** The use of a tool's schema. */
+export const useOf = ({ strict }: Tool): SchemaUse => (strict ? 'strict-tool' : 'tool');
+
+function findUnfitPart(provider: ProviderId, turns: readonly Turn[]): Unsupported | undefined {
+  for (const [place, { content }] of turns.entries()) {
+    if (typeof content === 'string') continue;
+    const details = content.map((part) => whyUnfit(provider, part));
+    const unfit = details.findIndex((detail) => detail !== undefined);
+    if (unfit >= 0) return { parameter: 'turns', path: [place, unfit], detail: details[unfit] ?? '' };
+  }
+  return undefined;
+}
+
+function whyUnfit(provider: ProviderId, part: Part): string | undefined {
+  if (part.type === 'image') return unsupportedImage(provider, part);
+  return part.type === 'tool_call' && isMisnamed(provider, part.name) ? misnamed : undefined;
+}
+
+/** The hints that the provider does not take, or not with this value; those within a parameter with its name before. */
+export function ignoredHints(provider: ProviderId, parameters: ModelParameters): string[] {
+  const isStrict = provider === 'vertexai' && parameters.tools?.some(({ strict }) => strict);
+  const keywords = schemasOf(parameters).flatMap(({ parameter, schema, use }) =>
+    fitSchema(provider, schema, use).moved.map((keyword) => `${parameter}.${keyword}`),
+  );
+  return [
+    ...untaken(provider, parameters).filter((name) => hints.has(name)),
+    ...(isStrict ? ['tools.strict'] : []),
+    ...new Set(keywords),
+  ];
+}
+
+/** The parameters without the hints that the provider never takes. Schemas are as they were. */
 export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
-  const ignored = new Set<string>(ignoredHints(provider, parameters));
+  const ignored = new Set<string>(untaken(provider, parameters).filter((name) => hints.has(name)));
   return Object.fromEntries(Object.entries(parameters).filter(([name]) => !ignored.has(name)));
 }
 

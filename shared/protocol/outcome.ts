@@ -3,10 +3,16 @@ import type { Target } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { type Attempt, attemptSchema, endedAttemptSchema, providerErrorSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
-import { version, writtenVersion } from './version.js';
+import { markSchema } from './parts.js';
+import { partsVersion, version, writtenVersion } from './version.js';
 
 const completion = {
+  /** The tape: the texts of the reply and the arguments of its calls, joined. */
   text: z.string(),
+  /** Where its parts begin; absent means that all of it is text. */
+  marks: z.array(markSchema).optional(),
+  /** The request's hints that the model was asked without, because it refused them; absent means none. */
+  ignored: z.array(z.string()).optional(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
   /** The model that the provider was asked for, defaults included; absent without a fallback. */
@@ -14,8 +20,6 @@ const completion = {
   usage,
   /** The call whose text it is, as in its deltas; absent for a reply that was not streamed. */
   callId: z.string().optional(),
-  /** Why the reply ended, where the kind does not say it: reserved for replies that call tools. */
-  finish: z.enum(['stop', 'length', 'tool_calls']).optional(),
 };
 
 const timings = {
@@ -49,6 +53,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     /** Whether the provider refused our own credentials; absent means not. */
     credentialsRefused: z.boolean().optional(),
     providerError: providerErrorSchema,
+    /** The parameter that the provider refused; absent where it does not say. */
+    refusedParameter: z.string().optional(),
     /** The model whose breaker refused the job; absent for other failures. */
     failingModel: z.string().optional(),
     /** Of a reply without text, which fails and is billed. */
@@ -86,8 +92,13 @@ export const brokenOutcome = {
 /** Stands in for a job that broke or was given up: outages do that, so another attempt is worth it. */
 export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
+/** The version that an outcome, and its record, are written in: 0.6 would show a tape with marks as a text. */
+export const outcomeVersion = (outcome: Outcome): number =>
+  'marks' in outcome && outcome.marks ? partsVersion : writtenVersion;
+
 /** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
-export const encodeOutcome = (outcome: Outcome): string => JSON.stringify({ v: writtenVersion, ...outcome });
+export const encodeOutcome = (outcome: Outcome): string =>
+  JSON.stringify({ v: outcomeVersion(outcome), ...outcome });
 
 /** Reads what `encodeOutcome` wrote. Throws for anything else. */
 export const decodeOutcome = (text: unknown): Outcome => writtenOutcome.parse(text);

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { type Attempt, attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
-import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
-import { version, writtenVersion } from './version.js';
+import { decodeOutcome, encodeOutcome, type Outcome, outcomeVersion } from './outcome.js';
+import { partsVersion, version } from './version.js';
 
 /** A chat that may be come back to, without its outcome and conversation. Times are in milliseconds since the epoch. */
 const storedChatSchema = z.object({
@@ -27,6 +27,8 @@ const storedChatSchema = z.object({
   deadline: z.number(),
   /** When its records end. */
   keptUntil: z.number(),
+  /** Whether it has parts, tools or a format. */
+  parts: z.literal(true).optional(),
 });
 
 export type StoredChat = z.output<typeof storedChatSchema>;
@@ -57,14 +59,17 @@ export const idempotencyIndexKey = (owner: string, key: string): string =>
   `key.${createHash('sha256').update(`${owner}\0${key}`).digest('hex')}`;
 
 /** A stored chat as JSON text. */
-export const encodeStoredChat = (chat: StoredChat): string => JSON.stringify(chat);
+export const encodeStoredChat = (chat: StoredChat): string =>
+  JSON.stringify({ ...chat, v: chat.parts ? partsVersion : chat.v } satisfies z.input<
+    typeof storedChatSchema
+  >);
 
 /** Reads what `encodeStoredChat` wrote. Throws for anything else. */
 export const decodeStoredChat = (text: string): StoredChat => jsonText(storedChatSchema).parse(text);
 
 /** The outcome of a stored chat, which ended `at`, as JSON text. */
 export const encodeStoredResult = (outcome: Outcome, at: number): string =>
-  JSON.stringify({ v: writtenVersion, at, outcome: encodeOutcome(outcome) } satisfies z.input<
+  JSON.stringify({ v: outcomeVersion(outcome), at, outcome: encodeOutcome(outcome) } satisfies z.input<
     typeof storedResultSchema
   >);
 

@@ -4,12 +4,15 @@ import { jsonText } from './json-text.js';
 /** One version for all that crosses between processes, or outlives them in the queue's store (decision 12). */
 
 /** The newest that this release reads; it reads the one before as well, and no other. */
-const newest = 1;
+const newest = 2;
 
-/** The version that this release writes. Never newer than 0.5 reads, which may still be running. */
+/** The version that this release writes: one that 0.6 reads, which may still be running. */
 export const writtenVersion = 1;
 
-/** The `v` of everything that is read. After reading, all of it is of this release's version. */
+/** The version of what belongs to chats with parts, tools or a format, which 0.6 leaves to a newer release. */
+export const partsVersion = 2;
+
+/** The `v` of everything that is read. After reading, all of it is of this release's version; writing decides anew. */
 export const version = z
   .int()
   .refine((v) => v === newest || v === newest - 1)

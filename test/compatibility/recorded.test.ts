@@ -1,5 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { StoredChatCommand } from '../../api/chat/chat-command.js';
+import type { ChatRecords } from '../../api/chat/chat-records.js';
+import { IdempotentEntry } from '../../api/chat/idempotent-entry.js';
+import type { Turn } from '../../shared/conversation.js';
 import {
   cancelSchema,
   chatJobSchema,
@@ -8,7 +12,13 @@ import {
   resultMessageSchema,
 } from '../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
-import { decodeStoredChat, decodeStoredResult } from '../../shared/protocol/stored-chat.js';
+import {
+  decodeStoredChat,
+  decodeStoredResult,
+  encodeStoredChat,
+  type StoredChat,
+} from '../../shared/protocol/stored-chat.js';
+import { userNamed } from '../support/identities.js';
 
 // What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read,
 // to the last field.
@@ -48,6 +58,41 @@ describe('what the release before has written', () => {
       expect(without(decodeStoredResult(value))).toEqual({ at, outcome: without(parsed(outcome)) });
     }
     expect(['chat.', 'outcome.', 'key.'].map((prefix) => under(prefix).length)).toEqual([2, 2, 1]);
+  });
+});
+
+describe('a request that the release before has stored', () => {
+  it('has the same hash when it comes again, and no other version', async () => {
+    const written: StoredChat[] = [];
+    const records: Pick<ChatRecords, 'writeChat'> = { writeChat: async (chat) => void written.push(chat) };
+    const entry = new IdempotentEntry({
+      records: records as ChatRecords,
+      readResult: async () => ({ state: 'unknown' }),
+      ...{ resultTtlMs: 1, maxOutputTokens: () => 1, now: () => 1 },
+      answers: { reserve: () => ({ release: () => {}, shrink: () => {} }) },
+    });
+    const turns: Turn[] = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hello \u0000 🎉' },
+    ];
+    const again = (own: Partial<StoredChatCommand>) => ({
+      ...{ requestId: 'id', user: 'me', provider: 'bedrock' as const, model: 'sim-echo', turns, ...own },
+      signal: new AbortController().signal,
+      storeOptions: { owner: userNamed('me'), key: undefined, isAsync: true, onResolved: () => {} },
+    });
+    const opened = { deadline: 1, current: { provider: 'bedrock' } } as const;
+    await entry.open(again({}), opened);
+    await entry.open(again({ parameters: { tools: [{ name: 'f' }] } }), opened);
+    const chats = recorded<{ key: string; value: string }>('records').filter(({ key }) =>
+      key.startsWith('chat.'),
+    );
+    const before = chats
+      .map(({ value }) => decodeStoredChat(value))
+      .find(({ provider }) => provider === 'bedrock');
+    expect(written[0]).toMatchObject({ requestHash: before?.requestHash, parts: undefined });
+    expect(written[1]).toMatchObject({ parts: true });
+    expect(written.map((chat) => JSON.parse(encodeStoredChat(chat)).v)).toEqual([1, 2]);
+    expect(written[1]?.requestHash).not.toBe(before?.requestHash);
   });
 });
 

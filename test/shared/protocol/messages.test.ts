@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Part } from '../../../shared/conversation.js';
 import { failureCodes } from '../../../shared/failures.js';
 import { type ChatJob, chatJobSchema, encodeChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
@@ -11,7 +12,16 @@ const outcomes: Outcome[] = [
   { kind: 'ok', text: ' a\u2028\n', model: 'm', usage: { inputTokens: 1, outputTokens: 2 }, ...timings },
   { kind: 'ok', text: 'a', model: 'm', ...timings },
   { kind: 'truncated', text: 'a', model: 'm', ...timings },
-  { kind: 'ok', text: 'a', model: 'm', finish: 'tool_calls', ...timings },
+  {
+    ...{ kind: 'ok', text: 'Hi{}{}Bye', model: 'm', ignored: ['seed'], ...timings },
+    marks: [
+      { kind: 'call', at: 2, id: 'a', name: 'f', signature: 's' },
+      { kind: 'call', at: 4, id: 'b', name: 'f' },
+      { kind: 'text', at: 6 },
+    ],
+    usage: { inputTokens: 3, outputTokens: 2, cachedTokens: 1, cacheWriteTokens: 1, reasoningTokens: 1 },
+  },
+  { kind: 'failed', code: 'provider_rejected', retryable: false, refusedParameter: 'toolChoice', ...timings },
   {
     kind: 'ok',
     text: 'a',
@@ -91,13 +101,31 @@ describe('chatJobSchema', () => {
     expect(JSON.stringify(encoded)).not.toMatch(/(?<!\\)(\\\\)*\\u0000/);
   });
 
-  it('joins content that comes in parts of text, and refuses parts of other kinds', () => {
+  it('reads content in parts of every kind, and refuses other ones, and none', () => {
     const withParts = (...content: object[]) =>
       chatJobSchema.safeParse({ ...encodeChatJob(job), turns: JSON.stringify([{ role: 'user', content }]) });
-    const parts = withParts({ type: 'text', text: 'a' }, { type: 'text', text: 'b' });
-    expect(parts.data?.turns).toEqual([{ role: 'user', content: 'ab' }]);
-    expect(withParts({ type: 'image', url: 'x' }).success).toBe(false);
+    const parts: Part[] = [
+      { type: 'text', text: 'a' },
+      { type: 'image', url: 'https://x' },
+      { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 },
+      { type: 'opaque', provider: 'vertexai', data: 's' },
+      { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' },
+      { type: 'tool_result', callId: 'a', content: '', isError: true },
+    ];
+    expect(withParts(...parts).data?.turns).toEqual([{ role: 'user', content: parts }]);
+    expect(withParts({ type: 'audio', url: 'x' }).success).toBe(false);
     expect(withParts().success).toBe(false);
+  });
+
+  it.each<[Partial<ChatJob>, number]>([
+    [{}, 1],
+    [{ parameters: { toolChoice: 'none', reasoningEffort: 'low', verbosity: 'low' } }, 1],
+    [{ parameters: { tools: [{ name: 'f' }] } }, 2],
+    [{ parameters: { format: { type: 'json_object' } } }, 2],
+    [{ turns: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, 2],
+  ])('is written with %j as version %i, and says 1 when it is read', (own, v) => {
+    const encoded = encodeChatJob({ ...job, ...own });
+    expect([encoded.v, chatJobSchema.parse(encoded).v]).toEqual([v, 1]);
   });
 
   it.each([
@@ -107,7 +135,7 @@ describe('chatJobSchema', () => {
     ['parameters that are not text', { parameters: { seed: 1 } }],
     ['a parameter out of range', { parameters: '{"temperature":3}' }],
     ['another provider', { provider: 'x' }],
-    ['another version', { v: 2 }],
+    ['another version', { v: 3 }],
     ['no deadline', { deadline: undefined }],
     ['nobody to tell', { replyTo: undefined }],
   ])('refuses a job with %s', (_, change) => {

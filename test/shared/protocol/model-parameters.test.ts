@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { Part } from '../../../shared/conversation.js';
 import {
-  findUnsupportedParameter,
+  findUnsupported,
   ignoredHints,
   type ModelParameters,
   modelParametersSchema,
@@ -18,6 +19,11 @@ const all: Required<ModelParameters> = {
   frequencyPenalty: -2,
   presencePenalty: 1.5,
   reasoningEffort: 'low',
+  verbosity: 'high',
+  tools: [{ name: 'look', description: 'Looks.', parameters: { type: 'object' }, strict: false }],
+  toolChoice: { name: 'look' },
+  parallelToolCalls: false,
+  format: { type: 'json_schema', name: 'answer', schema: { type: 'object' } },
 };
 
 describe('modelParametersSchema', () => {
@@ -49,6 +55,15 @@ describe('modelParametersSchema', () => {
     { presencePenalty: -2.1 },
     { reasoningEffort: 'toString' },
     { reasoningEffort: null },
+    { verbosity: 'loud' },
+    { tools: [] },
+    { tools: [{ name: 'a b' }] },
+    { tools: [{ name: 'a'.repeat(65) }] },
+    { tools: [{ name: 'a', parameters: [] }] },
+    { tools: Array.from({ length: 129 }, (_, n) => ({ name: `a${n}` })) },
+    { toolChoice: 'any' },
+    { format: { type: 'text' } },
+    { format: { type: 'json_schema', name: 'a' } },
   ])('refuses %o', (parameters) => {
     expect(modelParametersSchema.safeParse(parameters).success).toBe(false);
   });
@@ -60,14 +75,14 @@ describe('modelParametersSchema', () => {
   });
 });
 
-const ofAll = ['maxOutputTokens', 'stop'] as const;
+const ofAll = ['maxOutputTokens', 'stop', 'tools', 'toolChoice', 'format', 'reasoningEffort'] as const;
 const ofBedrock = [...ofAll, 'temperature', 'topP'] as const;
 const ofVertexAi = [...ofBedrock, 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
 
 /** The parameters of each provider's models; some only within limits. */
 const supportedParameters: Readonly<Record<ProviderId, ReadonlySet<ParameterName>>> = {
-  openai: new Set([...ofVertexAi, 'reasoningEffort']),
-  anthropic: new Set(ofAll),
+  openai: new Set([...ofVertexAi, 'verbosity', 'parallelToolCalls']),
+  anthropic: new Set([...ofAll, 'parallelToolCalls']),
   bedrock: new Set(ofBedrock),
   vertexai: new Set(ofVertexAi),
 };
@@ -77,7 +92,7 @@ const supportedParameters: Readonly<Record<ProviderId, ReadonlySet<ParameterName
  * without.
  */
 const untaken = (id: ProviderId, parameters: ModelParameters) => [
-  findUnsupportedParameter(id, parameters) ?? [],
+  findUnsupported(id, { parameters })?.parameter ?? [],
   ...ignoredHints(id, parameters),
 ];
 
@@ -94,9 +109,10 @@ describe.each(providerIds)('the table of %s', (id) => {
   });
 
   it('lets a request fail only for what is no hint (finding C1)', () => {
-    const hints = ['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
+    const sampling = ['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
+    const hints = [...sampling, 'reasoningEffort', 'verbosity', 'parallelToolCalls'] as const;
     for (const name of hints)
-      expect(findUnsupportedParameter(id, { [name]: values[name] }), name).toBeUndefined();
+      expect(findUnsupported(id, { parameters: { [name]: values[name] } }), name).toBeUndefined();
     const ignored = hints.filter((name) => !supportedParameters[id].has(name));
     expect(ignoredHints(id, values)).toEqual(ignored);
     const rest = names.filter((name) => !(ignored as readonly string[]).includes(name));
@@ -104,7 +120,8 @@ describe.each(providerIds)('the table of %s', (id) => {
   });
 
   it('leaves out what changes nothing, without a word', () => {
-    const neutral = { temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0 };
+    const penalties = { frequencyPenalty: 0, presencePenalty: 0 };
+    const neutral = { temperature: 1, topP: 1, ...penalties, parallelToolCalls: true };
     expect(untaken(id, neutral).flat()).toEqual([]);
     expect(untaken(id, { seed: undefined } as ModelParameters).flat()).toEqual([]);
   });
@@ -116,8 +133,75 @@ it.each<[ProviderId, ModelParameters, ModelParameters]>([
   ['vertexai', { seed: 2 ** 31 - 1 }, { seed: 2 ** 31 }],
   ['vertexai', { presencePenalty: 1.9 }, { presencePenalty: 2 }],
   ['vertexai', { frequencyPenalty: -2 }, { frequencyPenalty: 2 }],
+  ['anthropic', { reasoningEffort: 'max' }, { reasoningEffort: 'minimal' }],
+  ['bedrock', { reasoningEffort: 'low' }, { reasoningEffort: 'none' }],
+  ['vertexai', { reasoningEffort: 'minimal' }, { reasoningEffort: 'xhigh' }],
+  ['anthropic', { format: all.format }, { format: { type: 'json_object' } }],
+  ['bedrock', { format: all.format }, { format: { type: 'json_object' } }],
 ])('%s takes %o, but not %o', (id, taken, refused) => {
   expect(untaken(id, taken).flat()).toEqual([]);
   expect(untaken(id, { maxOutputTokens: 1, ...refused }).flat()).toEqual(Object.keys(refused));
   expect(untaken('openai', refused).flat()).toEqual([]);
+});
+
+const map = { type: 'object', additionalProperties: { type: 'string' } };
+const bounded = { type: 'object', properties: { a: { type: 'integer', minimum: 1, multipleOf: 2 } } };
+const format = (schema: Record<string, unknown>): ModelParameters => ({
+  format: { type: 'json_schema', name: 'answer', schema },
+});
+
+describe('schemas', () => {
+  it.each<[ProviderId[], ModelParameters, path: (string | number)[]]>([
+    [['anthropic', 'bedrock'], format(map), ['schema', 'additionalProperties']],
+    [
+      ['anthropic', 'bedrock'],
+      { tools: [{ name: 'a' }, { name: 'b', parameters: map, strict: true }] },
+      [1, 'parameters', 'additionalProperties'],
+    ],
+    [[], { tools: [{ name: 'b', parameters: map }] }, []],
+    [
+      ['anthropic', 'bedrock', 'vertexai'],
+      { tools: [{ name: 'a', parameters: { type: 'string' } }] },
+      [0, 'parameters', 'type'],
+    ],
+    [['vertexai'], { tools: [{ name: 'a' }, { name: '1' }] }, [1, 'name']],
+  ])('fail a request at %j', (ids, parameters, path) => {
+    const found = providerIds.flatMap((id) => {
+      const unsupported = findUnsupported(id, { parameters });
+      return unsupported ? [{ id, ...unsupported }] : [];
+    });
+    const [parameter] = Object.keys(parameters);
+    expect(found).toEqual(ids.map((id) => ({ id, parameter, path, detail: expect.any(String) })));
+  });
+
+  it('have their keywords named that a provider does not take, and stay as they are', () => {
+    const tools = [true, false].map((strict) => ({ name: `a${strict}`, parameters: bounded, strict }));
+    const parameters = { tools, ...format(bounded), verbosity: 'low' } as const;
+    const words = ['verbosity', 'tools.minimum', 'tools.multipleOf', 'format.minimum', 'format.multipleOf'];
+    expect(providerIds.map((id) => [id, ignoredHints(id, parameters)])).toEqual([
+      ['openai', []],
+      ['anthropic', words],
+      ['bedrock', words],
+      ['vertexai', ['verbosity', 'tools.strict', 'tools.multipleOf', 'format.multipleOf']],
+    ]);
+    const { verbosity: _, ...rest } = parameters;
+    for (const id of ['anthropic', 'bedrock', 'vertexai'] as const)
+      expect(parametersFor(id, parameters)).toEqual(rest);
+  });
+});
+
+const call = (name: string): Part => ({ type: 'tool_call', id: 'c', name, arguments: '{}' });
+
+it.each<[ProviderId[], Part]>([
+  [['bedrock', 'vertexai'], { type: 'image', url: 'https://example.org/a.png' }],
+  [[], call('_look')],
+  [['vertexai'], call('-look')],
+])('%j cannot be told %j', (ids, part) => {
+  const parts: Part[] = [{ type: 'text', text: 'Look:' }, part];
+  const turns = [
+    { role: 'user' as const, content: 'Hello' },
+    { role: 'user' as const, content: parts },
+  ];
+  const found = providerIds.flatMap((id) => findUnsupported(id, { turns }) ?? []);
+  expect(found).toEqual(ids.map(() => ({ parameter: 'turns', path: [1, 1], detail: expect.any(String) })));
 });

@@ -47,12 +47,22 @@ describe('decodeStoredChat and decodeStoredResult', () => {
     expect(decodeStoredResult(encodeStoredResult(outcome, 5))).toEqual({ v: 1, at: 5, outcome });
   });
 
+  it('read what is written of a chat with parts and of a reply with calls, which says version 2', () => {
+    const calling: Outcome = { ...outcome, marks: [{ kind: 'call', at: 0, id: 'a', name: 'f' }] };
+    const written = [encodeStoredChat({ ...chat, parts: true }), encodeStoredResult(calling, 5)];
+    expect(written.map((text) => JSON.parse(text).v)).toEqual([2, 2]);
+    expect(decodeStoredChat(written[0] ?? '')).toEqual({ ...chat, parts: true });
+    expect(decodeStoredResult(written[1] ?? '')).toEqual({ v: 1, at: 5, outcome: calling });
+    const again = encodeStoredChat(decodeStoredChat(written[0] ?? ''));
+    expect(JSON.parse(again)).toMatchObject({ v: 2, parts: true });
+  });
+
   it.each([
     [decodeStoredChat, 'canary'],
-    [decodeStoredChat, JSON.stringify({ ...chat, v: 2 })],
+    [decodeStoredChat, JSON.stringify({ ...chat, v: 3 })],
     [decodeStoredChat, JSON.stringify({ ...chat, owner: undefined })],
     [decodeStoredResult, 'canary'],
-    [decodeStoredResult, JSON.stringify({ v: 2, at: 1, outcome: JSON.stringify(outcome) })],
+    [decodeStoredResult, JSON.stringify({ v: 3, at: 1, outcome: JSON.stringify(outcome) })],
     [decodeStoredResult, JSON.stringify({ v: 1, at: 1, outcome: '{"kind":"canary"}' })],
   ])('refuse what they cannot read, and do not quote it (%o, %s)', (decode, text) => {
     expect(() => decode(text)).toThrow(/^(?!.*canary)/s);

@@ -1,0 +1,45 @@
+import type { ProviderId } from '../contract.js';
+import type { ImagePart } from '../conversation.js';
+
+/** The images that a provider takes. */
+interface ImageLimits {
+  /** Of one image. */
+  readonly maxBytes: number;
+  readonly takesGif: boolean;
+  /** Whether it fetches images itself: this server fetches none. */
+  readonly fetches: boolean;
+}
+
+/** 5 MiB as base64. */
+const small = 3.75 * 1024 * 1024;
+const large = 7 * 1024 * 1024;
+
+const limits: Record<ProviderId, ImageLimits> = {
+  openai: { maxBytes: large, takesGif: true, fetches: true },
+  // https://platform.claude.com/docs/en/build-with-claude/vision
+  anthropic: { maxBytes: small, takesGif: true, fetches: true },
+  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
+  bedrock: { maxBytes: small, takesGif: true, fetches: false },
+  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding
+  vertexai: { maxBytes: large, takesGif: false, fetches: false },
+};
+
+const maxUrlLength = 2048;
+
+/** Why the provider cannot be sent this image, to follow the name of its field; undefined if it can. */
+export function unsupportedImage(provider: ProviderId, part: ImagePart): string | undefined {
+  const { maxBytes, takesGif, fetches } = limits[provider];
+  if ('url' in part) {
+    if (!fetches) return 'must be a data: URL: this provider fetches no images, and neither does this server';
+    return findUrlDefect(part.url);
+  }
+  if (part.mediaType === 'image/gif' && !takesGif) return 'is a GIF, which this provider does not take';
+  if (part.bytes > maxBytes) return `has more than the ${maxBytes} bytes that this provider takes`;
+  return undefined;
+}
+
+function findUrlDefect(url: string): string | undefined {
+  if (url.length > maxUrlLength) return `is longer than ${maxUrlLength} characters`;
+  const isHttps = URL.canParse(url) && new URL(url).protocol === 'https:';
+  return isHttps ? undefined : 'must be an https: or a data: URL';
+}

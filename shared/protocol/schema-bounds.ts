@@ -1,0 +1,85 @@
+const maxBytes = 256 * 1024;
+const maxValues = 10_000;
+/** The levels of a schema. */
+export const maxDepth = 32;
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A value in a schema: a schema itself, schemas by name, or what only looks like one. */
+interface Place {
+  value: unknown;
+  kind: 'schema' | 'names' | 'data';
+  path: readonly string[];
+}
+
+const kinds: ReadonlyMap<string, Place['kind']> = new Map([
+  ...['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas'].map(
+    (keyword) => [keyword, 'names'] as const,
+  ),
+  ...['const', 'enum', 'default', 'examples'].map((keyword) => [keyword, 'data'] as const),
+]);
+
+const tooLarge = 'is too large, or the schemas are together';
+
+/**
+ * The first place where a request's schemas break the bounds of all providers, in time linear in their size: 256 KB of
+ * JSON and 10,000 values together, 32 levels, no reference but to a schema in the same one. The path begins with the
+ * number of the schema.
+ */
+export function checkSchemas(schemas: readonly unknown[]): { path: string[]; detail: string } | undefined {
+  let values = schemas.length;
+  let length = 0;
+  const places = schemas.map((value, n): Place => ({ value, kind: 'schema', path: [String(n)] })).reverse();
+  for (let place = places.pop(); place; place = places.pop()) {
+    const { value, path } = place;
+    values += countOf(value);
+    length += String(path.at(-1)).length + (typeof value === 'string' ? value.length : 0);
+    // Before anything takes memory for them.
+    if (values > maxValues || length > maxBytes) return { path: path.slice(0, 1), detail: tooLarge };
+    if (path.length > maxDepth && isContainer(value))
+      return { path: path.slice(0, 1), detail: 'is nested too deeply' };
+    if (isMisled(place, schemas[Number(path[0])]))
+      return { path: [...path, '$ref'], detail: 'must refer to a place in the same schema' };
+    places.push(...placesIn(place).reverse());
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(schemas));
+  return bytes > maxBytes ? { path: [], detail: tooLarge } : undefined;
+}
+
+function countOf(value: unknown): number {
+  if (Array.isArray(value)) return value.length;
+  return isObject(value) ? Object.keys(value).length : 0;
+}
+
+function placesIn({ value, kind, path }: Place): Place[] {
+  if (!isContainer(value)) return [];
+  return Object.entries(value).map(([key, below]) => {
+    const named = kind === 'schema' && !Array.isArray(value) ? kinds.get(key) : undefined;
+    return { value: below, kind: named ?? (kind === 'data' ? 'data' : 'schema'), path: [...path, key] };
+  });
+}
+
+function isMisled({ value, kind }: Place, root: unknown): boolean {
+  if (kind !== 'schema' || !isObject(value) || !Object.hasOwn(value, '$ref')) return false;
+  const [first, ...segments] = String(value.$ref).split('/');
+  return first !== '#' || !isObject(segments.reduce(childOf, root));
+}
+
+/** The value that one segment of a reference leads to (RFC 6901, as a fragment); undefined if there is none. */
+export function childOf(value: unknown, segment: string): unknown {
+  if (!isContainer(value)) return undefined;
+  const key = /[%~]/.test(segment) ? decode(segment).replaceAll('~1', '/').replaceAll('~0', '~') : segment;
+  return Object.hasOwn(value, key) ? (value as Json)[key] : undefined;
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+export const isObject = (value: unknown): value is Json => isContainer(value) && !Array.isArray(value);

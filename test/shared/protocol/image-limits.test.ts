@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { providerIds } from '../../../shared/contract.js';
+import type { ImagePart, ImageType } from '../../../shared/conversation.js';
+import { unsupportedImage } from '../../../shared/protocol/image-limits.js';
+
+const stored = (mediaType: ImageType, bytes: number): ImagePart => ({
+  ...{ type: 'image', mediaType, bytes },
+  sha256: 'a'.repeat(64),
+});
+const at = (url: string): ImagePart => ({ type: 'image', url });
+const [small, large] = [3_932_160, 7_340_032];
+
+describe('unsupportedImage', () => {
+  it.each<{ what: string; image: ImagePart; by: readonly string[] }>([
+    { what: 'a PNG', image: stored('image/png', small), by: [...providerIds] },
+    { what: 'a JPEG', image: stored('image/jpeg', small), by: [...providerIds] },
+    { what: 'a WebP', image: stored('image/webp', small), by: [...providerIds] },
+    { what: 'a GIF', image: stored('image/gif', 100), by: ['openai', 'anthropic', 'bedrock'] },
+    { what: 'more than 3.75 MB', image: stored('image/png', small + 1), by: ['openai', 'vertexai'] },
+    { what: '7 MB', image: stored('image/png', large), by: ['openai', 'vertexai'] },
+    { what: 'more than 7 MB', image: stored('image/png', large + 1), by: [] },
+    { what: 'an https: URL', image: at('https://images.example/cat.png'), by: ['openai', 'anthropic'] },
+    { what: 'HTTPS: in capitals', image: at('HTTPS://images.example/'), by: ['openai', 'anthropic'] },
+    { what: 'an http: URL', image: at('http://images.example/cat.png'), by: [] },
+    { what: 'a file: URL', image: at('file:///etc/passwd'), by: [] },
+    { what: 'a path', image: at('cat.png'), by: [] },
+    { what: 'https: without a host', image: at('https://'), by: [] },
+    { what: '2,048 characters', image: at(`https://a/${'b'.repeat(2038)}`), by: ['openai', 'anthropic'] },
+    { what: '2,049 characters', image: at(`https://a/${'b'.repeat(2039)}`), by: [] },
+  ])('lets $what go to $by', ({ image, by }) => {
+    expect(providerIds.filter((provider) => unsupportedImage(provider, image) === undefined)).toEqual(by);
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { fitSchema, UnfitSchema } from '../../../shared/protocol/json-schema.js';
+
+type Json = Record<string, unknown>;
+const text = { type: 'string' };
+const closed = (properties: Json, more: Json = {}) => ({
+  ...{ type: 'object', properties, additionalProperties: false },
+  ...more,
+});
+const inField = (field: unknown, more: Json = {}) => closed({ field }, more);
+
+/** Why the schema cannot be asked for, and where. */
+function refusalOf(...args: Parameters<typeof fitSchema>) {
+  try {
+    return fitSchema(...args);
+  } catch (error) {
+    if (!(error instanceof UnfitSchema)) throw error;
+    return [error.path.join('.'), error.detail];
+  }
+}
+
+describe('fitSchema', () => {
+  const everything = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      name: { type: 'string', minLength: 1, maxLength: 5, description: 'Whose?' },
+      age: { type: ['integer', 'null'], minimum: 0, 'x-unit': 'years' },
+      kind: { oneOf: [{ const: 'a' }, { $ref: '#/definitions/list' }] },
+      again: { $ref: '#/properties/kind/oneOf/1', description: 'Again' },
+    },
+    required: ['name'],
+    definitions: {
+      list: { type: 'array', items: { type: 'object', properties: {} }, minItems: 1, maxItems: 3 },
+    },
+  };
+
+  it('leaves schemas for OpenAI, and those of tools of Claude that are not strict, as they are', () => {
+    expect(fitSchema('openai', everything, 'format')).toEqual({ schema: everything, moved: [] });
+    expect(fitSchema('anthropic', everything, 'tool')).toEqual({ schema: everything, moved: [] });
+    expect(fitSchema('bedrock', { additionalProperties: text }, 'tool').schema).toEqual({
+      ...{ type: 'object', additionalProperties: text },
+    });
+  });
+
+  it.each(['anthropic', 'bedrock'] as const)('fits formats and strict tools to Claude on %s', (id) => {
+    const fitted = {
+      schema: closed(
+        {
+          name: { type: 'string', description: 'Whose?\n\nminLength: 1, maxLength: 5' },
+          age: { type: ['integer', 'null'], description: 'minimum: 0, x-unit: "years"' },
+          kind: { anyOf: [{ const: 'a' }, { $ref: '#/definitions/list' }] },
+          again: { $ref: '#/properties/kind/anyOf/1', description: 'Again' },
+        },
+        {
+          required: ['name'],
+          definitions: {
+            list: { type: 'array', items: closed({}), minItems: 1, description: 'maxItems: 3' },
+          },
+        },
+      ),
+      moved: ['minLength', 'maxLength', 'minimum', 'others', 'maxItems'],
+    };
+    expect(fitSchema(id, everything, 'format')).toEqual(fitted);
+    expect(fitSchema(id, everything, 'strict-tool')).toEqual(fitted);
+  });
+
+  it.each(['format', 'strict-tool', 'tool'] as const)('fits a %s to Gemini', (use) => {
+    const { kind, age } = everything.properties;
+    expect(fitSchema('vertexai', everything, use)).toEqual({
+      schema: {
+        ...{ type: 'object', required: ['name'] },
+        properties: {
+          name: { type: 'string', description: 'Whose?\n\nminLength: 1, maxLength: 5' },
+          age: { type: age.type, minimum: 0, description: 'x-unit: "years"' },
+          kind: { ...kind, oneOf: [{ enum: ['a'] }, { $ref: '#/$defs/list' }] },
+          again: { anyOf: [{ $ref: '#/properties/kind/oneOf/1' }], description: 'Again' },
+        },
+        $defs: everything.definitions,
+      },
+      moved: ['minLength', 'maxLength', 'others'],
+    });
+  });
+
+  it.each<[keyword: string, schema: Json]>([
+    ['pattern', { ...text, pattern: '^(?=a)' }],
+    ['pattern', { ...text, pattern: '(a)\\1' }],
+    ['pattern', { ...text, pattern: '\\bword' }],
+    ['format', { ...text, format: 'regex' }],
+    ['minItems', { type: 'array', items: text, minItems: 2 }],
+    ['enum', { ...text, enum: [{}] }],
+    ['items', { type: 'array', items: [text, text] }],
+    ['not', { ...text, not: { const: 'a' } }],
+  ])('moves %s into words where Claude does not take its value: %j', (keyword, field) => {
+    const { [keyword]: value, ...others } = field;
+    expect(fitSchema('anthropic', inField(field), 'format')).toEqual({
+      schema: inField({ ...others, description: `${keyword}: ${JSON.stringify(value)}` }),
+      moved: [keyword],
+    });
+  });
+
+  it.each<[string, Json]>([
+    ['plain keywords', { ...text, pattern: '^[a-z]+\\d$', format: 'date-time', title: 'T', default: 'a' }],
+    ['primitives', { enum: ['a', 1, null, false] }],
+    ['lists of schemas', { allOf: [text], anyOf: [text] }],
+    ['names that are keywords', closed({ oneOf: text, $ref: text, maxLength: text, ['__proto__']: text })],
+  ])('takes %s at Claude', (_, field) => {
+    expect(fitSchema('bedrock', inField(field), 'format')).toEqual({ schema: inField(field), moved: [] });
+  });
+
+  it.each<[Json, path: string, detail: string]>([
+    [{ additionalProperties: text }, 'additionalProperties', 'maps'],
+    [{ additionalProperties: {} }, 'additionalProperties', 'maps'],
+    [{ patternProperties: { '^a': text } }, 'patternProperties', 'maps'],
+    [{ properties: { a: {} } }, 'properties.a', 'type'],
+    [{ properties: { a: true } }, 'properties.a', 'type'],
+    [{ properties: { a: { anyOf: [text, { description: 'any' }] } } }, 'properties.a.anyOf.1', 'type'],
+    [{ properties: { a: { $ref: '#' } } }, '', 'contain itself'],
+    [{ properties: { a: { $ref: '#/not/there' } } }, 'properties.a.$ref', 'refer'],
+    [{ properties: { a: { $ref: 'https://example.org/' } } }, 'properties.a.$ref', 'refer'],
+    [{ properties: { a: { $ref: '#/properties' } } }, 'properties.a.$ref', 'refer'],
+    [{ properties: { a: { anyOf: [text], oneOf: [text] } } }, 'properties.a.oneOf', 'beside'],
+  ])('refuses at Claude %j', (schema, path, detail) => {
+    const refusal = refusalOf('anthropic', { type: 'object', ...schema }, 'format');
+    expect(refusal).toEqual([path, expect.stringContaining(detail)]);
+  });
+
+  it('tells a circle from schemas that are only used often', () => {
+    const node = (target: string) => closed({ next: { $ref: `#/$defs/${target}` } });
+    const circle = closed({}, { $defs: { a: node('b'), b: node('c'), c: node('a') } });
+    expect(refusalOf('bedrock', circle, 'format')).toEqual(['', 'cannot contain itself']);
+    expect(fitSchema('vertexai', circle, 'format')).toMatchObject({ moved: [] });
+    const line = closed({ x: node('a'), y: node('a') }, { $defs: { a: node('b'), b: node('c'), c: text } });
+    expect(fitSchema('bedrock', line, 'format').schema).toEqual(line);
+  });
+
+  it.each<[Json, path: string]>([
+    [{ type: 'string' }, 'type'],
+    [{ type: ['object', 'null'] }, 'type'],
+    [{ anyOf: [{ type: 'object' }] }, 'anyOf'],
+  ])('refuses arguments that are no object: %j', (schema, path) => {
+    expect(refusalOf('anthropic', schema, 'tool')).toEqual([path, expect.any(String)]);
+    expect(refusalOf('bedrock', schema, 'strict-tool')).toEqual([path, expect.any(String)]);
+    if (path === 'type') expect(refusalOf('vertexai', schema, 'tool')).toEqual([path, expect.any(String)]);
+  });
+
+  it('follows references as often as a schema has them, without a stack for them', () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 2000 }, (_, n) => [`d${n}`, closed({ a: { $ref: `#/$defs/d${n + 1}` } })]),
+    );
+    const schema = inField({ $ref: '#/$defs/d0' }, { $defs: { ...$defs, d2000: text } });
+    expect(fitSchema('anthropic', schema, 'format')).toEqual({ schema, moved: [] });
+  });
+
+  it('names no more keywords than a header holds, and none of a caller', () => {
+    const odd = Object.fromEntries(
+      Array.from({ length: 99 }, (_, n) => [`k${'x'.repeat(n % 50)}\r\n${n}`, n]),
+    );
+    const { moved } = fitSchema('vertexai', inField({ ...text, ...odd, maxLength: 1 }), 'format');
+    expect(moved).toEqual(['others', 'maxLength']);
+    const many = Object.fromEntries(Array.from({ length: 99 }, (_, n) => ['k'.padEnd((n % 40) + 1, 'x'), n]));
+    expect(fitSchema('vertexai', inField({ ...text, ...many }), 'format').moved).toHaveLength(32);
+  });
+});
