@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Turn } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
@@ -80,6 +80,8 @@ const webPage =
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
   const { call, format, response } = exchange;
+  const refusal = findRefusal(exchange, behaviour);
+  if (refusal !== undefined) return refuse(exchange, refusal);
   if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
   if (response.destroyed) return;
   call.status = 200;
@@ -90,6 +92,35 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
     reply: composeReply(exchange, behaviour),
     stream: call.facts.stream,
   });
+}
+
+/** The parameters that only tune a reply, and the values that do not even do that. */
+const hints = {
+  ...{ temperature: 1, topP: 1, seed: undefined, frequencyPenalty: 0, presencePenalty: 0 },
+  ...{ reasoningEffort: undefined, verbosity: undefined, parallelToolCalls: true },
+};
+
+/** The error for what a model of this behaviour does not take. */
+function findRefusal(
+  { format: { errors, hasForeignSignature }, parameters, turns }: Exchange,
+  { refuses }: ReplyBehaviour,
+): Refusal | undefined {
+  const { toolChoice } = parameters;
+  switch (refuses) {
+    case undefined:
+      return undefined;
+    case 'hints': {
+      const names = Object.keys(hints) as (keyof typeof hints)[];
+      const hint = names.find((name) => parameters[name] !== undefined && parameters[name] !== hints[name]);
+      return hint && errors.hint(hint, parameters[hint]);
+    }
+    case 'forced-choice':
+      return toolChoice === 'required' || typeof toolChoice === 'object'
+        ? errors.forcedChoice?.()
+        : undefined;
+    case 'changed-signature':
+      return turns.some(hasForeignSignature) ? errors.signature?.() : undefined;
+  }
 }
 
 /** An echo, or the provider's error when the conversation is longer than its model takes. */

@@ -30,6 +30,24 @@ export interface ReplyBehaviour {
   /** The deltas after which a stream goes wrong; absent means after half of them, or all when it is cut short. */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
+  /** The calls that it makes of the tools that are offered; absent means none. */
+  readonly calls?: CallsBehaviour;
+  /** The part of a request that is refused with the provider's error; absent for most models. */
+  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature';
+  /** The text is not the JSON that was asked for. */
+  readonly withoutJson?: boolean;
+}
+
+/** How a reply calls tools. */
+export interface CallsBehaviour {
+  /** One call of each tool, or so many of the first one, or of the one that the choice names. */
+  readonly amount: 'each' | number;
+  readonly broken?: 'unknown' | 'garbage' | 'nameless';
+  readonly isSigned?: boolean;
+  /** The pieces of the arguments after which the token limit cuts them. */
+  readonly cutAfter?: number;
+  /** In how many pieces the arguments are streamed; absent means in a few. */
+  readonly pieces?: number;
 }
 
 /** An error for `times` calls after the first `after` ones; those and all later calls get an echo. */

@@ -1,4 +1,10 @@
-import { type Behaviour, type Delivery, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
+import {
+  type Behaviour,
+  type CallsBehaviour,
+  type Delivery,
+  echoBehaviour,
+  type ReplyBehaviour,
+} from './behaviour.js';
 import type { Ending } from './wire-format.js';
 
 /** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
@@ -6,6 +12,9 @@ type Row = readonly [name: string, summary: string, behave: (...numbers: number[
 
 const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
+/** A reply that calls tools, one of them unless it is said otherwise. */
+const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
+  reply({ ...more, calls: { amount: 1, ...facts } });
 /** Numbered deltas of a stream, and what becomes of it behind them. */
 const broken = (n = 0, delivery: Delivery = 'whole'): ReplyBehaviour => ({
   ...echoBehaviour,
@@ -133,6 +142,55 @@ const rows: Row[] = [
   ending('blocked', 'withheld by the content filter'),
   ending('blocked-reply', 'cut by the content filter in the middle of the text'),
   ending('refused', 'refused by the model'),
+  [
+    'sim-tools',
+    'a call of the first tool, or of the one that the choice names, with arguments that fit; echo without tools, with the choice none, and of results',
+    () => calls(),
+  ],
+  [
+    'sim-tools-parallel',
+    'a text, and one call of each tool; of the first one where parallel calls are off',
+    () => calls({ amount: 'each' }),
+  ],
+  ['sim-tools-<n>', 'n calls of the first tool', (n = 0) => calls({ amount: n })],
+  [
+    'sim-tool-cut-<n>',
+    'a text, and a call that the token limit cuts after n pieces of its arguments',
+    (n = 0) => calls({ cutAfter: n }),
+  ],
+  [
+    'sim-tool-slow-<n>-<ms>',
+    'a call whose arguments come in n pieces, ms apart; at once when not streamed',
+    (n = 0, ms = 0) => calls({ pieces: n }, { gapMs: ms }),
+  ],
+  [
+    'sim-tool-drip-<ms>',
+    'sim-tools, one byte per so many milliseconds',
+    (ms = 0) => calls({}, { delivery: 'drip', gapMs: ms }),
+  ],
+  [
+    'sim-tool-signed',
+    'sim-tools with signatures; refuses those that come back changed',
+    () => calls({ isSigned: true }, { refuses: 'changed-signature' }),
+  ],
+  [
+    'sim-always-thinks',
+    'sim-tools; anthropic and bedrock refuse a choice that forces a call',
+    () => calls({}, { refuses: 'forced-choice' }),
+  ],
+  ['sim-tool-unknown', 'a call of a tool that was not offered', () => calls({ broken: 'unknown' })],
+  ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
+  ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
+  [
+    'sim-no-hints',
+    "echo; the provider's error for each parameter that only tunes a reply",
+    () => reply({ refuses: 'hints' }),
+  ],
+  [
+    'sim-format-broken',
+    'echo, also where JSON is asked for, which all other replies are then',
+    () => reply({ withoutJson: true }),
+  ],
 ];
 
 const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };

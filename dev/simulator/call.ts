@@ -1,4 +1,5 @@
-import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import type { CallParameters } from './wire-format.js';
 
 /** The facts in the head of a call. */

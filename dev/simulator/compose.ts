@@ -1,7 +1,9 @@
-import type { Turn } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
-import { echo, firstCharacters, firstHalf, lastUserText, splitText } from './echo.js';
+import { composeCalls, textBefore } from './compose-calls.js';
+import { echo, firstCharacters, firstHalf, lastUserText, sizeOf, splitText } from './echo.js';
+import { fill } from './fill.js';
 import type { JsonObject } from './json.js';
 import type { CallParameters, Reply } from './wire-format.js';
 
@@ -9,23 +11,39 @@ const charactersPerToken = 4;
 
 /** Composes the reply to a call, independent of the wire format. */
 export function composeReply({ call, turns, parameters }: AskedCall, behaviour: ReplyBehaviour): Reply {
-  const { says } = behaviour;
-  const given = typeof says === 'number' ? numberedPieces(says) : equalPieces(says);
-  const whole = given?.join('') ?? (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
+  const { says, calls: calling } = behaviour;
+  const calls = composeCalls(turns, parameters, calling);
+  const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
+  const given = json === undefined ? pieceByPiece(says) : undefined;
+  const whole =
+    (calls.length > 0 ? textBefore(calls, calling) : json) ??
+    given?.join('') ??
+    (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
   const { text, ...end } =
     behaviour.ending === 'stop' ? cut(whole, parameters, says) : broken(whole, behaviour);
+  const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
   return {
     callId: call.id,
     model: call.model ?? '',
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
+    calls,
+    isSigned: calls.length > 0 && calling?.isSigned === true,
+    isSlow: calling?.pieces !== undefined,
     ...end,
-    inputTokens: countTokens(turns.reduce((sum, turn) => sum + turn.content.length, 0)),
-    outputTokens: countTokens(text.length),
+    ...(isCut && { ending: 'length' }),
+    inputTokens: countTokens(sizeOf(turns)),
+    outputTokens: countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
     hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
+}
+
+/** The JSON that the call asks for; undefined if it asks for none. */
+function jsonText({ format }: CallParameters): string | undefined {
+  if (format === undefined) return undefined;
+  return JSON.stringify(format.type === 'json_object' ? {} : fill(format.schema));
 }
 
 interface AskedCall {
@@ -70,7 +88,8 @@ function numberedPieces(amount: number): string[] {
   return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
 }
 
-function equalPieces(says: Exclude<ReplyBehaviour['says'], number>): string[] | undefined {
+function pieceByPiece(says: ReplyBehaviour['says']): string[] | undefined {
+  if (typeof says === 'number') return numberedPieces(says);
   if (typeof says !== 'object') return undefined;
   return 'timestamps' in says
     ? Array<string>(says.timestamps).fill(`${noTimestamp} `)

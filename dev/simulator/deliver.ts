@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
+import { joinFrames } from './blocks.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
@@ -97,9 +98,9 @@ async function deliverStream(
       await sendBeginning(response, frames, behaviour);
       return leave(response, delivery);
     case 'drip':
-      return drip(response, join([...opening, ...deltas, ...closing]), gapMs);
+      return drip(response, Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), gapMs);
     case 'endless':
-      return sendEndlessly(response, join(opening), join(Array(100).fill(deltas).flat()));
+      return sendEndlessly(response, joinFrames(opening), joinFrames(Array(100).fill(deltas).flat()));
   }
 }
 
@@ -150,8 +151,4 @@ async function drip(response: ServerResponse, body: Buffer, gapMs: number): Prom
     response.write(body.subarray(index, index + 1));
   }
   response.end();
-}
-
-function join(frames: readonly Frame[]): Buffer {
-  return Buffer.concat(frames.map((frame) => Buffer.from(frame as Buffer)));
 }

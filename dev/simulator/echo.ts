@@ -1,4 +1,5 @@
-import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import { bytesOf, type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
 
 const maxCharsOfTurn = 80;
 const maxCharsOfLastUserTurn = 500;
@@ -11,19 +12,40 @@ export function echo(provider: ProviderId, turns: readonly Turn[]): string {
   const last = turns.findLastIndex((turn) => turn.role === 'user');
   const shown = turns.slice(-maxTurns);
   const hidden = turns.length - shown.length;
-  const lines = shown.map(({ role, content }, index) => {
+  const lines = shown.map((turn, index) => {
     const length = index + hidden === last ? maxCharsOfLastUserTurn : maxCharsOfTurn;
-    return `[${role}] ${shorten(content, length)}`;
+    return `[${turn.role}] ${shorten(partsOf(turn).map(describe).join(' '), length)}`;
   });
   if (hidden > 0) lines.unshift(`(${hidden} earlier)`);
-  const characters = turns.reduce((sum, turn) => sum + turn.content.length, 0);
-  const read = `${count(turns.length, 'turn')}, ${count(characters, 'character')}`;
+  const read = `${count(turns.length, 'turn')}, ${count(sizeOf(turns), 'character')}`;
   return `Simulated ${provider} reply (no model was called). I read ${read}: ${lines.join(' | ')}`;
 }
 
 /** The text of the newest user turn; empty if there is none. */
 export function lastUserText(turns: readonly Turn[]): string {
-  return turns.findLast((turn) => turn.role === 'user')?.content ?? '';
+  return textOf(turns.findLast((turn) => turn.role === 'user') ?? { content: '' });
+}
+
+/** The size of a conversation: in characters where there are texts alone, in bytes where there are other parts. */
+export const sizeOf = (turns: readonly Turn[]): number =>
+  turns.reduce(
+    (sum, turn) => sum + (typeof turn.content === 'string' ? turn.content.length : bytesOf([turn])),
+    0,
+  );
+
+function describe(part: Part): string {
+  switch (part.type) {
+    case 'text':
+      return part.text;
+    case 'image':
+      return '(image)';
+    case 'tool_call':
+      return `(call ${part.id} of ${part.name}: ${part.arguments})`;
+    case 'tool_result':
+      return `(${part.isError === true ? 'error' : 'result'} of ${part.callId}: ${part.content})`;
+    case 'opaque':
+      return '(signature)';
+  }
 }
 
 /** Splits a text into the pieces of a stream, several unless it is tiny, without splitting a surrogate pair. */
@@ -36,6 +58,14 @@ export function splitText(text: string): string[] {
     start = end;
   }
   return pieces;
+}
+
+/** Splits a text into so many pieces of about one size, fewer if it is shorter. */
+export function splitInto(text: string, amount: number): string[] {
+  const ends = Array.from({ length: amount }, (_, index) =>
+    wholeCharacters(text, Math.floor(((index + 1) * text.length) / amount)),
+  );
+  return ends.map((end, index) => text.slice(ends[index - 1] ?? 0, end)).filter((piece) => piece !== '');
 }
 
 /** The first half of a text, as if cut at the token limit. */

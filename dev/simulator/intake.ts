@@ -1,4 +1,4 @@
-import type { Turn } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
 import type { Behaviour } from './behaviour.js';
@@ -6,6 +6,7 @@ import { findBehaviour } from './behaviours.js';
 import type { CallContent, CallFacts } from './call.js';
 import { isObject, type JsonObject } from './json.js';
 import { openAiFormat } from './openai/format.js';
+import { checkParts } from './part-rules.js';
 import type { Refusal } from './refusal.js';
 import { vertexFormat } from './vertexai/format.js';
 import type { CallParameters, RequestHead, Route, WireFormat } from './wire-format.js';
@@ -67,12 +68,13 @@ function judge(
   const refusal = format.authenticate(head) ?? checkMediaType(format, head);
   if (refusal !== undefined) return refusal;
   if (!isObject(body)) return format.errors.json();
-  const broken = format.validate(body);
+  const misshapen = format.validate(body);
+  if (misshapen !== undefined) return misshapen;
+  const [turns, parameters] = [format.turns(body), format.parameters(body)];
+  const broken = checkParts(format.partRules, turns, parameters);
   if (broken !== undefined) return broken;
   const behaviour = model === undefined ? undefined : findBehaviour(model);
-  return behaviour === undefined
-    ? format.errors.model(model, head.path)
-    : { turns: format.turns(body), parameters: format.parameters(body), behaviour };
+  return behaviour === undefined ? format.errors.model(model, head.path) : { turns, parameters, behaviour };
 }
 
 function checkMediaType({ errors }: WireFormat, { headers }: RequestHead): Refusal | undefined {

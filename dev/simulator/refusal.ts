@@ -33,4 +33,14 @@ export interface ErrorBodies {
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;
   notReady(): Refusal;
+  /** The model does not take a hint, which has our name. */
+  hint(name: string, value: unknown): Refusal;
+  /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
+  forcedChoice?(): Refusal;
+  /** A signed part came back changed; absent where models sign nothing. */
+  signature?(): Refusal;
 }
+
+/** The name of a field in a body, such as `top_p`, for the name that this code uses. */
+export const snakeCase = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

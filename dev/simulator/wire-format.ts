@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from './json.js';
+import type { PartRules } from './part-rules.js';
 import type { ErrorBodies, Refusal } from './refusal.js';
 
 /** The head of a request; `path` has no query. */
@@ -33,6 +35,39 @@ export interface CallParameters {
   readonly frequencyPenalty?: unknown;
   readonly presencePenalty?: unknown;
   readonly reasoningEffort?: unknown;
+  readonly verbosity?: unknown;
+  readonly tools?: readonly OfferedTool[] | undefined;
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
+  readonly parallelToolCalls?: boolean | undefined;
+  readonly format?: AskedFormat | undefined;
+}
+
+/** A tool that the model may call. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters?: JsonObject | undefined;
+  readonly strict?: boolean | undefined;
+}
+
+/** The JSON that a reply has to be. */
+export interface AskedFormat {
+  readonly type: 'json_object' | 'json_schema';
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  readonly schema?: JsonObject | undefined;
+  readonly strict?: boolean | undefined;
+}
+
+/** A call of a tool in a reply. */
+export interface ReplyCall {
+  /** Absent in a call that is broken so. */
+  readonly name?: string | undefined;
+  /** JSON text of an object, unless it was cut or is broken. */
+  readonly arguments: string;
+  /** The arguments as they are streamed; none for a call without arguments. */
+  readonly pieces: readonly string[];
 }
 
 /** A reply, independent of the wire format. */
@@ -42,6 +77,12 @@ export interface Reply {
   readonly model: string;
   readonly text: string;
   readonly pieces: readonly string[];
+  /** They come after the text. */
+  readonly calls: readonly ReplyCall[];
+  /** Whether the calls have what only this provider's models can read. */
+  readonly isSigned: boolean;
+  /** Whether the pieces of its calls come one after the other, with a wait between them. */
+  readonly isSlow: boolean;
   readonly ending: Ending;
   /** The text that the call named and that the reply ends before. */
   readonly stoppedBy?: string | undefined;
@@ -77,10 +118,14 @@ export interface WireFormat {
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
   validate(body: JsonObject): Refusal | undefined;
+  /** The rules for tools, the format and the parts of turns, beyond the shape of a body. */
+  readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
   /** The parameters of a valid body; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
+  /** Whether a turn has a signature that is not as this provider's models have made it. */
+  hasForeignSignature(turn: Turn): boolean;
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;

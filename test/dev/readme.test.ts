@@ -20,12 +20,17 @@ describe('the README (finding N8)', () => {
     expect(named.sort()).toEqual(behaviourList.map(({ model }) => model).sort());
   });
 
-  it.each(['README.md', 'docs/tour.md', 'docs/deploying.md', 'docs/features.md', 'CONTRIBUTING.md'])(
-    'links to files that exist: %s',
-    (page) => {
-      const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!http)([^)#]+)/g)];
-      const missing = links.flatMap(([, link = '']) => (existsSync(join(dirname(page), link)) ? [] : [link]));
-      expect(missing).toEqual([]);
-    },
-  );
+  it.each([
+    'README.md',
+    'docs/tour.md',
+    'docs/tools.md',
+    'docs/openai.md',
+    'docs/deploying.md',
+    'docs/features.md',
+    'CONTRIBUTING.md',
+  ])('links to files that exist: %s', (page) => {
+    const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!http)([^)#]+)/g)];
+    const missing = links.flatMap(([, link = '']) => (existsSync(join(dirname(page), link)) ? [] : [link]));
+    expect(missing).toEqual([]);
+  });
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 
 /** A conversation as a provider received it; without a system field, system texts are turns. */
 export interface WireConversation {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { claudeHintText, forcedChoiceText } from '../claude.js';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
 /** An error in Anthropic's format (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
@@ -7,6 +8,9 @@ export function anthropicError(status: number, message: string): Refusal {
   const body = { ...anthropicErrorBody(errorType(status), message), request_id: requestId };
   return jsonRefusal(status, body, { 'request-id': requestId });
 }
+
+/** The error for a violated rule. */
+export const invalid = (message: string): Refusal => anthropicError(400, message);
 
 /** The body of an error, also within a stream. */
 export function anthropicErrorBody(type: string, message: string): { type: string; error: object } {
@@ -41,4 +45,7 @@ export const anthropicErrors: ErrorBodies = {
   tooLong: (tokens, maxTokens) =>
     anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
   notReady: () => anthropicError(529, 'Overloaded'),
+  hint: (name) => invalid(claudeHintText(name)),
+  forcedChoice: () => invalid(forcedChoiceText),
+  signature: () => invalid('messages: Invalid `signature` in `thinking` block'),
 };

@@ -1,8 +1,19 @@
-import type { Role, Turn } from '../../../shared/contract.js';
+import type { Role } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
+import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
 import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
-import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
+import { anthropicPartRules } from './part-rules.js';
+import {
+  hasForeignAnthropicThinking,
+  readAnthropicContent,
+  readAnthropicTools,
+  writeAnthropicCalls,
+  writeAnthropicThinking,
+} from './parts.js';
 import { checkAnthropicRequest } from './rules.js';
+import type { AnthropicBlock, AnthropicBody } from './shapes.js';
 
 /** Anthropic's Messages (https://docs.anthropic.com/en/api/messages). */
 export const anthropicFormat: WireFormat = {
@@ -26,12 +37,13 @@ export const anthropicFormat: WireFormat = {
   },
   validate: checkAnthropicRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
-  parameters: ({ max_tokens: maxOutputTokens, stop_sequences: stop }) =>
-    givenFields({ maxOutputTokens, stop: stop as string[] | undefined }),
+  parameters: readParameters,
+  partRules: anthropicPartRules,
+  hasForeignSignature: hasForeignAnthropicThinking,
   headers: (callId) => ({ 'request-id': `req_sim${callId}` }),
   reply: (reply) => ({
     ...writeMessage(reply),
-    content: writeContent(reply),
+    content: writeBlocks(reply).map(({ whole }) => whole),
     ...writeStop(reply),
     usage: writeUsage(reply),
   }),
@@ -40,7 +52,13 @@ export const anthropicFormat: WireFormat = {
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
 
-type WireContent = string | { text?: string }[];
+function readParameters(body: JsonObject): CallParameters {
+  const { max_tokens: maxOutputTokens, stop_sequences: stop } = body;
+  const basic = { maxOutputTokens, stop: stop as string[] | undefined };
+  return givenFields({ ...basic, ...readAnthropicTools(body as AnthropicBody) });
+}
+
+type WireContent = string | AnthropicBlock[];
 
 interface WireRequest extends JsonObject {
   system?: WireContent;
@@ -48,12 +66,8 @@ interface WireRequest extends JsonObject {
 }
 
 function readTurns({ system, messages }: WireRequest): Turn[] {
-  const turns = messages.map(({ role, content }) => ({ role, content: readText(content) }));
-  return system === undefined ? turns : [{ role: 'system', content: readText(system) }, ...turns];
-}
-
-function readText(content: WireContent): string {
-  return typeof content === 'string' ? content : content.map((block) => block.text ?? '').join('');
+  const turns = messages.map(({ role, content }) => ({ role, content: readAnthropicContent(content) }));
+  return system === undefined ? turns : [{ role: 'system', content: readAnthropicContent(system) }, ...turns];
 }
 
 const stopReasons: Partial<Record<Ending, string>> = {
@@ -74,13 +88,20 @@ function writeMessage({ callId, model }: Reply): object {
   };
 }
 
-function writeContent({ ending, text }: Reply): object[] {
-  const none = ending === 'empty' || ending === 'blocked' || ending === 'refused';
-  return none ? [] : [{ type: 'text', text, citations: null }];
+/** The blocks of a reply; its text is one, unless there are calls alone. */
+function writeBlocks(reply: Reply): WrittenBlock[] {
+  const { ending, text, pieces, calls } = reply;
+  if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
+  const block = { type: 'text', text: '', citations: null };
+  const deltas = pieces.map((piece) => ({ type: 'text_delta', text: piece }));
+  const said = { whole: { ...block, text }, start: block, deltas };
+  const hasText = text !== '' || calls.length === 0;
+  return [...writeAnthropicThinking(reply), ...(hasText ? [said] : []), ...writeAnthropicCalls(reply)];
 }
 
-function writeStop({ ending, stoppedBy }: Reply): object {
-  const reason = stopReasons[ending] ?? (stoppedBy === undefined ? 'end_turn' : 'stop_sequence');
+function writeStop({ ending, stoppedBy, calls }: Reply): object {
+  const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
+  const reason = stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
   const details =
     reason === 'refusal'
       ? { type: 'refusal', category: null, explanation: 'Refused by the simulator as asked.' }
@@ -111,19 +132,12 @@ function writeEvents(reply: Reply): StreamFrames {
       usage: writeUsage({ ...reply, outputTokens: 1 }),
     },
   });
-  const block = { type: 'text', text: '', citations: null };
-  const hasBlock = writeContent(reply).length > 0;
+  const { opening, deltas, closing } = joinBlocks(writeBlocks(reply).map(writeBlock));
   return {
-    opening: [
-      start,
-      ...(hasBlock ? [event({ type: 'content_block_start', index: 0, content_block: block })] : []),
-      event({ type: 'ping' }),
-    ],
-    deltas: reply.pieces.map((text) =>
-      event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }),
-    ),
+    opening: [start, ...opening, event({ type: 'ping' })],
+    deltas,
     closing: [
-      ...(hasBlock ? [event({ type: 'content_block_stop', index: 0 })] : []),
+      ...closing,
       event({
         type: 'message_delta',
         delta: writeStop(reply),
@@ -131,6 +145,14 @@ function writeEvents(reply: Reply): StreamFrames {
       }),
       event({ type: 'message_stop' }),
     ],
+  };
+}
+
+function writeBlock({ start, deltas }: WrittenBlock, index: number): BlockFrames {
+  return {
+    start: event({ type: 'content_block_start', index, content_block: start }),
+    deltas: deltas.map((delta) => event({ type: 'content_block_delta', index, delta })),
+    stop: event({ type: 'content_block_stop', index }),
   };
 }
 

@@ -7,7 +7,9 @@ import {
   unknownKeys,
 } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { anthropicError } from './errors.js';
+import { checkFieldsOf, checkShape } from '../shape.js';
+import { invalid } from './errors.js';
+import { anthropicComplaints, blocksShape, bodyShape } from './shapes.js';
 
 const knownParameters = new Set(
   `cache_control container diagnostics inference_geo max_tokens messages metadata model output_config service_tier speed
@@ -25,6 +27,7 @@ export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
     checkTokenLimit(body) ??
     checkStop(body.stop_sequences) ??
     checkSystem(body.system) ??
+    checkFieldsOf(bodyShape, body, anthropicComplaints) ??
     checkMessages(body.messages)
   );
 }
@@ -98,7 +101,10 @@ function checkContent(content: unknown, at: string): Refusal | undefined {
     );
   }
   if (typeof content === 'string') return checkText(content, 'messages');
-  if (Array.isArray(content)) return checkBlocks(content, 'messages');
+  if (Array.isArray(content)) {
+    const judged = { at: [at, 'content'], complaints: anthropicComplaints };
+    return checkBlocks(content, 'messages') ?? checkShape(blocksShape, content, judged);
+  }
   return invalid(`${at}.content: Input should be a valid list`);
 }
 
@@ -128,8 +134,4 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
   return invalid(
     'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
-}
-
-function invalid(message: string): Refusal {
-  return anthropicError(400, message);
 }

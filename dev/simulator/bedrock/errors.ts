@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { claudeHintText, forcedChoiceText } from '../claude.js';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
 /** An error in AWS's REST-JSON format: the exception's name in a header, the message in the body. */
@@ -13,6 +14,30 @@ export function bedrockError(status: number, exception: string, message: string)
 /** The exception for a violated rule. */
 export function validationException(message: string): Refusal {
   return bedrockError(400, 'ValidationException', message);
+}
+
+/** The error of the model itself, as Bedrock passes it on. */
+export const modelError = (message: string): Refusal =>
+  validationException(`The model returned the following errors: ${message}`);
+
+/** The error for a value that breaks a constraint of Converse's reference. */
+export function constraint(subject: string, must: string): Refusal {
+  return validationException(
+    `1 validation error detected: ${subject} failed to satisfy constraint: Member must ${must}`,
+  );
+}
+
+/** The error for a field that does not exist, of the object at a path. */
+export function extraneous(path: readonly PropertyKey[], key: string): Refusal {
+  const at = ['#', ...path.map(String)].join('/');
+  return validationException(
+    `Malformed input request: ${at}: extraneous key [${key}] is not permitted, please reformat your input and try again.`,
+  );
+}
+
+/** The error for a value of another type. */
+export function wrongType(at: string): Refusal {
+  return bedrockError(400, 'SerializationException', `Unexpected type of value at ${at}`);
 }
 
 const exceptions: Record<number, [exception: string, message: string]> = {
@@ -60,4 +85,7 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
+  hint: (name) => modelError(claudeHintText(name)),
+  forcedChoice: () => modelError(forcedChoiceText),
+  signature: () => modelError('messages: Invalid `signature` in `thinking` block'),
 };

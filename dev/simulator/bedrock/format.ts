@@ -1,4 +1,6 @@
-import type { Role, Turn } from '../../../shared/contract.js';
+import type { Role } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
+import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
 import { givenFields, type JsonObject } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
@@ -13,7 +15,16 @@ import type {
 } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
+import { bedrockPartRules } from './part-rules.js';
+import {
+  hasForeignBedrockThinking,
+  readBedrockContent,
+  readBedrockTools,
+  writeBedrockCalls,
+  writeBedrockThinking,
+} from './parts.js';
 import { checkBedrockRequest } from './rules.js';
+import type { BedrockBlock, BedrockBody } from './shapes.js';
 
 const guardrailText = 'Sorry, the model cannot answer this question.';
 const signature =
@@ -42,9 +53,11 @@ export const bedrockFormat: WireFormat = {
   validate: checkBedrockRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
   parameters: readParameters,
+  partRules: bedrockPartRules,
+  hasForeignSignature: hasForeignBedrockThinking,
   headers: (callId) => ({ 'x-amzn-requestid': `sim-${callId}` }),
   reply: (reply) => ({
-    output: { message: { role: 'assistant', content: writeContent(reply) } },
+    output: { message: { role: 'assistant', content: writeBlocks(reply).map(({ whole }) => whole) } },
     stopReason: writeStopReason(reply),
     ...writeMetadata(reply),
   }),
@@ -69,25 +82,22 @@ function readRoute({ method, path }: RequestHead): Route | Refusal {
 }
 
 interface WireRequest extends JsonObject {
-  system?: { text?: string }[];
-  messages: { role: Role; content: { text?: string }[] }[];
+  system?: BedrockBlock[];
+  messages: { role: Role; content: BedrockBlock[] }[];
 }
 
 function readTurns({ system, messages }: WireRequest): Turn[] {
-  const turns = messages.map(({ role, content }) => ({ role, content: joinTexts(content) }));
+  const turns = messages.map(({ role, content }) => ({ role, content: readBedrockContent(content) }));
   return system === undefined || system.length === 0
     ? turns
-    : [{ role: 'system', content: joinTexts(system) }, ...turns];
+    : [{ role: 'system', content: readBedrockContent(system) }, ...turns];
 }
 
-function joinTexts(blocks: { text?: string }[]): string {
-  return blocks.map((block) => block.text ?? '').join('');
-}
-
-function readParameters({ inferenceConfig }: JsonObject): CallParameters {
-  const { maxTokens, temperature, topP, stopSequences } = (inferenceConfig ?? {}) as JsonObject;
+function readParameters(body: JsonObject): CallParameters {
+  const { maxTokens, temperature, topP, stopSequences } = (body.inferenceConfig ?? {}) as JsonObject;
   const stop = stopSequences as string[] | undefined;
-  return givenFields({ maxOutputTokens: maxTokens, temperature, topP, stop });
+  const basic = { maxOutputTokens: maxTokens, temperature, topP, stop };
+  return givenFields({ ...basic, ...readBedrockTools(body as BedrockBody) });
 }
 
 const stopReasons: Partial<Record<Ending, string>> = {
@@ -97,14 +107,23 @@ const stopReasons: Partial<Record<Ending, string>> = {
   refused: 'content_filtered',
 };
 
-function writeStopReason({ ending, stoppedBy }: Reply): string {
-  return stopReasons[ending] ?? (stoppedBy === undefined ? 'end_turn' : 'stop_sequence');
+function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
+  const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
+  return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
 }
 
-function writeContent({ ending, text }: Reply): object[] {
+/** The blocks of a reply; its text is one, unless there are calls alone. */
+function writeBlocks(reply: Reply): WrittenBlock[] {
+  const { ending, text, pieces, calls } = reply;
+  const textBlock = (whole: string, texts: readonly string[]): WrittenBlock => ({
+    whole: { text: whole },
+    deltas: texts.map((piece) => ({ text: piece })),
+  });
   // A guardrail answers with the text its owner configured, so a blocked answer is not an empty one.
-  if (ending === 'blocked') return [{ text: guardrailText }];
-  return ending === 'empty' || ending === 'refused' ? [] : [{ text }];
+  if (ending === 'blocked') return [textBlock(guardrailText, [guardrailText])];
+  if (ending === 'empty' || ending === 'refused') return [];
+  const said = text === '' && calls.length > 0 ? [] : [textBlock(text, pieces)];
+  return [...writeBedrockThinking(reply), ...said, ...writeBedrockCalls(reply)];
 }
 
 function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
@@ -115,15 +134,22 @@ function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
 }
 
 function writeFrames(reply: Reply): StreamFrames {
-  const pieces = reply.ending === 'blocked' ? [guardrailText] : reply.pieces;
-  const hasBlock = writeContent(reply).length > 0;
+  const { opening, deltas, closing } = joinBlocks(writeBlocks(reply).map(writeBlock));
   return {
-    opening: [eventFrame('messageStart', { role: 'assistant' })],
-    deltas: pieces.map((text) => eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text } })),
+    opening: [eventFrame('messageStart', { role: 'assistant' }), ...opening],
+    deltas,
     closing: [
-      ...(hasBlock ? [eventFrame('contentBlockStop', { contentBlockIndex: 0 })] : []),
+      ...closing,
       eventFrame('messageStop', { stopReason: writeStopReason(reply) }),
       eventFrame('metadata', writeMetadata(reply)),
     ],
+  };
+}
+
+function writeBlock({ start, deltas }: WrittenBlock, contentBlockIndex: number): BlockFrames {
+  return {
+    start: start ? eventFrame('contentBlockStart', { contentBlockIndex, start }) : '',
+    deltas: deltas.map((delta) => eventFrame('contentBlockDelta', { contentBlockIndex, delta })),
+    stop: eventFrame('contentBlockStop', { contentBlockIndex }),
   };
 }

@@ -7,7 +7,9 @@ import {
   unknownKeys,
 } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { bedrockError, validationException } from './errors.js';
+import { checkFieldsOf, checkShape } from '../shape.js';
+import { constraint, extraneous, validationException, wrongType } from './errors.js';
+import { bedrockComplaints, blocksShape, bodyShape } from './shapes.js';
 
 const knownFields = new Set(
   `messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables
@@ -20,19 +22,21 @@ const knownFields = new Set(
  */
 export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
   return (
-    checkKeys(body, knownFields, '#') ??
+    checkKeys(body, knownFields) ??
     checkInference(body.inferenceConfig) ??
     checkSystem(body.system) ??
+    checkFieldsOf(bodyShape, body, bedrockComplaints) ??
     checkMessages(body.messages)
   );
 }
 
-function checkKeys(object: JsonObject, known: ReadonlySet<string>, at: string): Refusal | undefined {
+function checkKeys(
+  object: JsonObject,
+  known: ReadonlySet<string>,
+  ...path: readonly string[]
+): Refusal | undefined {
   const [unknown] = unknownKeys(object, known);
-  if (unknown === undefined) return undefined;
-  return validationException(
-    `Malformed input request: ${at}: extraneous key [${unknown}] is not permitted, please reformat your input and try again.`,
-  );
+  return unknown === undefined ? undefined : extraneous(path, unknown);
 }
 
 const inferenceFields = new Set(['maxTokens', 'temperature', 'topP', 'stopSequences']);
@@ -41,7 +45,7 @@ function checkInference(config: unknown): Refusal | undefined {
   if (config === undefined) return undefined;
   if (!isObject(config)) return wrongType('inferenceConfig');
   return (
-    checkKeys(config, inferenceFields, '#/inferenceConfig') ??
+    checkKeys(config, inferenceFields, 'inferenceConfig') ??
     checkTokenLimit(config.maxTokens) ??
     checkShare('temperature', config.temperature) ??
     checkShare('topP', config.topP) ??
@@ -105,7 +109,8 @@ function checkMessage(message: unknown, index: number): Refusal | undefined {
       `The content field in the Message object at ${at} is empty. Add a ContentBlock object to the content field and try again.`,
     );
   }
-  return checkTexts(content, `${at}.content`, 'ContentBlock');
+  const judged = { at: ['messages', index, 'content'], complaints: bedrockComplaints };
+  return checkTexts(content, `${at}.content`, 'ContentBlock') ?? checkShape(blocksShape, content, judged);
 }
 
 function checkTexts(blocks: unknown[], at: string, kind: string): Refusal | undefined {
@@ -135,14 +140,4 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
   return validationException(
     'The model returned the following errors: This model does not support assistant message prefill. The conversation must end with a user message.',
   );
-}
-
-function constraint(subject: string, must: string): Refusal {
-  return validationException(
-    `1 validation error detected: ${subject} failed to satisfy constraint: Member must ${must}`,
-  );
-}
-
-function wrongType(at: string): Refusal {
-  return bedrockError(400, 'SerializationException', `Unexpected type of value at ${at}`);
 }

@@ -1,4 +1,5 @@
-import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+import { typeName } from '../json.js';
+import { type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
 
 interface ErrorFields {
   type?: string;
@@ -15,6 +16,35 @@ export function openAiError(status: number, message: string, fields: ErrorFields
 export function openAiErrorBody(message: string, fields: ErrorFields = {}): object {
   const { type = 'invalid_request_error', param = null, code = null } = fields;
   return { error: { message, type, param, code } };
+}
+
+/** The field does not exist. */
+export function unknownParameter(param: string): Refusal {
+  return openAiError(400, `Unknown parameter: '${param}'.`, { param, code: 'unknown_parameter' });
+}
+
+/** The value is none of those supported. */
+export function invalidValue(param: string, value: unknown, supported: string): Refusal {
+  const message = `Invalid value: '${value}'. Supported values are: ${supported}.`;
+  return openAiError(400, message, { param, code: 'invalid_value' });
+}
+
+/** The array has no items. */
+export function emptyArray(param: string): Refusal {
+  const message = `Invalid '${param}': empty array. Expected an array with minimum length 1, but got an empty array instead.`;
+  return openAiError(400, message, { param, code: 'empty_array' });
+}
+
+/** The field is not there. */
+export function missing(param: string): Refusal {
+  const code = 'missing_required_parameter';
+  return openAiError(400, `Missing required parameter: '${param}'.`, { param, code });
+}
+
+/** The value has another type. */
+export function wrongType(param: string, expected: string, value: unknown): Refusal {
+  const message = `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`;
+  return openAiError(400, message, { param, code: 'invalid_type' });
 }
 
 const serverError = { type: 'server_error' };
@@ -76,4 +106,18 @@ export const openAiErrors: ErrorBodies = {
       'That model is currently overloaded with other requests. You can retry your request.',
       serverError,
     ),
+  hint: refuseHint,
 };
+
+function refuseHint(name: string, value: unknown): Refusal {
+  const param = snakeCase(name);
+  if (name === 'temperature' || name === 'topP') {
+    return openAiError(
+      400,
+      `Unsupported value: '${param}' does not support ${value} with this model. Only the default (1) value is supported.`,
+      { param, code: 'unsupported_value' },
+    );
+  }
+  const message = `Unsupported parameter: '${param}' is not supported with this model.`;
+  return openAiError(400, message, { param, code: 'unsupported_parameter' });
+}

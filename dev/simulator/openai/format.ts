@@ -1,8 +1,10 @@
-import type { Role, Turn } from '../../../shared/contract.js';
 import { givenFields, isObject, type JsonObject, serverSentEvent } from '../json.js';
 import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
+import { openAiPartRules } from './part-rules.js';
+import { readOpenAiTools, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';
 import { checkOpenAiRequest } from './rules.js';
+import type { OpenAiBody, OpenAiMessage } from './shapes.js';
 
 const operation = '/v1/chat/completions';
 const refusalText = "I'm sorry, but I can't help with that.";
@@ -32,8 +34,10 @@ export const openAiFormat: WireFormat = {
     );
   },
   validate: checkOpenAiRequest,
-  turns: (body) => (body as { messages: WireMessage[] } & JsonObject).messages.map(readTurn),
+  turns: (body) => readOpenAiTurns(body.messages as OpenAiMessage[]),
   parameters: readParameters,
+  partRules: openAiPartRules,
+  hasForeignSignature: () => false,
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,
@@ -46,18 +50,6 @@ export const openAiFormat: WireFormat = {
     ),
 };
 
-interface WireMessage {
-  role: string;
-  content?: string | null | { text?: string }[];
-}
-
-const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
-
-function readTurn({ role, content }: WireMessage): Turn {
-  const text = Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : (content ?? '');
-  return { role: roleNames[role] ?? 'user', content: text };
-}
-
 function readParameters({ stop, ...body }: JsonObject): CallParameters {
   return givenFields({
     maxOutputTokens: body.max_completion_tokens,
@@ -68,6 +60,7 @@ function readParameters({ stop, ...body }: JsonObject): CallParameters {
     frequencyPenalty: body.frequency_penalty,
     presencePenalty: body.presence_penalty,
     reasoningEffort: body.reasoning_effort,
+    ...readOpenAiTools(body as OpenAiBody),
   });
 }
 
@@ -77,18 +70,25 @@ const finishReasons: Partial<Record<Ending, string>> = {
   'blocked-reply': 'content_filter',
 };
 
+const finishReasonOf = ({ ending, calls }: Reply): string =>
+  finishReasons[ending] ?? (calls.length > 0 ? 'tool_calls' : 'stop');
+
+const hasContent = ({ ending, text, calls }: Reply): boolean =>
+  ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
+
 function writeCompletion(reply: Reply): object {
   const { ending } = reply;
   const choice = {
     index: 0,
     message: {
       role: 'assistant',
-      content: ending === 'null' || ending === 'refused' ? null : reply.text,
+      content: hasContent(reply) ? reply.text : null,
       refusal: ending === 'refused' ? refusalText : null,
       annotations: [],
+      ...(reply.calls.length > 0 && { tool_calls: writeOpenAiCalls(reply) }),
     },
     logprobs: null,
-    finish_reason: finishReasons[ending] ?? 'stop',
+    finish_reason: finishReasonOf(reply),
   };
   return {
     ...envelope(reply, 'chat.completion'),
@@ -112,11 +112,15 @@ function writeChunks(reply: Reply): StreamFrames {
     return { opening: [serverSentEvent({ ...base, choices: [] })], deltas: [], closing: [...usage, done] };
   }
   const pieces = ending === 'refused' ? [refusalText] : reply.pieces;
+  const first = ending === 'null' || (ending !== 'refused' && !hasContent(reply)) ? null : '';
   const field = ending === 'refused' ? 'refusal' : 'content';
   return {
-    opening: [chunk({ role: 'assistant', content: ending === 'null' ? null : '', refusal: null })],
-    deltas: pieces.map((piece) => chunk({ [field]: piece })),
-    closing: [chunk({}, finishReasons[ending] ?? 'stop'), ...usage, done],
+    opening: [chunk({ role: 'assistant', content: first, refusal: null })],
+    deltas: [
+      ...pieces.map((piece) => chunk({ [field]: piece })),
+      ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
+    ],
+    closing: [chunk({}, finishReasonOf(reply)), ...usage, done],
   };
 }
 

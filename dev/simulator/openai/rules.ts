@@ -1,6 +1,10 @@
-import { isObject, isPositiveInteger, type JsonObject, typeName, unknownKeys } from '../json.js';
+import { isObject, isPositiveInteger, type JsonObject, unknownKeys } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { openAiError } from './errors.js';
+import { checkFieldsOf } from '../shape.js';
+import { emptyArray, invalidValue, missing, openAiError, unknownParameter, wrongType } from './errors.js';
+import { checkOpenAiTogether } from './part-rules.js';
+import { checkOpenAiMessage } from './parts.js';
+import { bodyShape, openAiComplaints } from './shapes.js';
 
 const knownParameters = new Set(
   `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
@@ -24,6 +28,8 @@ export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
     checkTokenLimit(body) ??
     checkSampling(body) ??
     checkStop(body.stop) ??
+    checkFieldsOf(bodyShape, body, openAiComplaints) ??
+    checkOpenAiTogether(body) ??
     checkMessages(body)
   );
 }
@@ -123,16 +129,16 @@ function checkMessages({ messages }: JsonObject): Refusal | undefined {
   if (messages === undefined) return missing('messages');
   if (!Array.isArray(messages)) return wrongType('messages', 'an array of objects', messages);
   if (messages.length === 0) return emptyArray('messages');
-  return firstRefusal(messages, (message, index) => checkMessage(message, `messages[${index}]`));
+  return (
+    firstRefusal(messages, (message, index) => checkMessage(message, `messages[${index}]`)) ??
+    firstRefusal(messages, checkOpenAiMessage)
+  );
 }
 
 function checkMessage(message: unknown, at: string): Refusal | undefined {
   if (!isObject(message)) return wrongType(at, 'an object', message);
   const [unknown] = unknownKeys(message, knownMessageFields);
-  if (unknown !== undefined) {
-    const param = `${at}.${unknown}`;
-    return openAiError(400, `Unknown parameter: '${param}'.`, { param, code: 'unknown_parameter' });
-  }
+  if (unknown !== undefined) return unknownParameter(`${at}.${unknown}`);
   if (message.role === undefined) return missing(`${at}.role`);
   if (typeof message.role !== 'string' || !roles.has(message.role)) {
     const supported = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'";
@@ -158,24 +164,4 @@ function checkContent({ role, content, tool_calls: toolCalls }: JsonObject, at: 
 function isContentPart(part: unknown): boolean {
   if (!isObject(part) || typeof part.type !== 'string' || !partTypes.has(part.type)) return false;
   return part.type !== 'text' || typeof part.text === 'string';
-}
-
-function invalidValue(param: string, value: unknown, supported: string): Refusal {
-  const message = `Invalid value: '${value}'. Supported values are: ${supported}.`;
-  return openAiError(400, message, { param, code: 'invalid_value' });
-}
-
-function emptyArray(param: string): Refusal {
-  const message = `Invalid '${param}': empty array. Expected an array with minimum length 1, but got an empty array instead.`;
-  return openAiError(400, message, { param, code: 'empty_array' });
-}
-
-function missing(param: string): Refusal {
-  const code = 'missing_required_parameter';
-  return openAiError(400, `Missing required parameter: '${param}'.`, { param, code });
-}
-
-function wrongType(param: string, expected: string, value: unknown): Refusal {
-  const message = `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`;
-  return openAiError(400, message, { param, code: 'invalid_type' });
 }

@@ -1,4 +1,4 @@
-import type { Turn } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
 import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
@@ -12,7 +12,10 @@ import type {
   WireFormat,
 } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
+import { vertexPartRules } from './part-rules.js';
+import { hasForeignVertexSignature, readVertexTools, readVertexTurns, writeVertexCalls } from './parts.js';
 import { checkVertexRequest } from './rules.js';
+import type { VertexBody, VertexContent } from './shapes.js';
 
 const operation =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent)$/;
@@ -42,8 +45,10 @@ export const vertexFormat: WireFormat = {
   validate: checkVertexRequest,
   turns: (body) => readTurns(body as unknown as WireRequest),
   parameters: readParameters,
+  partRules: vertexPartRules,
+  hasForeignSignature: hasForeignVertexSignature,
   headers: () => ({ vary: 'X-Origin, Referer' }),
-  reply: (reply) => ({ ...writeAnswer(reply, reply.text), ...writeFacts(reply) }),
+  reply: (reply) => ({ ...writeAnswer(reply, partsOfReply(reply)), ...writeFacts(reply) }),
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
   streamError: () => serverSentEvent(vertexErrorBody(503, 'The service is currently unavailable.')),
@@ -60,37 +65,22 @@ function readRoute({ method, path, query }: RequestHead): Route | Refusal {
   return { model, stream };
 }
 
-interface WireContent {
-  role: 'user' | 'model';
-  parts: { text?: string }[];
-}
-
 interface WireRequest extends JsonObject {
-  systemInstruction?: WireContent;
-  contents: WireContent[];
+  systemInstruction?: VertexContent;
+  contents: VertexContent[];
 }
 
 function readTurns({ systemInstruction, contents }: WireRequest): Turn[] {
-  const turns = contents.map(
-    (content): Turn => ({
-      role: content.role === 'model' ? 'assistant' : 'user',
-      content: joinTexts(content),
-    }),
-  );
-  return systemInstruction === undefined
-    ? turns
-    : [{ role: 'system', content: joinTexts(systemInstruction) }, ...turns];
+  const [system] = systemInstruction === undefined ? [] : readVertexTurns([systemInstruction]);
+  return [...(system ? [{ ...system, role: 'system' as const }] : []), ...readVertexTurns(contents)];
 }
 
-function joinTexts({ parts }: WireContent): string {
-  return parts.map((part) => part.text ?? '').join('');
-}
-
-function readParameters({ generationConfig }: JsonObject): CallParameters {
-  const { stopSequences, ...config } = (generationConfig ?? {}) as JsonObject;
+function readParameters(body: JsonObject): CallParameters {
+  const { stopSequences, ...config } = (body.generationConfig ?? {}) as JsonObject;
   const { maxOutputTokens, temperature, topP, seed, frequencyPenalty, presencePenalty } = config;
   const stop = stopSequences as string[] | undefined;
-  return givenFields({ maxOutputTokens, temperature, topP, stop, seed, frequencyPenalty, presencePenalty });
+  const basic = { maxOutputTokens, temperature, topP, stop, seed, frequencyPenalty, presencePenalty };
+  return givenFields({ ...basic, ...readVertexTools(body as VertexBody) });
 }
 
 const finishReasons: Partial<Record<Ending, string>> = {
@@ -108,14 +98,20 @@ const safetyRatings = [
 ];
 
 /** The part of an answer that differs by ending: feedback on the prompt, a candidate, or nothing. */
-function writeAnswer({ ending }: Reply, text: string): object {
+function writeAnswer({ ending }: Reply, parts: object[]): object {
   if (ending === 'empty') return {};
   if (ending === 'blocked') return { promptFeedback: { blockReason: 'SAFETY', safetyRatings } };
   const finishReason = finishReasons[ending] ?? 'STOP';
   if (ending === 'refused') return { candidates: [{ index: 0, finishReason }] };
-  const content = ending === 'null' ? { role: 'model' } : { role: 'model', parts: [{ text }] };
+  const content = ending === 'null' ? { role: 'model' } : { role: 'model', parts };
   const ratings = ending === 'blocked-reply' ? { safetyRatings } : {};
   return { candidates: [{ index: 0, content, finishReason, ...ratings }] };
+}
+
+/** The text and the calls of a reply; an empty text only where there are no calls. */
+function partsOfReply(reply: Reply): object[] {
+  const calls = writeVertexCalls(reply);
+  return reply.text === '' && calls.length > 0 ? calls : [{ text: reply.text }, ...calls];
 }
 
 function writeFacts({ callId, model, createdAt, inputTokens, outputTokens, hasUsage }: Reply): object {
@@ -136,10 +132,13 @@ function writeFacts({ callId, model, createdAt, inputTokens, outputTokens, hasUs
 
 function writeChunks(reply: Reply): StreamFrames {
   const facts = { modelVersion: reply.model, responseId: `sim${reply.callId}` };
-  const deltas = reply.pieces.map((text) =>
-    serverSentEvent({ candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] } }], ...facts }),
-  );
+  const chunk = (part: object) =>
+    serverSentEvent({ candidates: [{ index: 0, content: { role: 'model', parts: [part] } }], ...facts });
+  const calls = writeVertexCalls(reply);
+  // A call comes whole: instead of its other pieces there are empty texts, which take as long.
+  const waits = reply.isSlow ? reply.calls.flatMap(({ pieces }) => pieces.slice(1).map(() => '')) : [];
   // The chunk that ends a stream has a part of its own, usually an empty one.
-  const end = serverSentEvent({ ...writeAnswer(reply, ''), ...writeFacts(reply) });
-  return { opening: [], deltas, closing: [end] };
+  const end = serverSentEvent({ ...writeAnswer(reply, [{ text: '' }]), ...writeFacts(reply) });
+  const parts = [...reply.pieces.map((text) => ({ text })), ...calls, ...waits.map((text) => ({ text }))];
+  return { opening: [], deltas: parts.map(chunk), closing: [end] };
 }

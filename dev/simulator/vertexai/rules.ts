@@ -1,6 +1,8 @@
-import { isObject, isPositiveInteger, type JsonObject, repeatedRoleAt, unknownKeys } from '../json.js';
+import { isObject, isPositiveInteger, type JsonObject, unknownKeys } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { vertexError } from './errors.js';
+import { checkFieldsOf, checkShape } from '../shape.js';
+import { unable, unknownName, vertexError, wrongType } from './errors.js';
+import { bodyShape, partsShape, type VertexContent, vertexComplaints } from './shapes.js';
 
 const knownFields = new Set(
   'contents systemInstruction generationConfig safetySettings tools toolConfig labels cachedContent modelArmorConfig serviceTier'.split(
@@ -19,6 +21,7 @@ export function checkVertexRequest(body: JsonObject): Refusal | undefined {
   return (
     checkFields(body, knownFields) ??
     checkGeneration(body.generationConfig) ??
+    checkFieldsOf(bodyShape, body, vertexComplaints) ??
     checkSystem(body.systemInstruction) ??
     checkContents(body.contents)
   );
@@ -26,12 +29,7 @@ export function checkVertexRequest(body: JsonObject): Refusal | undefined {
 
 function checkFields(object: JsonObject, known: ReadonlySet<string>, at?: string): Refusal | undefined {
   const [unknown] = unknownKeys(object, known);
-  if (unknown === undefined) return undefined;
-  const place = at === undefined ? '' : ` at '${at}'`;
-  const description = `Invalid JSON payload received. Unknown name "${unknown}"${place}: Cannot find field.`;
-  return vertexError(400, description, [
-    { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [{ description }] },
-  ]);
+  return unknown === undefined ? undefined : unknownName(unknown, at);
 }
 
 function checkGeneration(config: unknown): Refusal | undefined {
@@ -135,11 +133,15 @@ function checkParts(parts: unknown, at: string): Refusal | undefined {
       );
     }
   }
-  return undefined;
+  return checkShape(partsShape, parts, { at: [at, 'parts'], complaints: vertexComplaints });
 }
 
-function checkOrder(contents: { role: string }[]): Refusal | undefined {
-  if (repeatedRoleAt(contents) !== -1) {
+function checkOrder(contents: VertexContent[]): Refusal | undefined {
+  const isRepeated = contents.some((content, index) => {
+    const before = contents[index - 1];
+    return content.role === before?.role && !before.parts.some(({ functionResponse }) => functionResponse);
+  });
+  if (isRepeated) {
     return vertexError(400, 'Please ensure that multiturn requests alternate between user and model.');
   }
   if (contents.at(-1)?.role === 'user') return undefined;
@@ -149,12 +151,4 @@ function checkOrder(contents: { role: string }[]): Refusal | undefined {
       ? 'Please ensure that single turn requests end with a user role or the role field is empty.'
       : 'Please ensure that multiturn requests end with a user role or a function response.',
   );
-}
-
-function unable(why: string): Refusal {
-  return vertexError(400, `Unable to submit request because ${why}`);
-}
-
-function wrongType(at: string): Refusal {
-  return vertexError(400, `Invalid value at '${at}': unexpected type.`);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { echo, splitText } from '../../../dev/simulator/echo.js';
-import type { Turn } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
 
 const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
 

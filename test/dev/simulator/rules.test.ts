@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { partViolations } from './part-violations.js';
 import { send, type TestRequest, validRequest } from './requests.js';
-import { type Violation, violations } from './violations.js';
+import { violations } from './violations.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -18,11 +19,15 @@ const errorShapes: Record<ProviderId, object> = {
 };
 
 const cases = providerIds.flatMap((provider) =>
-  violations[provider].map((violation): [ProviderId, ...Violation] => [provider, ...violation]),
+  [...violations[provider], ...partViolations[provider]].map(([change, words]) => ({
+    provider,
+    change,
+    words,
+  })),
 );
 
 describe('a provider', () => {
-  it.each(cases)('%s refuses %j: %s', async (provider, change, words) => {
+  it.each(cases)('$provider refuses: $words', async ({ provider, change, words }) => {
     const request = validRequest(provider);
     const response = await send(simulator.url, { ...request, body: { ...request.body, ...change } });
     const text = await response.text();
