@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { modelPattern } from '../model-names.js';
-import { count, milliseconds, providerList, providerUrl, secret, text, whole } from './variable-types.js';
+import {
+  choice,
+  count,
+  milliseconds,
+  providerList,
+  providerUrl,
+  secret,
+  text,
+  whole,
+} from './variable-types.js';
 
 const pattern = z.string().regex(modelPattern, {
   error: 'must be a comma list of model names, in which * stands for any characters',
@@ -79,6 +88,11 @@ export const workerVariables = {
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
+  ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto'])
+    .default('off')
+    .describe(
+      'Whether Anthropic is asked to cache the beginning of prompts (auto) or not (off); reading it from there costs less, and writing it costs more.',
+    ),
   ...poolVariables('ANTHROPIC', 'Anthropic'),
 
   AWS_REGION: text

@@ -2,10 +2,11 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { modelName, tokenCount } from './answer-fields.js';
+import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
+import { parseExactly, stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
-import { toAlternating } from './message-shaping.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
@@ -17,6 +18,8 @@ export interface AnthropicSettings {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
   baseUrl?: string | undefined;
+  /** Whether it caches the beginning of prompts; absent means not. */
+  promptCache?: 'off' | 'auto';
 }
 
 /**
@@ -40,31 +43,46 @@ export function createAnthropicProvider(settings: AnthropicSettings, limits: Res
     openTelemetry: false,
   });
   reuseRequest(client);
+  const caching = settings.promptCache === 'auto' && { cache_control: { type: 'ephemeral' as const } };
   return {
     id: 'anthropic',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
+      const parts = (own: ProviderRequest) =>
+        (onDelta ? streamed : whole)(client, own, { ...toBody(own), ...caching });
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };
 }
 
-async function* whole(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+type Body = Anthropic.MessageCreateParamsNonStreaming;
+
+async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
-  const response = await client.messages.create(toBody(request), { fetchOptions }).asResponse();
-  const answer = message.parse(await response.json());
+  const response = await client.messages.create(body, { fetchOptions }).asResponse();
+  const json = await response.text();
+  const answer = message.parse(request.parameters?.tools ? parseExactly(json) : JSON.parse(json));
+  const blocks = new Blocks();
+  const parts = answer.content.map((said, index) => blocks.begin(index, said));
+  const last = parts.pop();
+  yield* parts;
   yield {
-    text: answer.content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join(''),
+    ...last,
     reason: finishReasons.get(answer.stop_reason),
     model: answer.model,
     usage: toUsage(answer.usage),
   };
 }
 
-async function* streamed(client: Anthropic, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+async function* streamed(
+  client: Anthropic,
+  request: ProviderRequest,
+  asked: Body,
+): AsyncGenerator<ReplyPart> {
   let stopReason = '';
-  const body = { ...toBody(request), stream: true as const };
+  let counts: z.infer<typeof usage>;
+  const blocks = new Blocks();
+  const body = { ...asked, stream: true as const };
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions(request, request.onActivity);
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
@@ -72,14 +90,48 @@ async function* streamed(client: Anthropic, request: ProviderRequest): AsyncGene
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
       stopReason = event.delta?.stop_reason ?? stopReason;
+      const counted = event.usage ?? event.message?.usage;
+      // Each event repeats only some of the counts.
+      if (counted) counts = { ...counts, ...givenFields(counted) };
       yield {
-        text: event.delta?.type === 'text_delta' ? event.delta.text : undefined,
+        ...blocks.read(event),
         // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
         reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
         model: event.message?.model,
-        usage: toUsage(event.usage ?? event.message?.usage),
+        usage: counted ? toUsage(counts) : undefined,
       };
     }
+  }
+}
+
+/** The blocks of an answer. Thinking is kept for the next call, whose signature it becomes. */
+class Blocks {
+  #thinking: Thinking = [];
+
+  read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
+    // What a call begins with is empty, and its arguments come in pieces.
+    if (type === 'content_block_start' && block) return this.begin(index, { ...block, input: undefined });
+    if (type !== 'content_block_delta' || !delta) return {};
+    if (delta.type === 'text_delta') return { text: delta.text };
+    if (delta.type === 'input_json_delta') return { call: { key: index, arguments: delta.partial_json } };
+    const last = this.#thinking.at(-1);
+    if (last?.type === 'thinking') {
+      last.thinking += delta.thinking ?? '';
+      last.signature += delta.signature ?? '';
+    }
+    return {};
+  }
+
+  begin(key: number, { type, text, id, name, input, ...said }: z.infer<typeof block>): ReplyPart {
+    const { thinking = '', signature = '', data = '' } = said;
+    if (type === 'text') return { text };
+    if (type === 'thinking') this.#thinking.push({ type, thinking, signature });
+    if (type === 'redacted_thinking') this.#thinking.push({ type, data });
+    if (type !== 'tool_use') return {};
+    const thought = this.#thinking.length > 0 ? JSON.stringify(this.#thinking) : undefined;
+    this.#thinking = [];
+    const json = input === undefined ? undefined : stringifyExactly(input);
+    return { call: { key, id, name, signature: thought, arguments: json } };
   }
 }
 
@@ -91,40 +143,61 @@ function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.in
   return streamEvent.parse(said);
 }
 
-function toBody({ turns, model, maxOutputTokens, parameters }: ProviderRequest) {
-  const { system, turns: messages } = toAlternating(turns);
-  const stop_sequences = parameters?.stop;
-  return { model, max_tokens: maxOutputTokens, messages, ...givenFields({ system, stop_sequences }) };
-}
-
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
+  ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['refusal', 'blocked'],
 ]);
 
-const usage = z.object({ input_tokens: tokenCount, output_tokens: tokenCount }).nullish().catch(undefined);
+const usage = z
+  .object({
+    ...{ input_tokens: tokenCount, output_tokens: tokenCount },
+    ...{ cache_read_input_tokens: tokenCount, cache_creation_input_tokens: tokenCount },
+    output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
+  })
+  .nullish()
+  .catch(undefined);
+
+const text = z.string().optional();
+const block = z.object({
+  ...{ type: z.string(), text, id: text, name: text, input: z.unknown().optional() },
+  ...{ thinking: text, signature: text, data: text },
+});
 
 const message = z.object({
   model: modelName,
-  content: z.array(z.object({ type: z.string(), text: z.string().optional() })),
+  content: z.array(block),
   stop_reason: z.string(),
   usage,
 });
 
 const streamEvent = z.object({
   type: z.string(),
+  index: z.number().optional(),
   message: z.object({ model: modelName, usage }).nullish(),
+  content_block: block.nullish(),
   delta: z
-    .object({ type: z.string().optional(), text: z.string().optional(), stop_reason: z.string().nullish() })
+    .object({
+      ...{ type: text, text, partial_json: text, thinking: text, signature: text },
+      stop_reason: z.string().nullish(),
+    })
     .nullish(),
   usage,
 });
 
+/** Anthropic counts what was read from its cache, and written to it, beside the other input. */
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  return { inputTokens: counts?.input_tokens, outputTokens: counts?.output_tokens };
+  const { input_tokens, output_tokens, output_tokens_details } = counts ?? {};
+  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = counts ?? {};
+  return {
+    inputTokens: input_tokens === undefined ? undefined : input_tokens + (read ?? 0) + (written ?? 0),
+    outputTokens: output_tokens,
+    ...{ cachedTokens: read, cacheWriteTokens: written },
+    reasoningTokens: output_tokens_details?.thinking_tokens,
+  };
 }
 
 function readError(error: unknown): ErrorFacts {

@@ -1,15 +1,14 @@
 import {
   BedrockRuntimeClient,
   ConverseCommand,
-  type ConverseCommandInput,
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { givenFields } from '../../shared/given-fields.js';
 import { tokenCount } from './answer-fields.js';
+import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
+import { stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
-import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
@@ -96,47 +95,93 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield {
-    text: answer.output.message.content.map((block) => block.text ?? '').join(''),
-    reason: finishReasons.get(answer.stopReason),
-    usage: answer.usage,
-  };
+  const blocks = new Blocks();
+  const parts = answer.output.message.content.map((said, index) => blocks.add(index, said));
+  const last = parts.pop();
+  yield* parts;
+  yield { ...last, reason: finishReasons.get(answer.stopReason), usage: toUsage(answer.usage) };
 }
 
 async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
+  const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
-    const event = streamEvent.parse(raw);
+    const { contentBlockStart, contentBlockDelta, messageStop, metadata } = streamEvent.parse(raw);
+    const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? {};
     yield {
-      text: event.contentBlockDelta?.delta.text,
-      reason: event.messageStop && finishReasons.get(event.messageStop.stopReason),
-      usage: event.metadata?.usage,
+      ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
+      reason: messageStop && finishReasons.get(messageStop.stopReason),
+      usage: metadata && toUsage(metadata.usage),
     };
   }
 }
 
-function toInput({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest): ConverseCommandInput {
-  const { system, turns: alternating } = toAlternating(turns);
-  const { temperature, topP, stop: stopSequences } = parameters;
+/** The blocks of an answer, or pieces of them. Thinking is kept for the next call, whose signature it becomes. */
+class Blocks {
+  readonly #thinking = new Map<number, z.infer<typeof reasoning>[]>();
+
+  add(key: number, { text, toolUse, reasoningContent }: z.infer<typeof block>): ReplyPart {
+    if (reasoningContent) {
+      const pieces = this.#thinking.get(key) ?? [];
+      pieces.push(reasoningContent);
+      this.#thinking.set(key, pieces);
+    }
+    if (!toolUse) return { text };
+    const { toolUseId: id, name, input } = toolUse;
+    const json = typeof input === 'string' || input === undefined ? input : stringifyExactly(input);
+    return { text, call: { key, id, name, arguments: json, signature: id && this.#takeSignature() } };
+  }
+
+  #takeSignature(): string | undefined {
+    const thinking = [...this.#thinking.values()].map(toThinking);
+    this.#thinking.clear();
+    return thinking.length > 0 ? JSON.stringify(thinking) : undefined;
+  }
+}
+
+/** One block of thinking of its pieces, with bytes as base64. */
+function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
+  const redacted = pieces.flatMap(({ redactedContent = [] }) => redactedContent);
+  if (redacted.length > 0) return { redactedContent: Buffer.concat(redacted).toString('base64') };
+  const texts = pieces.map((piece) => piece.reasoningText ?? piece);
+  const signature = texts.map((piece) => piece.signature ?? '').join('');
   return {
-    modelId: model,
-    messages: alternating.map(({ role, content }) => ({ role, content: [{ text: content }] })),
-    inferenceConfig: { maxTokens: maxOutputTokens, ...givenFields({ temperature, topP, stopSequences }) },
-    ...(system !== undefined && { system: [{ text: system }] }),
+    reasoningText: {
+      text: texts.map((piece) => piece.text ?? '').join(''),
+      ...(signature !== '' && { signature }),
+    },
   };
 }
 
+// `malformed_tool_use` and `malformed_model_output` are no ends of a reply that can be used.
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
+  ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['content_filtered', 'blocked'],
   ['guardrail_intervened', 'blocked'],
 ]);
 
-const usage = z.object({ inputTokens: tokenCount, outputTokens: tokenCount }).optional().catch(undefined);
-const block = z.object({ text: z.string().optional() });
+const usage = z
+  .object({
+    ...{ inputTokens: tokenCount, outputTokens: tokenCount },
+    ...{ cacheReadInputTokens: tokenCount, cacheWriteInputTokens: tokenCount },
+  })
+  .optional()
+  .catch(undefined);
+const text = z.string().optional();
+const reasoning = z.object({
+  reasoningText: z.object({ text, signature: text }).optional(),
+  redactedContent: z.instanceof(Uint8Array).optional(),
+  ...{ text, signature: text },
+});
+const block = z.object({
+  text,
+  toolUse: z.object({ toolUseId: text, name: text, input: z.unknown().optional() }).optional(),
+  reasoningContent: reasoning.optional(),
+});
 
 const converseAnswer = z.object({
   output: z.object({ message: z.object({ content: z.array(block) }) }),
@@ -144,11 +189,22 @@ const converseAnswer = z.object({
   usage,
 });
 
+const contentBlockIndex = z.number().optional();
+
 const streamEvent = z.object({
-  contentBlockDelta: z.object({ delta: block }).optional(),
+  contentBlockStart: z.object({ contentBlockIndex, start: block.optional() }).optional(),
+  contentBlockDelta: z.object({ contentBlockIndex, delta: block }).optional(),
   messageStop: z.object({ stopReason: z.string() }).optional(),
   metadata: z.object({ usage }).optional(),
 });
+
+/** Bedrock counts what was read from its cache, and written to it, beside the other input. */
+function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
+  const { inputTokens: input, outputTokens } = counts ?? {};
+  const { cacheReadInputTokens: read, cacheWriteInputTokens: written } = counts ?? {};
+  const inputTokens = input === undefined ? undefined : input + (read ?? 0) + (written ?? 0);
+  return { inputTokens, outputTokens, cachedTokens: read, cacheWriteTokens: written };
+}
 
 // The SDK's own exceptions carry `$metadata`; its parser's errors (HTML, truncated JSON) only the raw `$response`.
 const sdkError = z.object({

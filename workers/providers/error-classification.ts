@@ -1,11 +1,14 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
-import type { Usage } from './provider.js';
+import type { Usage } from '../../shared/protocol/attempts.js';
+import { type Refusal, readRefusal } from './refusals.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
 export interface ErrorFacts {
   status?: number | undefined;
   /** Machine-readable words for what went wrong: exception names, error codes, error types. */
   words?: readonly unknown[];
+  /** The provider's name of the parameter that it refuses. */
+  param?: string | undefined;
   /** Looks up a header of the answer by its lower-case name. */
   header?: ((name: string) => string | null | undefined) | undefined;
   /** The provider's own text, for refusals that have no code of their own; it is compared, and kept nowhere. */
@@ -28,6 +31,9 @@ const badCredentials: ReadonlySet<string> = new Set([
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
+  /** Only of a 400. */
+  readonly refusal?: Refusal | undefined;
+
   constructor(
     override readonly name: string,
     readonly status?: number,
@@ -45,7 +51,16 @@ export class ProviderCallError extends Error {
   get concernsAccount(): boolean {
     return this.isUnreachable || this.status === 401 || badCredentials.has(this.word ?? '');
   }
+
+  /** The parameter that only the caller can mend. */
+  get refusedParameter(): 'toolChoice' | undefined {
+    return this.refusal === 'toolChoice' ? this.refusal : undefined;
+  }
 }
+
+/** Undefined for a failure that is no such refusal. */
+export const refusalOf = ({ cause }: Failure): Refusal | undefined =>
+  cause instanceof ProviderCallError ? cause.refusal : undefined;
 
 // Errors inside a stream come after the 200.
 const refusedAccess: ReadonlySet<string> = new Set([
@@ -72,24 +87,30 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const code = (known === 'provider_rejected' ? codeByText(facts.text) : known) ?? known ?? 'provider_error';
   const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
   const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
-  return new Failure(code, {
-    retryAfterMs,
-    cause: new ProviderCallError(
-      name,
-      facts.status,
-      words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
-        words.find((word) => word !== name),
-    ),
-  });
+  const cause = new ProviderCallError(
+    name,
+    facts.status,
+    words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
+      words.find((word) => word !== name),
+  );
+  const refusal =
+    code === 'provider_rejected' && facts.status === 400 ? readRefusal(facts.param, facts.text) : undefined;
+  return new Failure(code, { retryAfterMs, cause: refusal ? Object.assign(cause, { refusal }) : cause });
 }
+
+/** Why an answer that came cannot be used. */
+export type Unusable =
+  | ('unfinished' | 'blank' | 'oversized')
+  | ('unknown_tool' | 'nameless_call' | 'too_many_calls' | 'interleaved_calls')
+  | ('malformed_arguments' | 'malformed_json');
 
 /**
  * The failure for an answer that came but cannot be used. A provider that says nothing is well and would charge for the
  * next blank, too, and one that says too much will again: neither is retried, nor says anything to the breaker.
  */
-export function unusableAnswer(what: 'unfinished' | 'blank' | 'oversized', usage?: Usage): Failure {
+export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
   const cause = new ProviderCallError('UnusableAnswer', undefined, what);
-  return new Failure('provider_error', { retryable: what === 'unfinished', usage, cause });
+  return new Failure('provider_error', { retryable: what !== 'blank' && what !== 'oversized', usage, cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

@@ -1,9 +1,21 @@
-import type { Turn } from '../../shared/contract.js';
+import { createHash } from 'node:crypto';
+import {
+  isBlank,
+  type Part,
+  partsOf,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+  textOf,
+} from '../../shared/conversation.js';
 
-/** One turn of a conversation whose system texts stand elsewhere. */
+/**
+ * One turn of a conversation whose system texts stand elsewhere. Its content is a text, or parts without blank texts;
+ * those of a user begin with the results, in the order of the calls before.
+ */
 export interface AlternatingTurn {
   role: 'user' | 'assistant';
-  content: string;
+  content: string | readonly Part[];
 }
 
 /** A conversation for providers with a field of its own for system texts and strict rules for the rest. */
@@ -22,8 +34,8 @@ const blankLine = '\n\n';
 /** Reshapes turns to what Anthropic, Bedrock and Vertex AI all accept. Texts stay byte for byte, and in their order. */
 export function toAlternating(turns: readonly Turn[]): AlternatingConversation {
   const spoken = speakSystemOnly(turns);
-  const system = spoken.filter((turn) => turn.role === 'system').map((turn) => turn.content);
-  const alternating = betweenUserTurns(mergeRuns(spoken));
+  const system = spoken.filter((turn) => turn.role === 'system').map(textOf);
+  const alternating = betweenUserTurns(withResultsFirst(mergeRuns(spoken)));
   return system.length === 0
     ? { turns: alternating }
     : { system: system.join(blankLine), turns: alternating };
@@ -36,16 +48,51 @@ export function speakSystemOnly(turns: readonly Turn[]): Turn[] {
     : [...turns];
 }
 
-/** The turns that are not system texts, those of one role in a row joined by a blank line. */
+/** The turns that are not system texts, those of one role in a row as one. */
 function mergeRuns(turns: readonly Turn[]): AlternatingTurn[] {
-  const runs: AlternatingTurn[] = [];
-  for (const { role, content } of turns) {
-    if (role === 'system') continue;
+  const runs: { role: AlternatingTurn['role']; content: string | Part[] }[] = [];
+  for (const { role, content: given } of turns) {
+    const content = typeof given === 'string' ? given : given.filter(saysSomething);
+    if (role === 'system' || content.length === 0) continue;
     const last = runs.at(-1);
-    if (last?.role === role) last.content += blankLine + content;
+    if (last?.role === role) last.content = join(last.content, content);
     else runs.push({ role, content });
   }
   return runs;
+}
+
+const saysSomething = (part: Part): boolean => part.type !== 'text' || !isBlank(part.text);
+
+/** Texts that meet are joined by a blank line. */
+function join(before: string | Part[], after: string | Part[]): string | Part[] {
+  if (typeof before === 'string' && typeof after === 'string') return before + blankLine + after;
+  const parts = typeof before === 'string' ? [...partsOf({ content: before })] : before;
+  const [first, ...others] = partsOf({ content: after });
+  const last = parts.at(-1);
+  if (last?.type === 'text' && first?.type === 'text')
+    parts.splice(-1, 1, { type: 'text', text: last.text + blankLine + first.text });
+  else if (first) parts.push(first);
+  for (const part of others) parts.push(part);
+  return parts;
+}
+
+/** Providers want the results of all calls at once, before any text. */
+function withResultsFirst(runs: readonly AlternatingTurn[]): AlternatingTurn[] {
+  return runs.map(({ role, content }, place) => {
+    if (typeof content === 'string' || role === 'assistant') return { role, content };
+    const results = content.filter((part) => part.type === 'tool_result');
+    const others = content.filter((part) => part.type !== 'tool_result');
+    return { role, content: [...inOrderOf(callsIn(runs.slice(place - 1, place)), results), ...others] };
+  });
+}
+
+/** The calls in turns. */
+export const callsIn = (turns: readonly Pick<Turn, 'content'>[]): ToolCallPart[] =>
+  turns.flatMap((turn) => partsOf(turn).filter((part) => part.type === 'tool_call'));
+
+function inOrderOf(calls: readonly ToolCallPart[], results: readonly ToolResultPart[]): ToolResultPart[] {
+  const places = new Map(calls.map(({ id }, place) => [id, place]));
+  return results.toSorted((a, b) => (places.get(a.callId) ?? 0) - (places.get(b.callId) ?? 0));
 }
 
 function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
@@ -54,3 +101,11 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
   const after = turns.at(-1)?.role === 'user' ? [] : [added];
   return [...before, ...turns, ...after];
 }
+
+/** An id of a call as Claude takes it: one of another provider's, or of a caller's, may be of any form. */
+export const toClaudeId = (id: string, pattern: RegExp): string =>
+  pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
+
+/** The text of a result as Claude takes it: not blank. */
+export const resultText = ({ content }: ToolResultPart): string =>
+  isBlank(content) ? '(no output)' : content;

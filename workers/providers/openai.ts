@@ -1,16 +1,16 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
-import { givenFields } from '../../shared/given-fields.js';
-import { modelName, tokenCount } from './answer-fields.js';
+import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
-import { speakSystemOnly } from './message-shaping.js';
+import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
+import type { CallPiece } from './tape.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
 export interface OpenAiSettings {
@@ -55,12 +55,11 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
   const answer = completion.parse(await response.json());
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
-  yield {
-    text: message.content ?? undefined,
+  yield* toParts(message, {
     reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
     model: answer.model,
     usage: toUsage(answer.usage),
-  };
+  });
 }
 
 /** A complete answer without choices. */
@@ -78,12 +77,8 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       const choice = choices[0];
       refused ||= Boolean(choice?.delta?.refusal);
       const finished = finishReasons.get(choice?.finish_reason ?? '');
-      yield {
-        text: choice?.delta?.content ?? undefined,
-        reason: finished && refused ? 'blocked' : finished,
-        model,
-        usage: toUsage(usage),
-      };
+      const reason = finished && refused ? 'blocked' : finished;
+      for (const part of toParts(choice?.delta ?? {}, { reason, model, usage: toUsage(usage) })) yield part;
     }
   }
 }
@@ -96,30 +91,41 @@ function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.in
   return chunk.parse(said);
 }
 
-function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
-  const { topP, frequencyPenalty, presencePenalty, reasoningEffort, temperature, stop, seed } = parameters;
-  return {
-    model,
-    messages: speakSystemOnly(turns),
-    max_completion_tokens: maxOutputTokens,
-    ...givenFields({
-      ...{ temperature, top_p: topP, stop, seed, reasoning_effort: reasoningEffort },
-      ...{ frequency_penalty: frequencyPenalty, presence_penalty: presencePenalty },
-    }),
-  };
+function toParts({ content, tool_calls }: z.infer<typeof said>, rest: ReplyPart): ReplyPart[] {
+  const [call, ...others] = (tool_calls ?? []).map(toPiece);
+  return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
 }
+
+const toPiece = ({ index, id, function: called }: z.infer<typeof toolCall>, place: number): CallPiece => ({
+  key: index ?? place,
+  id: id ?? undefined,
+  name: called?.name ?? undefined,
+  arguments: called?.arguments ?? undefined,
+});
 
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['stop', 'stop'],
+  ['tool_calls', 'stop'],
   ['length', 'length'],
   ['content_filter', 'blocked'],
 ]);
 
 const usage = z
-  .object({ prompt_tokens: tokenCount, completion_tokens: tokenCount })
+  .object({
+    ...{ prompt_tokens: tokenCount, completion_tokens: tokenCount },
+    prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
+    completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
+  })
   .nullish()
   .catch(undefined);
-const said = z.object({ content: z.string().nullish(), refusal: z.string().nullish() });
+const text = z.string().nullish();
+const toolCall = z.object({
+  /** Of a piece in a stream; a whole answer has the calls in their order. */
+  index: z.int().nullish(),
+  id: text,
+  function: z.object({ name: text, arguments: text }).nullish(),
+});
+const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCall).nullish() });
 
 const completion = z.object({
   model: modelName,
@@ -129,12 +135,20 @@ const completion = z.object({
 
 const chunk = z.object({
   model: modelName,
-  choices: z.array(z.object({ delta: said.nullish(), finish_reason: z.string().nullish() })),
+  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text })),
   usage,
 });
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  return { inputTokens: counts?.prompt_tokens, outputTokens: counts?.completion_tokens };
+  return (
+    counts && {
+      inputTokens: counts.prompt_tokens,
+      outputTokens: counts.completion_tokens,
+      cachedTokens: counts.prompt_tokens_details?.cached_tokens,
+      cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
+      reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
+    }
+  );
 }
 
 function readError(error: unknown): ErrorFacts {
@@ -142,6 +156,8 @@ function readError(error: unknown): ErrorFacts {
   return {
     status: error.status,
     words: [error.code, error.type],
+    param: error.param ?? undefined,
+    text: error.message,
     header: (name) => error.headers?.get(name),
   };
 }

@@ -1,14 +1,18 @@
-import { isBlank } from '../../shared/conversation.js';
+import { givenFields } from '../../shared/given-fields.js';
+import type { Usage } from '../../shared/protocol/attempts.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
-import type { FinishReason, OnDelta, ProviderReply, ProviderRequest, Usage } from './provider.js';
+import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
+import { type CallPiece, Tape } from './tape.js';
 
 /** The parts that an adapter reads from an answer, or from one piece of a streamed answer. */
 export interface ReplyPart {
+  /** Comes before the call of the same part. */
   text?: string | undefined;
+  call?: CallPiece | undefined;
   /** Only once the provider has said that the reply is complete. */
   reason?: FinishReason | undefined;
   model?: string | undefined;
-  usage?: { inputTokens?: number | undefined; outputTokens?: number | undefined } | undefined;
+  usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
 
 /** One call of a provider. */
@@ -26,8 +30,8 @@ export interface ProviderCall {
  *    credentials, ignore an abort;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. a reply that is blank, unless its caller asked for such an end, or that the provider did not finish, is a
- *    failure too.
+ * 4. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
   const { signal } = call.request;
@@ -60,50 +64,30 @@ const callIsOver = new Error('The call is over.');
 /** Drops parts that arrive after the signal. The model is reported when the answer does not name one. */
 async function collect(
   parts: AsyncIterable<ReplyPart>,
-  { signal, model, onActivity = ignore, mayBeBlankAt = [] }: ProviderRequest,
+  request: ProviderRequest,
   onDelta: OnDelta,
 ): Promise<ProviderReply> {
-  let text = '';
-  let hasBegun = false;
+  const { signal, onActivity = ignore } = request;
+  const tape = new Tape(request, onDelta);
   const end: ReplyPart = {};
   for await (const part of parts) {
     signal.throwIfAborted();
     onActivity();
     end.reason = part.reason ?? end.reason;
     end.model = part.model ?? end.model;
-    end.usage = mergeUsage(end.usage, part.usage);
-    if (!part.text || part.reason === 'blocked') continue;
-    text += part.text;
-    // A leading blank is held back: if the text ends with it, the call fails, and then no reader has seen a part.
-    if (!hasBegun && isBlank(text)) continue;
-    // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
-    onDelta(hasBegun ? part.text : text);
-    hasBegun = true;
+    if (part.usage) end.usage = { ...end.usage, ...givenFields(part.usage) };
+    if (end.reason === 'blocked') continue;
+    if (part.text) tape.addText(part.text);
+    if (part.call) tape.addCall(part.call);
   }
-  if (end.reason === undefined) throw unusableAnswer('unfinished');
-  const reply = { text, reason: end.reason, model: end.model ?? model, ...completeUsage(end.usage) };
-  if (reply.reason !== 'blocked' && !hasBegun) takeBlank(reply, mayBeBlankAt, onDelta);
-  return reply;
+  const usage = completeUsage(end.usage);
+  if (end.reason === undefined) throw unusableAnswer('unfinished', usage);
+  const reply = tape.end(end.reason, usage);
+  return { ...reply, reason: end.reason, model: end.model ?? request.model, ...(usage && { usage }) };
 }
 
-function takeBlank(
-  { text, reason, usage }: ProviderReply,
-  allowedAt: readonly FinishReason[],
-  onDelta: OnDelta,
-): void {
-  if (!allowedAt.includes(reason)) throw unusableAnswer('blank', usage);
-  if (text !== '') onDelta(text);
-}
-
-function mergeUsage(before: ReplyPart['usage'], now: ReplyPart['usage']): ReplyPart['usage'] {
-  return {
-    inputTokens: now?.inputTokens ?? before?.inputTokens,
-    outputTokens: now?.outputTokens ?? before?.outputTokens,
-  };
-}
-
-function completeUsage({ inputTokens, outputTokens }: ReplyPart['usage'] = {}): { usage?: Usage } {
-  return inputTokens === undefined || outputTokens === undefined
-    ? {}
-    : { usage: { inputTokens, outputTokens } };
+function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
+  const { inputTokens, outputTokens, ...others } = counted ?? {};
+  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  return { inputTokens, outputTokens, ...givenFields(others) };
 }

@@ -37,7 +37,11 @@ export function openProvider<Id extends ProviderId>(id: Id, config: Config): Pro
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
   openai: (config) => ({ apiKey: present(config.OPENAI_API_KEY), baseUrl: config.OPENAI_BASE_URL }),
-  anthropic: (config) => ({ apiKey: present(config.ANTHROPIC_API_KEY), baseUrl: config.ANTHROPIC_BASE_URL }),
+  anthropic: (config) => ({
+    apiKey: present(config.ANTHROPIC_API_KEY),
+    baseUrl: config.ANTHROPIC_BASE_URL,
+    promptCache: config.ANTHROPIC_PROMPT_CACHE,
+  }),
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
     endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
@@ -56,7 +60,11 @@ const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_UR
 
 const simulated: typeof settingsOf = {
   openai: (config) => ({ apiKey: credential, baseUrl: `${simulatorUrl(config)}/v1` }),
-  anthropic: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
+  anthropic: (config) => ({
+    apiKey: credential,
+    baseUrl: simulatorUrl(config),
+    promptCache: config.ANTHROPIC_PROMPT_CACHE,
+  }),
   bedrock: (config) => ({
     region: 'us-east-1',
     endpoint: simulatorUrl(config),

@@ -1,15 +1,21 @@
-import type { ProviderId, Turn } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
+import type { Usage } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
-  /** The conversation in order; at least one turn, none of them blank. */
+  /** The conversation in order; at least one turn, none of them blank. Stored images have their `data`. */
   turns: readonly Turn[];
   /** The provider's own model name. */
   model: string;
   /** Upper bound of the reply, in the provider's tokens. */
   maxOutputTokens: number;
-  /** An adapter passes on those that its provider's models can be asked for; the others were refused before. */
+  /**
+   * An adapter passes on those that its provider's models can be asked for; the others were refused before. Schemas are
+   * as the caller sent them: the adapter fits them to its provider (`fitSchema`).
+   */
   parameters?: Omit<ModelParameters, 'maxOutputTokens'> | undefined;
   /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
@@ -24,23 +30,23 @@ export interface ProviderRequest {
 /** Why a reply ended: finished, cut at the token limit, or withheld by the provider's content filter. */
 export type FinishReason = 'stop' | 'length' | 'blocked';
 
-/** Tokens as the provider counted them. */
-export interface Usage {
-  inputTokens: number;
-  outputTokens: number;
-}
-
 /** A finished reply. */
 export interface ProviderReply {
+  /** The tape: its texts and the arguments of its calls, joined. */
   text: string;
+  /** Where its parts begin; absent for a reply that is text alone. */
+  marks?: readonly Mark[];
   reason: FinishReason;
   /** The model that answered, in the provider's words. */
   model: string;
   usage?: Usage;
 }
 
-/** Called with each piece of a reply as it arrives. The first is not blank, unless the whole reply is. */
-export type OnDelta = (text: string) => void;
+/**
+ * Called with each piece of the tape as it arrives, and with the mark of the part that the piece begins, if it begins
+ * one. The first piece is not blank, unless the whole reply is.
+ */
+export type OnDelta = (text: string, mark?: Mark) => void;
 
 /**
  * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,

@@ -1,14 +1,12 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
-import { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
-import { toAlternating } from './message-shaping.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
+import { toBody } from './vertexai-body.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
@@ -52,6 +50,14 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
   return { project, location, ...(authClient && { googleAuthOptions: { authClient } }) };
 }
 
+/** The argument of the SDK's methods. */
+function toParameters(request: ProviderRequest, { fetch }: Exchange) {
+  const { config, ...body } = toBody(request);
+  // On by default, continuation would call the provider again by itself when a reply breaks off.
+  const how = { automaticContinuation: false, httpOptions: { fetch } };
+  return { ...body, config: { ...config, ...how } };
+}
+
 interface Exchange {
   fetch: typeof fetch;
   answer?: Response;
@@ -71,54 +77,49 @@ function createExchange(fetch: typeof globalThis.fetch, request: ProviderRequest
 type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
-  const part = toPart(await client.models.generateContent(parameters));
+  const said = answer.parse(await client.models.generateContent(parameters));
+  for (const part of toParts(said, 0)) yield part;
+  const { candidates, promptFeedback, usageMetadata } = said;
   // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
-  const saysNothing = !part.text && part.usage?.inputTokens !== undefined;
-  yield { ...part, reason: part.reason ?? (saysNothing ? 'stop' : undefined) };
+  const saysNothing = !candidates?.[0] && usageMetadata?.promptTokenCount !== undefined;
+  if (saysNothing && !promptFeedback?.blockReason) yield { reason: 'stop' };
 }
 
 async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
-  for await (const chunk of await client.models.generateContentStream(parameters)) yield toPart(chunk);
+  let calls = 0;
+  for await (const chunk of await client.models.generateContentStream(parameters)) {
+    for (const part of toParts(answer.parse(chunk), calls)) {
+      if (part.call) calls += 1;
+      yield part;
+    }
+  }
 }
 
-function toParameters(
-  { turns, model, maxOutputTokens, parameters = {} }: ProviderRequest,
-  { fetch }: Exchange,
-) {
-  // The model becomes part of the address; the SDK refuses only some of what does not belong there.
-  if (!/^[\w.@:/-]+$/.test(model) || model.includes('..')) throw new Failure('provider_rejected');
-  const { system, turns: alternating } = toAlternating(turns);
-  const { temperature, topP, stop: stopSequences, seed, frequencyPenalty, presencePenalty } = parameters;
-  return {
-    model,
-    contents: alternating.map(({ role, content }) => ({
-      role: role === 'assistant' ? 'model' : 'user',
-      parts: [{ text: content }],
-    })),
-    config: {
-      maxOutputTokens,
-      ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
-      // On by default, it would call the provider again by itself when a reply breaks off.
-      automaticContinuation: false,
-      httpOptions: { fetch },
-      ...(system !== undefined && { systemInstruction: { parts: [{ text: system }] } }),
-    },
-  };
-}
-
-/** Reads the fields itself: the SDK's own `text` warns on the console about parts that are not text. */
-function toPart(raw: unknown): ReplyPart {
-  const { candidates, promptFeedback, modelVersion, usageMetadata } = answer.parse(raw);
+/**
+ * One part for each call, with the text before it, and one for the rest; the keys of the calls begin at `firstKey`.
+ * Reads the fields itself: the SDK's own `text` warns on the console about parts that are not text.
+ */
+function toParts(
+  { candidates, promptFeedback, ...said }: z.infer<typeof answer>,
+  firstKey: number,
+): ReplyPart[] {
   const candidate = candidates?.[0];
-  const parts = candidate?.content?.parts ?? [];
-  return {
-    text: parts.map((part) => (part.thought ? '' : (part.text ?? ''))).join(''),
-    reason: promptFeedback?.blockReason ? 'blocked' : finishReasons.get(candidate?.finishReason ?? ''),
-    model: modelVersion,
-    usage: toUsage(usageMetadata),
-  };
+  const reason = promptFeedback?.blockReason ? 'blocked' : finishReasons.get(candidate?.finishReason ?? '');
+  const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
+  const parts: ReplyPart[] = [];
+  for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
+    if (!thought) rest.text += text ?? '';
+    if (!functionCall || reason === 'blocked') continue;
+    const { id, name, args = {} } = functionCall;
+    const call = { key: firstKey + parts.length, id, name, arguments: JSON.stringify(args) };
+    parts.push({ text: rest.text, call: { ...call, signature: thoughtSignature } });
+    rest.text = '';
+  }
+  return [...parts, rest];
 }
 
+// Without one for `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS` and `MALFORMED_RESPONSE`: an
+// answer that ends so is unfinished.
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
@@ -130,10 +131,20 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 const usage = z
-  .object({ promptTokenCount: tokenCount, candidatesTokenCount: tokenCount, thoughtsTokenCount: tokenCount })
+  .object({
+    ...{ promptTokenCount: tokenCount, candidatesTokenCount: tokenCount },
+    ...{ cachedContentTokenCount: tokenCount, thoughtsTokenCount: tokenCount },
+  })
   .optional()
   .catch(undefined);
-const part = z.object({ text: z.string().optional(), thought: z.boolean().optional() });
+const part = z.object({
+  text: z.string().optional(),
+  thought: z.boolean().optional(),
+  thoughtSignature: z.string().optional(),
+  functionCall: z
+    .object({ id: z.string().optional(), name: z.string().optional(), args: z.unknown().optional() })
+    .optional(),
+});
 
 const answer = z.object({
   candidates: z
@@ -150,13 +161,19 @@ const answer = z.object({
 });
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts ?? {};
+  if (counts === undefined) return undefined;
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
   // The other providers count thinking tokens as output, so they are added here, also if no text came.
   const outputTokens =
     candidatesTokenCount === undefined && thoughtsTokenCount === undefined
       ? undefined
       : (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0);
-  return { inputTokens: promptTokenCount, outputTokens };
+  return {
+    inputTokens: promptTokenCount,
+    outputTokens,
+    cachedTokens: counts.cachedContentTokenCount,
+    reasoningTokens: thoughtsTokenCount,
+  };
 }
 
 function readError(error: unknown, answer: Response | undefined): ErrorFacts {

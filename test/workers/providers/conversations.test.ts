@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import type { Turn } from '../../../shared/contract.js';
-import { toTurns } from '../../../shared/conversation.js';
+
+import { type Turn, toTurns } from '../../../shared/conversation.js';
 import { conversationShapes } from '../../support/conversations.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';

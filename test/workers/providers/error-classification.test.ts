@@ -3,6 +3,7 @@ import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
   classifyError,
   ProviderCallError,
+  refusalOf,
   refusesCredentials,
 } from '../../../workers/providers/error-classification.js';
 
@@ -110,5 +111,73 @@ describe('refusesCredentials', () => {
 
   it('knows nothing of what is no error of a provider', () => {
     expect(refusesCredentials(new Failure('provider_rejected'))).toBe(false);
+  });
+});
+
+describe('refusalOf', () => {
+  const behind = 'The model returned the following errors: ';
+  const hints = [
+    {
+      param: 'temperature',
+      text: "400 Unsupported value: 'temperature' does not support 0.2 with this model.",
+    },
+    { param: 'reasoning_effort', text: "Unsupported value: 'reasoning_effort' does not support 'max'." },
+    { param: 'parallel_tool_calls' },
+    { param: 'verbosity' },
+    { text: 'Unrecognized request argument supplied: verbosity' },
+    { text: '`temperature` is deprecated for this model.' },
+    { text: '`temperature` and `top_p` cannot both be specified for this model. Please use only one.' },
+    { text: 'This model does not support the effort parameter' },
+    { text: 'tool_choice.disable_parallel_tool_use: Extra inputs are not permitted' },
+    { text: `${behind}\`top_p\` is deprecated for this model.` },
+    { text: `${behind}This model does not support the effort parameter` },
+    { text: 'Thinking level is not supported for this model.' },
+    { text: 'Penalty is not enabled for this model' },
+  ];
+  const signatures = [
+    'messages.1.content.0: Invalid `signature` in `thinking` block',
+    'Thought signature is not valid.',
+    'Corrupted thought signature.',
+  ];
+  const choices = [
+    { param: 'tool_choice' },
+    { text: 'tool_choice: type "tool" and "any" are not supported for this model.' },
+    { text: `${behind}tool_choice: type "tool" and "any" are not supported for this model.` },
+    { text: 'Thinking may not be enabled when tool_choice forces tool use.' },
+  ];
+  const withTools =
+    "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
+  const others = [
+    {},
+    { param: 'messages' },
+    { param: 'tools[0].function.parameters', text: "'temperature' is not supported" },
+    { text: 'tools.0.custom.input_schema.properties.temperature: not supported' },
+    { text: 'max_tokens: must be positive' },
+    { text: 'the temperature in Berlin' },
+    { text: 'Function call is missing a thought_signature in functionCall parts.' },
+  ];
+
+  it.each([
+    ...hints.map((facts) => ['hint', facts] as const),
+    ...signatures.map((text) => ['signatures', { text }] as const),
+    ...choices.map((facts) => ['toolChoice', facts] as const),
+    ['effort', { param: 'reasoning_effort', text: withTools }] as const,
+    ...others.map((facts) => [undefined, facts] as const),
+  ])('reads %s from a 400 of %j', (refusal, facts) => {
+    const failure = classifyError(new Error('x'), { status: 400, ...facts });
+    expect(refusalOf(failure)).toBe(refusal);
+    const refusedParameter = refusal === 'toolChoice' ? refusal : undefined;
+    expect(failure.cause).toMatchObject({ refusedParameter });
+    expect(JSON.stringify(failure)).not.toContain('this model');
+  });
+
+  it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {
+    expect(refusalOf(classifyError(new Error('x'), { status, param: 'temperature' }))).toBeUndefined();
+  });
+
+  it('leaves a conversation that is too long what it is', () => {
+    const text = 'prompt is too long; `temperature` is deprecated';
+    const failure = classifyError(new Error('x'), { status: 400, text });
+    expect([failure.code, refusalOf(failure)]).toEqual(['context_length_exceeded', undefined]);
   });
 });

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Turn } from '../../../shared/contract.js';
-import { isBlank } from '../../../shared/conversation.js';
+import { isBlank, type Part, type Turn } from '../../../shared/conversation.js';
 import { continuation, speakSystemOnly, toAlternating } from '../../../workers/providers/message-shaping.js';
 
-const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
+const turn = (role: Turn['role'], content: Turn['content']): Turn => ({ role, content });
 
 describe('toAlternating', () => {
   it('joins runs of one role by a blank line, also across a system text', () => {
@@ -20,13 +19,77 @@ describe('toAlternating', () => {
           reshaped.map((_, place) => (place % 2 === 0 ? 'user' : 'assistant')),
         );
         expect(reshaped.length % 2).toBe(1);
-        expect([system ?? 'none', ...reshaped.map(({ content }) => content)].some(isBlank)).toBe(false);
+        expect([system ?? 'none', ...reshaped.map(({ content }) => content)].map(String).some(isBlank)).toBe(
+          false,
+        );
         expect(textOf(reshaped)).toBe(
           textOf(framed(speakSystemOnly(turns).filter(({ role }) => role !== 'system'))),
         );
         expect(system).toBe(systemOf(turns));
       }),
     );
+  });
+});
+
+const text = (said: string): Part => ({ type: 'text', text: said });
+const call = (id: string): Part => ({ type: 'tool_call', id, name: 'look', arguments: '{}' });
+const result = (callId: string): Part => ({ type: 'tool_result', callId, content: 'seen' });
+const image: Part = { type: 'image', url: 'https://example.org/a.png' };
+const opaque: Part = { type: 'opaque', provider: 'anthropic', data: '[]' };
+
+describe('toAlternating, of parts', () => {
+  it.each<[string, Turn[], Turn[]]>([
+    [
+      'puts the results of all calls into one turn, in their order, before texts and images',
+      [
+        turn('user', 'Hello'),
+        turn('assistant', [text('Well'), opaque, call('a'), call('b')]),
+        turn('user', [image, result('b')]),
+        turn('system', 'Be brief.'),
+        turn('user', [result('a')]),
+        turn('user', 'And?'),
+      ],
+      [
+        turn('user', 'Hello'),
+        turn('assistant', [text('Well'), opaque, call('a'), call('b')]),
+        turn('user', [result('a'), result('b'), image, text('And?')]),
+      ],
+    ],
+    [
+      'ends with results as with any turn of the user',
+      [turn('assistant', [call('a')]), turn('user', [result('a')])],
+      [turn('user', continuation), turn('assistant', [call('a')]), turn('user', [result('a')])],
+    ],
+    [
+      'orders results by the calls just before them',
+      [
+        ...[turn('user', 'Hello'), turn('assistant', [call('a'), call('b')])],
+        ...[turn('user', [result('a'), result('b')]), turn('assistant', [call('b'), call('a')])],
+        turn('user', [result('a'), result('b')]),
+      ],
+      [
+        ...[turn('user', 'Hello'), turn('assistant', [call('a'), call('b')])],
+        ...[turn('user', [result('a'), result('b')]), turn('assistant', [call('b'), call('a')])],
+        turn('user', [result('b'), result('a')]),
+      ],
+    ],
+    [
+      'joins texts that meet by a blank line, and leaves blank ones out',
+      [
+        ...[turn('user', 'a'), turn('user', [text('b'), text(' \n'), image, text('c')])],
+        ...[turn('assistant', [text('')]), turn('user', 'd')],
+      ],
+      [turn('user', [text('a\n\nb'), image, text('c\n\nd')])],
+    ],
+  ])('%s', (_, turns, reshaped) => {
+    const before = structuredClone(turns);
+    expect(toAlternating(turns).turns).toEqual(reshaped);
+    expect(turns).toEqual(before);
+  });
+
+  it('joins the texts of system turns', () => {
+    const turns = [turn('system', [text('a'), text('b')]), turn('user', 'c')];
+    expect(toAlternating(turns)).toEqual({ system: 'ab', turns: [turn('user', 'c')] });
   });
 });
 
@@ -40,7 +103,7 @@ const conversations = fc.array(
   { minLength: 1, maxLength: 30 },
 );
 
-const textOf = (turns: readonly { content: string }[]) => turns.map(({ content }) => content).join('\n\n');
+const textOf = (turns: readonly Pick<Turn, 'content'>[]) => turns.map(({ content }) => content).join('\n\n');
 
 /** The user turns an adapter adds at either end. */
 function framed(turns: readonly Turn[]): Turn[] {

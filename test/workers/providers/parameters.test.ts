@@ -19,6 +19,7 @@ const onTheWire: Record<ProviderId, object> = {
     frequency_penalty: -2,
     presence_penalty: 1.5,
     reasoning_effort: 'minimal',
+    verbosity: 'low',
   },
   anthropic: { max_tokens: 77, stop_sequences: ['\u0000', '🎉\n'] },
   bedrock: {
@@ -33,6 +34,7 @@ const onTheWire: Record<ProviderId, object> = {
       seed: -7,
       frequencyPenalty: -2,
       presencePenalty: 1.5,
+      thinkingConfig: { thinkingLevel: 'MINIMAL' },
     },
   },
 };
@@ -47,6 +49,7 @@ const all = {
   frequencyPenalty: -2,
   presencePenalty: 1.5,
   reasoningEffort: 'minimal',
+  verbosity: 'low',
 } as const satisfies ModelParameters;
 
 describe.each(providerSetups)('$name', async ({ id, load }) => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
+import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
 import type { FinishReason, OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 
@@ -15,11 +16,12 @@ interface CallOptions {
   signal?: AbortSignal;
   onDelta?: OnDelta;
   mayBeBlankAt?: FinishReason[];
+  parameters?: ModelParameters;
 }
-const call = (parts: Parts, { signal = idle, onDelta, mayBeBlankAt = [] }: CallOptions = {}) =>
+const call = (parts: Parts, { signal = idle, onDelta, mayBeBlankAt = [], parameters }: CallOptions = {}) =>
   callProvider(
     {
-      request: { turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt },
+      request: { turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt, parameters },
       parts,
       readError: () => ({ status: 500 }),
     },
@@ -56,6 +58,35 @@ describe('callProvider', () => {
     const parts = [{ usage: { inputTokens: 1, outputTokens: 1 } }, { text: 'a', reason: 'stop' as const }];
     expect(await read(...parts, { usage: { outputTokens: 9 } })).toMatchObject({
       usage: { inputTokens: 1, outputTokens: 9 },
+    });
+  });
+
+  it('gathers the counts that only some providers give', async () => {
+    const first = { inputTokens: 5, cachedTokens: 3, cacheWriteTokens: undefined };
+    const parts = [{ usage: first }, { text: 'a', usage: { outputTokens: 4, reasoningTokens: 2 } }];
+    const { usage } = await read(...parts, { reason: 'stop', usage: { cachedTokens: undefined } });
+    expect(usage).toStrictEqual({ inputTokens: 5, outputTokens: 4, cachedTokens: 3, reasoningTokens: 2 });
+  });
+
+  it('hands out a call behind the text of its part, with its mark', async () => {
+    const said = { text: 'a', call: { key: 0, id: 'c', name: 'f', arguments: '{}' } };
+    const marks: unknown[] = [];
+    const reply = await call(() => give([said, { reason: 'stop' }]), {
+      parameters: { tools: [{ name: 'f' }] },
+      onDelta: (text, mark) => void marks.push([text, mark]),
+    });
+    const mark = { kind: 'call', at: 1, id: 'c', name: 'f' };
+    expect(marks).toEqual([
+      ['a', undefined],
+      ['{}', mark],
+    ]);
+    expect(reply).toEqual({ text: 'a{}', marks: [mark], reason: 'stop', model });
+  });
+
+  it('hands out nothing that comes after the provider has blocked the reply', async () => {
+    const blocked = { reason: 'blocked' as const, text: 'a' };
+    expect(await read(blocked, { call: { key: 0, name: 'f', arguments: '{}' } })).toMatchObject({
+      ...{ text: '', deltas: [], reason: 'blocked' },
     });
   });
 

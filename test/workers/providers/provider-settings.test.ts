@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
@@ -41,6 +42,22 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
   expect(heads).toHaveLength(1);
   expect(heads[0]).toContain('simulator');
   expect(heads[0]).not.toContain('a-real-');
+});
+
+it.each([
+  ['auto', { type: 'ephemeral' }],
+  ['off', undefined],
+])('asks Anthropic to cache prompts, or not: %s', async (setting, cacheControl) => {
+  const bodies: object[] = [];
+  const server = await serve(async (request, response) => {
+    bodies.push((await json(request)) as object);
+    response.writeHead(400).end();
+  });
+  onTestFinished(() => server.close());
+  const variables = { ANTHROPIC_PROMPT_CACHE: setting };
+  await expect(say('Hello!', 'anthropic', server.url, variables)).rejects.toThrow();
+  expect(bodies).toHaveLength(1);
+  expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
 });
 
 /** A provider's reply from a simulator, as JSON, with the credentials of these variables alone. */

@@ -1,0 +1,68 @@
+import { Ajv } from 'ajv';
+import { afterAll, describe, expect, it } from 'vitest';
+import { fill } from '../../../dev/simulator/fill.js';
+import { startSimulator } from '../../../dev/simulator/server.js';
+import { fitSchema } from '../../../shared/protocol/json-schema.js';
+import { callsOf } from '../../../shared/protocol/parts.js';
+import { providerSetups, replyModes } from '../../support/providers.js';
+import { type RandomSchema, randomSchemas } from '../../support/random-schemas.js';
+import { ask } from '../../support/replies.js';
+
+const simulator = await startSimulator({ port: 0 });
+afterAll(() => simulator.close());
+
+const perRequest = 50;
+const schemas = randomSchemas(500);
+const batches = Array.from({ length: schemas.length / perRequest }, (_, n) =>
+  schemas.slice(n * perRequest, (n + 1) * perRequest),
+);
+const ajv = new Ajv({ strict: false, allErrors: true, ownProperties: true, logger: false });
+const checks = new Map<string, ReturnType<Ajv['compile']>>();
+
+/** Fails for JSON that does not fit the schema. */
+function expectFit(schema: RandomSchema, value: unknown): void {
+  const key = JSON.stringify(schema);
+  const check = checks.get(key) ?? ajv.compile(schema);
+  checks.set(key, check);
+  expect(check(value) ? undefined : { schema, value, errors: check.errors }).toBeUndefined();
+}
+
+describe.each(providerSetups)('$name', async ({ id, load }) => {
+  const provider = await load(simulator.url);
+  afterAll(() => provider.close());
+
+  it.each(replyModes)('declares 500 schemas, and is called as they say: $mode', async ({ stream }) => {
+    for (const batch of batches) {
+      const tools = batch.map((parameters, n) => ({ name: `tool_${n}`, parameters }));
+      const since = simulator.calls.lastId;
+      const reply = await ask(provider, { model: 'sim-tools-parallel', stream, parameters: { tools } });
+      const declared = simulator.calls.list({ since })[0]?.parameters?.tools ?? [];
+      const called = callsOf(reply);
+      expect(called.map(({ name }) => name)).toEqual(tools.map(({ name }) => name));
+      batch.forEach((schema, n) => {
+        const fitted = fitSchema(id, schema, 'tool');
+        const sent = declared[n]?.parameters ?? {};
+        const given = JSON.parse(called[n]?.arguments ?? '');
+        expect(sent).toEqual(fitted.schema);
+        expect(given).toEqual(fill(sent));
+        expectFit(sent, given);
+        if (fitted.moved.length === 0) expectFit(schema, given);
+      });
+    }
+  });
+
+  it('is asked for JSON by schemas of many shapes', async () => {
+    for (const [n, schema] of schemas.slice(0, 60).entries()) {
+      const since = simulator.calls.lastId;
+      const format = { type: 'json_schema', name: 'answer', schema } as const;
+      const { text } = await ask(provider, {
+        model: 'sim-echo',
+        stream: n % 2 === 0,
+        parameters: { format },
+      });
+      const sent = simulator.calls.list({ since })[0]?.parameters?.format?.schema ?? {};
+      expect(JSON.parse(text)).toEqual(fill(sent));
+      expectFit(sent, JSON.parse(text));
+    }
+  });
+});

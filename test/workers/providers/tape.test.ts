@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import type { Failure } from '../../../shared/failures.js';
+import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
+import { callsOf, type Mark, textOfTape } from '../../../shared/protocol/parts.js';
+import type { FinishReason } from '../../../workers/providers/provider.js';
+import { type CallPiece, Tape } from '../../../workers/providers/tape.js';
+
+/** A text, or a piece of a call. */
+type Piece = string | CallPiece;
+
+interface Told {
+  reason?: FinishReason;
+  parameters?: ModelParameters;
+  mayBeBlankAt?: FinishReason[];
+}
+
+const tools = [{ name: 'f' }, { name: 'g' }];
+const usage = { inputTokens: 1, outputTokens: 2 };
+
+/** The reply to an answer in these pieces, and the deltas that are handed out. */
+function play(
+  pieces: readonly Piece[],
+  { reason = 'stop', parameters = { tools }, mayBeBlankAt = [] }: Told = {},
+) {
+  const deltas: [text: string, mark?: Mark][] = [];
+  const { signal } = new AbortController();
+  const tape = new Tape(
+    { turns: [], model: 'm', maxOutputTokens: 1, parameters, mayBeBlankAt, signal },
+    (text, mark) => {
+      if (mark) expect(mark.at).toBe(deltas.map(([before]) => before).join('').length);
+      expect(text).not.toBe('');
+      deltas.push(mark ? [text, mark] : [text]);
+    },
+  );
+  for (const piece of pieces) typeof piece === 'string' ? tape.addText(piece) : tape.addCall(piece);
+  const reply = tape.end(reason, usage);
+  expect(deltas.map(([text]) => text).join('')).toBe(reply.text);
+  expect(deltas.flatMap(([, mark]) => mark ?? [])).toEqual(reply.marks ?? []);
+  return { ...reply, deltas };
+}
+
+const refusal = (...args: Parameters<typeof play>) => {
+  try {
+    play(...args);
+  } catch (error) {
+    const { code, retryable, facts, cause } = error as Failure;
+    return { code, retryable, usage: facts.usage, word: (cause as { word?: string }).word };
+  }
+  return undefined;
+};
+
+const f: CallPiece = { key: 0, id: 'a', name: 'f' };
+const g: CallPiece = { key: 1, id: 'b', name: 'g' };
+const markF = { kind: 'call', at: 0, id: 'a', name: 'f' };
+const markG = { kind: 'call', id: 'b', name: 'g' };
+
+describe('Tape', () => {
+  it('gives a text alone no marks, and each of its pieces as it came', () => {
+    expect(play(['a', ' ', 'b'])).toEqual({ text: 'a b', deltas: [['a'], [' '], ['b']] });
+  });
+
+  it('hands out the mark of a call with the first piece of its arguments that is not empty', () => {
+    const pieces = [
+      f,
+      { key: 0, arguments: '' },
+      { key: 0, arguments: '{"x"' },
+      { key: 0, arguments: ':1}' },
+    ];
+    expect(play(pieces)).toEqual({
+      text: '{"x":1}',
+      marks: [markF],
+      deltas: [['{"x"', markF], [':1}']],
+    });
+  });
+
+  it('gives a call without arguments those of none, when it ends', () => {
+    expect(play([f, g, { ...g, arguments: '' }, 'c']).deltas).toEqual([
+      ['{}', markF],
+      ['{}', { ...markG, at: 2 }],
+      ['c', { kind: 'text', at: 4 }],
+    ]);
+  });
+
+  it('marks a text that follows a call, and no other', () => {
+    const { text, marks, deltas } = play(['a', 'b', { ...f, arguments: '{}' }, 'c', 'd', g, 'e']);
+    expect(text).toBe('ab{}cd{}e');
+    expect(marks?.map(({ kind, at }) => [kind, at])).toEqual([
+      ['call', 2],
+      ['text', 4],
+      ['call', 6],
+      ['text', 8],
+    ]);
+    expect(deltas.map(([piece]) => piece)).toEqual(['a', 'b', '{}', 'c', 'd', '{}', 'e']);
+    expect(textOfTape({ text, marks })).toBe('abcde');
+  });
+
+  it('drops blank text before a call and behind the last, and keeps it before text', () => {
+    const pieces = ['\n', '\n', { ...f, arguments: '{}' }, ' ', '\n', g, '\n', 'a', '\n'];
+    expect(play(pieces)).toMatchObject({ text: '{}{}\na\n' });
+    expect(play([f, ' \n'])).toMatchObject({ text: '{}', marks: [markF] });
+    expect(play(['a\n', f])).toMatchObject({ text: 'a\n{}' });
+  });
+
+  it('takes blank text between the pieces of a call for none', () => {
+    expect(play([{ ...f, arguments: '{' }, '\n', { key: 0, arguments: '}' }])).toMatchObject({ text: '{}' });
+  });
+
+  it('leaves out a call that was cut before its first piece, and keeps the beginning of one cut later', () => {
+    expect(play(['a', f], { reason: 'length' })).toEqual({ text: 'a', deltas: [['a']] });
+    expect(play([f, { ...g, arguments: '{"x' }], { reason: 'length' })).toMatchObject({
+      text: '{}{"x',
+      marks: [markF, { ...markG, at: 2 }],
+    });
+    expect(refusal([' ', f], { reason: 'length' })).toMatchObject({ word: 'blank', retryable: false, usage });
+    expect(play([f], { reason: 'length', mayBeBlankAt: ['length'] })).toEqual({ text: '', deltas: [] });
+  });
+
+  it('gives a call without an id, or with one that is taken, its own', () => {
+    const pieces = [
+      { key: 0, name: 'f' },
+      { key: 1, id: '', name: 'f' },
+      { ...f, key: 2 },
+      { ...g, id: 'a' },
+    ];
+    const ids = callsOf(play(pieces.map((piece, key) => ({ ...piece, key })))).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(4);
+    expect(ids[2]).toBe('a');
+    for (const id of [ids[0], ids[1], ids[3]]) expect(id).toMatch(/^call_[\w-]{24}$/);
+  });
+
+  it('reads what is said of a call up to its first piece, and keeps its signature', () => {
+    const pieces = [
+      { key: 0, name: 'f' },
+      { ...f, signature: 's' },
+      { ...f, name: 'g', arguments: '{}' },
+    ];
+    expect(play(pieces).marks).toEqual([{ ...markF, signature: 's' }]);
+  });
+
+  it('leaves a blocked reply as it is', () => {
+    expect(play([{ ...f, arguments: '{' }], { reason: 'blocked' })).toMatchObject({ text: '{' });
+    expect(play([f], { reason: 'blocked' })).toEqual({ text: '', deltas: [] });
+  });
+
+  const many = (count: number) => Array.from({ length: count }, (_, key): CallPiece => ({ key, name: 'f' }));
+  it('takes as many calls as a reply may have', () => {
+    expect(play(many(128)).marks).toHaveLength(128);
+  });
+
+  it.each<[string, string, Piece[], ModelParameters?]>([
+    ['a tool that was not offered', 'unknown_tool', [{ ...f, name: 'h', arguments: '{}' }]],
+    ['a tool where none was offered', 'unknown_tool', [f], {}],
+    ['a call where the choice is none', 'unknown_tool', [f], { tools, toolChoice: 'none' }],
+    ['a call without a name', 'nameless_call', [{ key: 0, arguments: '{}' }]],
+    ['more than 128 calls', 'too_many_calls', many(129)],
+    ['10,000 calls', 'too_many_calls', many(10_000)],
+    ['a piece of an earlier call', 'interleaved_calls', [f, g, { key: 0, arguments: '{}' }]],
+    ['a piece of a call before a text', 'interleaved_calls', [f, 'a', { key: 0, arguments: '{}' }]],
+    ['arguments that are no JSON', 'malformed_arguments', [{ ...f, arguments: '{"x' }]],
+    ['arguments that are no object', 'malformed_arguments', [{ ...f, arguments: '[]' }, g]],
+    ['blank arguments', 'malformed_arguments', [{ ...f, arguments: ' ' }]],
+  ])('refuses %s', (_, word, pieces, parameters = { tools }) => {
+    expect(refusal(pieces, { parameters })).toMatchObject({ code: 'provider_error', retryable: true, word });
+  });
+
+  it('knows the tokens of a reply that it refuses at its end', () => {
+    expect(refusal([{ ...f, arguments: '{' }])).toMatchObject({ usage });
+  });
+
+  describe('with a format', () => {
+    const format = { type: 'json_object' } as const;
+    it.each<[string, Piece[], Told?]>([
+      ['JSON', ['{"a"', ':1}\n']],
+      ['a call in its place', ['Look:', f]],
+      ['a beginning that the token limit cut', ['{"a'], { reason: 'length' }],
+      ['a beginning that ends before a text to stop at', ['{"a'], { parameters: { format, stop: ['x'] } }],
+    ])('takes %s', (_, pieces, told) => {
+      expect(refusal(pieces, { parameters: { format, tools }, ...told })).toBeUndefined();
+    });
+
+    it('refuses a text that is no JSON', () => {
+      expect(refusal(['{"a'], { parameters: { format } })).toMatchObject({
+        ...{ code: 'provider_error', word: 'malformed_json', retryable: true, usage },
+      });
+    });
+  });
+
+  it('keeps no more of long arguments in memory than their text twice', () => {
+    const piece = { count: 1000, length: 2048 };
+    const pieces = Array.from({ length: piece.count }, () => ({ ...f, arguments: ' '.repeat(piece.length) }));
+    const before = process.memoryUsage().heapUsed;
+    play([{ ...f, arguments: '{' }, ...pieces], { reason: 'length' });
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * piece.count * piece.length);
+  });
+});

@@ -1,0 +1,137 @@
+import type {
+  ContentBlock,
+  ConverseCommandInput,
+  ImageFormat,
+  OutputConfig,
+  Tool as WireTool,
+} from '@aws-sdk/client-bedrock-runtime';
+import { z } from 'zod';
+import type { ImagePart, OpaquePart, Part, ToolCallPart, Turn } from '../../shared/conversation.js';
+import { givenFields } from '../../shared/given-fields.js';
+import { fitSchema } from '../../shared/protocol/json-schema.js';
+import {
+  claudeEffort,
+  type ModelParameters,
+  type Tool,
+  useOf,
+} from '../../shared/protocol/model-parameters.js';
+import { readJson } from './answer-fields.js';
+import { asNumericValue, parseExactly } from './exact-json.js';
+import { type AlternatingTurn, callsIn, resultText, toAlternating, toClaudeId } from './message-shaping.js';
+import type { ProviderRequest } from './provider.js';
+
+/** The SDK's type of a document does not say that it takes any JSON. */
+type Json = NonNullable<ContentBlock.ToolUseMember['toolUse']['input']>;
+
+/** The input of Converse and ConverseStream. */
+export function toInput({
+  turns,
+  model,
+  maxOutputTokens,
+  parameters = {},
+}: ProviderRequest): ConverseCommandInput {
+  const { system, turns: messages } = toAlternating(turns);
+  const { temperature, topP, stop: stopSequences } = parameters;
+  return {
+    modelId: model,
+    messages: messages.map(toMessage),
+    inferenceConfig: { maxTokens: maxOutputTokens, ...givenFields({ temperature, topP, stopSequences }) },
+    ...(system !== undefined && { system: [{ text: system }] }),
+    ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
+  };
+}
+
+const toMessage = ({ role, content }: AlternatingTurn) => ({
+  role,
+  content: typeof content === 'string' ? [{ text: content }] : content.flatMap(toBlocks),
+});
+
+function toBlocks(part: Part): ContentBlock[] {
+  switch (part.type) {
+    case 'text':
+      return [{ text: part.text }];
+    case 'image':
+      return toImage(part);
+    case 'tool_call': {
+      const input = parseExactly(part.arguments, asNumericValue) as Json;
+      return [{ toolUse: { toolUseId: toId(part.id), name: part.name, input } }];
+    }
+    case 'tool_result': {
+      const [toolUseId, content] = [toId(part.callId), [{ text: resultText(part) }]];
+      return [{ toolResult: { toolUseId, content, ...(part.isError && { status: 'error' }) } }];
+    }
+    case 'opaque':
+      return toThinking(part);
+  }
+}
+
+const toId = (id: string): string => toClaudeId(id, /^[\w-]{1,64}$/);
+
+function toImage(image: ImagePart): ContentBlock[] {
+  if ('url' in image) return [];
+  const format = image.mediaType.slice('image/'.length) as ImageFormat;
+  return [{ image: { format, source: { bytes: Buffer.from(image.data ?? '', 'base64') } } }];
+}
+
+/** Thinking that the model has signed, as it is in Bedrock's JSON. It comes back from a client. */
+const thinking = z.array(
+  z.union([
+    z.strictObject({ reasoningText: z.strictObject({ text: z.string(), signature: z.string().optional() }) }),
+    z.strictObject({ redactedContent: z.base64() }),
+  ]),
+);
+
+export type Thinking = z.output<typeof thinking>;
+
+function toThinking({ provider, data }: OpaquePart): ContentBlock[] {
+  const said = provider === 'bedrock' ? thinking.safeParse(readJson(data)).data : undefined;
+  return (said ?? []).map((block) =>
+    'redactedContent' in block
+      ? { reasoningContent: { redactedContent: Buffer.from(block.redactedContent, 'base64') } }
+      : { reasoningContent: block },
+  );
+}
+
+/**
+ * Converse has no choice `none`, and wants tools wherever the conversation has calls: there they are sent, and the tape
+ * refuses a call in the reply. Elsewhere they are left out.
+ */
+function toToolConfig(turns: readonly Turn[], { tools = [], toolChoice }: ModelParameters) {
+  const calls = callsIn(turns);
+  if (toolChoice === 'none' && calls.length === 0) return undefined;
+  if (tools.length === 0) return calls.length === 0 ? undefined : { tools: toolsOf(calls) };
+  return { tools: tools.map(toTool), ...givenFields({ toolChoice: toChoice(toolChoice) }) };
+}
+
+function toTool(tool: Tool): WireTool {
+  const { name, description, parameters = { properties: {} }, strict } = tool;
+  const json = fitSchema('bedrock', parameters, useOf(tool)).schema as Json;
+  const details = { ...(description && { description }), ...(strict && { strict }) };
+  return { toolSpec: { name, inputSchema: { json }, ...details } };
+}
+
+/** Tools that stand for those of the calls: only their names are known. */
+const toolsOf = (calls: readonly ToolCallPart[]): WireTool[] =>
+  [...new Set(calls.map(({ name }) => name))].map((name) => ({
+    toolSpec: { name, description: 'Not available any more.', inputSchema: { json: { type: 'object' } } },
+  }));
+
+function toChoice(choice: ModelParameters['toolChoice']) {
+  if (typeof choice === 'object') return { tool: { name: choice.name } };
+  if (choice === 'required') return { any: {} };
+  return choice === 'auto' ? { auto: {} } : undefined;
+}
+
+function toOutputConfig({ format, reasoningEffort }: ModelParameters): OutputConfig | undefined {
+  const { data: effort } = claudeEffort.safeParse(reasoningEffort);
+  if (format?.type !== 'json_schema') return effort && { effort };
+  const { name, description } = format;
+  const schema = JSON.stringify(fitSchema('bedrock', format.schema, 'format').schema);
+  return {
+    textFormat: {
+      type: 'json_schema',
+      structure: { jsonSchema: { schema, name, ...givenFields({ description }) } },
+    },
+    ...givenFields({ effort }),
+  };
+}

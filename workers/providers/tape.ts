@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import { isBlank } from '../../shared/conversation.js';
+import type { Usage } from '../../shared/protocol/attempts.js';
+import type { Mark } from '../../shared/protocol/parts.js';
+import { readJson, readObject } from './answer-fields.js';
+import { type Unusable, unusableAnswer } from './error-classification.js';
+import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
+
+/** A piece of a call of a tool, in an answer or in one piece of a streamed answer. */
+export interface CallPiece {
+  /** The pieces of one call have the same key, which no other call of the answer has. */
+  key: string | number;
+  /** These three come with the first piece of the arguments at the latest. */
+  id?: string | undefined;
+  name?: string | undefined;
+  /** The `data` of the opaque part that belongs before the call. */
+  signature?: string | undefined;
+  /** A piece of its JSON text; may be empty. */
+  arguments?: string | undefined;
+}
+
+/**
+ * A reply as it grows (docs/decisions/0044-parts-and-marks.md). Hands out each piece with the mark of the part that it
+ * begins, and refuses what cannot be used.
+ *
+ * A blank is held back where no text has begun. If text follows, the blank belongs to it. If a call follows, or nothing
+ * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen a part.
+ */
+export class Tape {
+  readonly #request: ProviderRequest;
+  readonly #onDelta: OnDelta;
+  readonly #offered: ReadonlySet<string>;
+  readonly #marks: Mark[] = [];
+  readonly #keys = new Set<CallPiece['key']>();
+  #text = '';
+  #held = '';
+  #isInText = false;
+  /** The call that the answer is in. */
+  #call: (CallPiece & { arguments: string }) | undefined;
+  #usage: Usage | undefined;
+
+  constructor(request: ProviderRequest, onDelta: OnDelta) {
+    const { tools = [], toolChoice } = request.parameters ?? {};
+    this.#request = request;
+    this.#onDelta = onDelta;
+    this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
+  }
+
+  addText(piece: string): void {
+    if (this.#isInText) {
+      this.#write(piece);
+      return;
+    }
+    // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
+    const text = this.#held + piece;
+    this.#held = text;
+    if (isBlank(piece)) return;
+    this.#endCall();
+    this.#held = '';
+    this.#isInText = true;
+    this.#write(text, this.#text === '' ? undefined : { kind: 'text', at: this.#text.length });
+  }
+
+  addCall(piece: CallPiece): void {
+    this.#held = '';
+    const call = piece.key === this.#call?.key ? this.#call : this.#beginCall(piece.key);
+    const isFirst = call.arguments === '';
+    call.id ||= piece.id;
+    call.name ||= piece.name;
+    call.signature ??= piece.signature;
+    if (!piece.arguments) return;
+    call.arguments += piece.arguments;
+    this.#write(piece.arguments, isFirst ? this.#markOf(call) : undefined);
+  }
+
+  /** The whole reply, with what an end for this reason adds to it. */
+  end(reason: FinishReason, usage: Usage | undefined): Pick<ProviderReply, 'text' | 'marks'> {
+    this.#usage = usage;
+    // What the token limit has cut stays as far as it came.
+    if (reason === 'stop') this.#endCall();
+    if (reason !== 'blocked' && this.#text === '') this.#takeBlank(reason);
+    if (reason === 'stop') this.#checkFormat();
+    return { text: this.#text, ...(this.#marks.length > 0 && { marks: this.#marks }) };
+  }
+
+  #beginCall(key: CallPiece['key']) {
+    this.#endCall();
+    // No provider interleaves its calls, and the tape is one line.
+    if (this.#keys.has(key)) throw this.#unusable('interleaved_calls');
+    if (this.#keys.size === maxCalls) throw this.#unusable('too_many_calls');
+    this.#keys.add(key);
+    this.#isInText = false;
+    this.#call = { key, arguments: '' };
+    return this.#call;
+  }
+
+  #endCall(): void {
+    const call = this.#call;
+    this.#call = undefined;
+    if (call?.arguments === '') this.#write('{}', this.#markOf(call));
+    else if (call && !readObject(call.arguments)) throw this.#unusable('malformed_arguments');
+  }
+
+  #markOf({ id, name, signature }: CallPiece): Mark {
+    if (!name) throw this.#unusable('nameless_call');
+    if (!this.#offered.has(name)) throw this.#unusable('unknown_tool');
+    const isTaken = this.#marks.some((mark) => mark.kind === 'call' && mark.id === id);
+    return {
+      ...{ kind: 'call', at: this.#text.length, id: id && !isTaken ? id : newCallId(), name },
+      ...(signature !== undefined && { signature }),
+    };
+  }
+
+  #write(piece: string, mark?: Mark): void {
+    if (mark) this.#marks.push(mark);
+    this.#text += piece;
+    this.#onDelta(piece, mark);
+  }
+
+  #takeBlank(reason: FinishReason): void {
+    if (!this.#request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
+    if (this.#held !== '') this.#write(this.#held);
+  }
+
+  /** A text that the caller's own text to stop at has ended may be any part of JSON. */
+  #checkFormat(): void {
+    const { format, stop } = this.#request.parameters ?? {};
+    if (format === undefined || stop !== undefined || this.#keys.size > 0) return;
+    if (readJson(this.#text) === undefined) throw this.#unusable('malformed_json');
+  }
+
+  #unusable(what: Unusable) {
+    return unusableAnswer(what, this.#usage);
+  }
+}
+
+/** OpenAI's limit of tools, and far more calls than a reply has. */
+const maxCalls = 128;
+
+/** As long as OpenAI's own. */
+const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;

@@ -1,0 +1,131 @@
+import {
+  type Content,
+  FunctionCallingConfigMode,
+  type GenerateContentConfig,
+  type ThinkingLevel,
+  type Part as WirePart,
+} from '@google/genai';
+import { type Part, partsOf, type ToolResultPart } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
+import { fitSchema } from '../../shared/protocol/json-schema.js';
+import type { ModelParameters, ReplyFormat } from '../../shared/protocol/model-parameters.js';
+import { readObject } from './answer-fields.js';
+import { parseExactly } from './exact-json.js';
+import { type AlternatingTurn, callsIn, toAlternating } from './message-shaping.js';
+import type { ProviderRequest } from './provider.js';
+
+/** A request as the SDK takes it. */
+export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
+  // The model becomes part of the address; the SDK refuses only some of what does not belong there.
+  if (!/^[\w.@:/-]+$/.test(model) || model.includes('..')) throw new Failure('provider_rejected');
+  const { system, turns: alternating } = toAlternating(turns);
+  const { temperature, topP, stop: stopSequences, seed, frequencyPenalty, presencePenalty } = parameters;
+  const { reasoningEffort: effort, format } = parameters;
+  return {
+    model,
+    contents: toContents(alternating),
+    config: {
+      maxOutputTokens,
+      ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
+      ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() as ThinkingLevel } }),
+      ...(format && toFormat(format)),
+      ...toTools(parameters),
+      ...(system !== undefined && { systemInstruction: { parts: [{ text: system }] } }),
+    },
+  };
+}
+
+function toFormat(format: ReplyFormat): GenerateContentConfig {
+  const responseMimeType = 'application/json';
+  if (format.type === 'json_object') return { responseMimeType };
+  // The only place for a description of the whole.
+  const schema = { ...givenFields({ description: format.description }), ...format.schema };
+  return { responseMimeType, responseJsonSchema: fitSchema('vertexai', schema, 'format').schema };
+}
+
+function toTools({ tools, toolChoice }: ModelParameters): GenerateContentConfig {
+  if (tools === undefined) return {};
+  const functionDeclarations = tools.map(({ name, description, parameters }) => {
+    const parametersJsonSchema = parameters && fitSchema('vertexai', parameters, 'tool').schema;
+    return { name, ...givenFields({ description, parametersJsonSchema }) };
+  });
+  const functionCallingConfig =
+    typeof toolChoice === 'object'
+      ? { mode: FunctionCallingConfigMode.ANY, allowedFunctionNames: [toolChoice.name] }
+      : toolChoice && { mode: modes[toolChoice] };
+  return {
+    tools: [{ functionDeclarations }],
+    ...(functionCallingConfig && { toolConfig: { functionCallingConfig } }),
+  };
+}
+
+const modes = {
+  auto: FunctionCallingConfigMode.AUTO,
+  none: FunctionCallingConfigMode.NONE,
+  required: FunctionCallingConfigMode.ANY,
+};
+
+/** Results stand in a content of their own: with a text behind them newer models answer 400. */
+function toContents(turns: readonly AlternatingTurn[]): Content[] {
+  return turns.flatMap((turn, place) => {
+    const parts = partsOf(turn);
+    if (turn.role === 'assistant') return [{ role: 'model', parts: toModelParts(parts) }];
+    const names = new Map(callsIn(turns.slice(place - 1, place)).map(({ id, name }) => [id, name]));
+    const results = parts.filter((part) => part.type === 'tool_result');
+    // No ids are sent, because models before Gemini 3 refuse them: the order says which call a result belongs to.
+    const responses = results.map((result) => ({
+      functionResponse: { ...givenFields({ name: names.get(result.callId) }), response: toResponse(result) },
+    }));
+    return [responses, parts.flatMap(toUserPart)]
+      .filter(({ length }) => length > 0)
+      .map((own) => ({ role: 'user', parts: own }));
+  });
+}
+
+/** Stands for a signature that is missing. https://ai.google.dev/gemini-api/docs/thought-signatures */
+const skipValidation = 'skip_thought_signature_validator';
+
+function toModelParts(parts: readonly Part[]): WirePart[] {
+  // Of parallel calls only the first has a signature.
+  let signature: string | undefined = skipValidation;
+  return parts.flatMap((part): WirePart[] => {
+    if (part.type === 'text') return [{ text: part.text }];
+    if (part.type === 'opaque' && part.provider === 'vertexai' && isBase64.test(part.data))
+      signature = part.data;
+    if (part.type !== 'tool_call') return [];
+    const functionCall = { name: part.name, args: toStruct(part.arguments) };
+    const thoughtSignature = signature;
+    signature = undefined;
+    return [{ functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
+  });
+}
+
+const toStruct = (text: string) => parseExactly(text) as Record<string, unknown>;
+
+/** It comes back from a client. */
+const isBase64 = /^[\w+/=-]+$/;
+
+function toResponse({ content, isError }: ToolResultPart): Record<string, unknown> {
+  if (isError) return { error: content };
+  const object = content.length <= maxParsedLength ? readObject(content) : undefined;
+  // These two keys have a meaning of their own in a response.
+  const isResponse = object && !('output' in object) && !('error' in object);
+  return isResponse && !isDeeperThan(maxDepth, object) ? toStruct(content) : { output: content };
+}
+
+/** Other results are sent as texts. Parsing a longer one would hold the process up. */
+const maxParsedLength = 65_536;
+/** Google's parsers take no more than a hundred levels, of which each of JSON needs up to three. */
+const maxDepth = 32;
+
+const isDeeperThan = (depth: number, value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (depth === 0 || Object.values(value).some((inner) => isDeeperThan(depth - 1, inner)));
+
+function toUserPart(part: Part): WirePart[] {
+  if (part.type === 'text') return [{ text: part.text }];
+  if (part.type !== 'image' || 'url' in part) return [];
+  return [{ inlineData: { mimeType: part.mediaType, data: part.data ?? '' } }];
+}
