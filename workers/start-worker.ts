@@ -9,9 +9,11 @@ import {
   isSimulated,
 } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
+import type { Turn } from '../shared/conversation.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
+import { withImages } from '../shared/queue/images.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Relay } from '../shared/queue/relay.js';
@@ -108,7 +110,10 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   lifecycle.opened('pools', starting, async () => {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
-  const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName };
+  const shared = {
+    ...{ ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName },
+    withImages: (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user),
+  };
   for (const part of parts) {
     const pool = new Pool({ ...shared, ...part });
     starting.push(pool.start().then(() => pool));

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Delta, DeltasMessage } from '../../shared/protocol/deltas.js';
+import type { Delta, WrittenDeltas } from '../../shared/protocol/deltas.js';
 import { topics } from '../../shared/protocol/messages.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -17,6 +18,9 @@ export interface ApiLinkDeps {
 const maxMessageChars = 80_000;
 /** The size of a delta beside its text, in such characters. */
 const envelopeChars = 20;
+
+/** Characters that a mark takes in a message. */
+export const lengthOf = (mark: Mark): number => JSON.stringify(mark).length;
 
 /** One API process. It gets one message at a time, with all deltas since, so that none overtakes another. */
 export class ApiLink {
@@ -86,10 +90,9 @@ export class ApiLink {
     // The deltas of one turn of the event loop share a message.
     await nextTurn();
     this.#isUrgent = false;
-    const deltas = this.#take();
-    const message: DeltasMessage = { v: writtenVersion, deltas };
+    const message = this.#take();
     // The API process notices a lost message at the next delta, or at the end.
-    if (deltas.length > 0)
+    if (message.deltas.length > 0)
       await relay
         .send(topics.deltas(this.api), message)
         .catch((err) => log.debug({ err }, 'deltas not published'));
@@ -97,23 +100,31 @@ export class ApiLink {
     this.#schedule();
   }
 
-  #take(): Delta[] {
+  /** Chats of one version share a message; the others are next. */
+  #take(): WrittenDeltas {
     const deltas: Delta[] = [];
+    const [first] = this.#unsent;
+    const v = first?.version ?? writtenVersion;
     let room = maxMessageChars;
     for (const source of this.#unsent) {
+      if (source.version !== v) {
+        this.#isUrgent = true;
+        continue;
+      }
       this.#unsent.delete(source);
       const delta = source.take(room);
       const isReport = this.#reports.delete(source);
       if (delta.text !== '' || isReport) {
         deltas.push(delta);
         room -= delta.text.length + envelopeChars;
+        for (const mark of delta.marks ?? []) room -= lengthOf(mark);
       }
       if (source.hasMore) this.#unsent.add(source);
       // At least a whole character fits.
-      if (room >= 2) continue;
+      else if (room >= 2) continue;
       this.#isUrgent = this.#unsent.size > 0;
       break;
     }
-    return deltas;
+    return { v, deltas };
   }
 }

@@ -104,8 +104,8 @@ export class Breaker {
     const end = (error?: unknown) => {
       const tookMs = performance.now() - startedAt;
       const { samples } = this.#options;
-      const { user, isUsersProbe, hasBegun: isReplying } = call;
-      const sample = samples.take({ user, isUsersProbe, isProbe, error, isReplying, tookMs });
+      const { user, isUsersProbe, isCompiling, hasBegun: isReplying } = call;
+      const sample = samples.take({ user, isUsersProbe, isCompiling, isProbe, error, isReplying, tookMs });
       if (sample === undefined) return;
       if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
       this.#record(sample, isProbe);

@@ -1,4 +1,6 @@
+import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 import type { Provider, ProviderReply } from '../providers/provider.js';
 import type { Breaker } from './breaker.js';
 import type { Call } from './call.js';
@@ -20,6 +22,8 @@ export interface CallChainDeps {
   metrics: Pick<PoolMetrics, 'watchCall'>;
   /** Whether the job may go back to the queue when the provider cannot be reached from here. */
   mayRequeue: (job: Pick<RunningJob, 'id'>) => boolean;
+  /** Gives stored images their `data`; `user` is the id of the one who sent them. */
+  withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
@@ -60,14 +64,21 @@ async function passAccount(call: Call, next: Next, { account }: CallChainDeps): 
   return account.run(call, next);
 }
 
-function ask(call: Call, { provider }: CallChainDeps): Promise<ProviderReply> {
-  const { signal, onActivity, traceparent, asked } = call;
+async function ask(call: Call, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
+  const { signal, onActivity, traceparent, asked, user } = call;
+  const { request, ignored } = call.narrowed;
   const { deltas } = asked.job;
+  asked.job.ignored = ignored;
   const onDelta =
     deltas &&
-    ((text: string) => {
+    ((text: string, mark?: Mark) => {
       if (!call.hasBegun) call.begin();
-      deltas.append(text);
+      deltas.append(text, mark);
     });
-  return provider.run({ ...asked.request, signal, onActivity, traceparent }, onDelta);
+  const loaded = withImages && request.turns.some(hasStoredImage) && (await withImages(request.turns, user));
+  const turns = loaded || request.turns;
+  return provider.run({ ...request, turns, signal, onActivity, traceparent }, onDelta);
 }
+
+const hasStoredImage = ({ content }: Turn): boolean =>
+  typeof content !== 'string' && content.some((part) => part.type === 'image' && 'sha256' in part);

@@ -9,7 +9,7 @@ import type { UserBreaker } from './user-breaker.js';
 export type Sample = 'good' | 'bad' | 'down';
 
 /** How a call ended. */
-export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe'> {
+export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe' | 'isCompiling'> {
   readonly error?: unknown;
   readonly isReplying: boolean;
   /** Whether it is the one call that a half-open breaker lets through. */
@@ -29,7 +29,8 @@ const maxUnansweredInRow = 10;
 /**
  * Samples the calls of one model. Retryable errors are bad, and calls of several users that got no answer in time or
  * that their callers cut after an unusually long one; those of one user alone concern that user's breaker. Rejected
- * requests, our own aborts, rate limits and unusable answers must neither open a breaker nor close one.
+ * requests, our own aborts, rate limits, unusable answers and a wait for a schema to be compiled must neither open a
+ * breaker nor close one.
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
@@ -47,6 +48,8 @@ export class CallSamples {
   /** The sample of this call; undefined when it shows nothing. */
   take(call: EndedCall): Sample | undefined {
     const { error } = call;
+    if (call.isCompiling && !call.isReplying && (isEndedByCaller(error) || isTimeout(error)))
+      return undefined;
     if (isEndedByCaller(error)) return this.#isUnusual(call) ? this.#takeUnanswered(call) : undefined;
     if (isTimeout(error)) return this.#takeUnanswered(call);
     if (error === undefined) return this.#takeReply(call.tookMs);
@@ -113,7 +116,7 @@ export const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.
 /** Whether nothing reached the provider. */
 export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
 
-const callErrorOf = (error: unknown): ProviderCallError | undefined =>
+export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
   error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
 
 /** Whether the provider had the full time of a call. */

@@ -7,12 +7,16 @@ const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  const { schema, circuit } = call.asked;
+  call.isCompiling = schema !== undefined && !circuit.memory.hasUsed(schema);
   const signal = new CallSignal(call);
   call.signal = signal.signal;
   call.onActivity = () => signal.recordActivity();
   call.onBegun(() => signal.beginStream());
   try {
-    return await next(call);
+    const result = await next(call);
+    if (schema !== undefined) circuit.memory.recordUse(schema);
+    return result;
   } finally {
     signal.release();
   }
@@ -21,7 +25,8 @@ export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>)
 /**
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
  * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other
- * limits: one for the provider's silence, and the deadline for the whole.
+ * limits: one for the provider's silence, and the deadline for the whole. Until then a call whose schema is compiled
+ * first has the deadline alone.
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
@@ -31,14 +36,16 @@ export class CallSignal {
   #timer: NodeJS.Timeout;
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(call: Pick<Call, 'asked' | 'deadline' | 'stop'>) {
+  constructor(call: Pick<Call, 'asked' | 'deadline' | 'stop' | 'isCompiling'>) {
     this.#call = call;
-    const { asked, deadline, stop } = call;
+    const { asked, deadline, stop, isCompiling } = call;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = asked.settings;
     const isStream = asked.job.deltas !== undefined;
-    const providerMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
+    const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
+    const providerMs = isCompiling ? Number.POSITIVE_INFINITY : limitMs;
     const callerMs = this.#msUntil(deadline);
-    const mayBeCut = isStream && asked.hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
+    const mayBeCut =
+      isStream && !isCompiling && asked.hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
     if (mayBeCut && fallbackAfterMs < providerMs)
       this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     else if (callerMs <= providerMs) this.#timer = this.#abortAfter(callerMs, 'timeout');

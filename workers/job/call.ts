@@ -2,7 +2,8 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Circuit } from './circuit.js';
 import type { Cooldown } from './cooldown.js';
-import type { ModelRequest } from './model-request.js';
+import type { ModelMemory } from './model-memory.js';
+import { type ModelRequest, type NarrowedRequest, narrow, type Omitted } from './model-request.js';
 import { patienceFor, type RetryBudget } from './retry.js';
 import type { RunningJob } from './running-job.js';
 import type { Slot } from './slots.js';
@@ -11,25 +12,34 @@ import type { Slot } from './slots.js';
 export interface Asked {
   readonly job: Pick<
     RunningJob,
-    'id' | 'slot' | 'signal' | 'now' | 'deltas' | 'trace' | 'begin' | 'recordFirstDelta'
+    'id' | 'slot' | 'signal' | 'now' | 'deltas' | 'trace' | 'ignored' | 'begin' | 'recordFirstDelta'
   >;
   readonly chatJob: Pick<ChatJob, 'deadline' | 'firstDeltaBy' | 'attempt'> & {
     readonly user?: string | undefined;
   };
   readonly request: ModelRequest;
+  /** As `schemaOf` has it. */
+  readonly schema?: string | undefined;
   readonly circuit: Pick<Circuit, 'run'> & {
     readonly cooldown: Pick<Cooldown, 'leftMs'>;
     readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
+    readonly memory: ModelMemory;
   };
   readonly settings: PoolConfig;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
 }
 
+/** Which of the two calls of its job it is, and what it is made without because the first was refused for that. */
+interface CallKind {
+  readonly isRetry: boolean;
+  readonly omitted?: Omitted | undefined;
+}
+
 /** One call of its provider that a job makes, as the steps of the call chain read it. */
 export class Call {
   readonly asked: Asked;
-  readonly kind: { readonly isRetry: boolean };
+  readonly kind: CallKind;
   /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
   /** How long it waits at most for a model that is limited, in milliseconds. */
@@ -46,10 +56,13 @@ export class Call {
   traceparent: string | undefined;
   /** Whether it is the one call that the breaker of its user lets through. */
   isUsersProbe = false;
+  /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
+  isCompiling = false;
   hasBegun = false;
   readonly #listeners: (() => void)[] = [];
+  #narrowed: NarrowedRequest | undefined;
 
-  constructor(asked: Asked, kind = { isRetry: false }) {
+  constructor(asked: Asked, kind: CallKind = { isRetry: false }) {
     const { job, chatJob, hasFallback } = asked;
     this.asked = asked;
     this.kind = kind;
@@ -59,8 +72,15 @@ export class Call {
     this.user = chatJob.user;
   }
 
-  retry(): Call {
-    return new Call(this.asked, { isRetry: true });
+  retry(omitted?: Omitted): Call {
+    return new Call(this.asked, { isRetry: true, omitted });
+  }
+
+  /** The request that it makes: without what its model is known to refuse at the first look. */
+  get narrowed(): NarrowedRequest {
+    const { request, circuit } = this.asked;
+    this.#narrowed ??= narrow(request, { ...circuit.memory.omittedFrom(request), ...this.kind.omitted });
+    return this.#narrowed;
   }
 
   /** The listener hears when the reply of a stream begins. */

@@ -7,6 +7,7 @@ import { Call, startOf } from './call.js';
 import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
+import { schemaOf } from './model-memory.js';
 import { toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
@@ -74,10 +75,12 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     const { settings, circuits } = deps;
     const request = toModelRequest(chatJob, settings);
     const circuit = circuits.of(request.model);
+    const schema = schemaOf(chatJob.provider, request);
     const hasFallback = Boolean(chatJob.fallback?.length);
-    const reply = await deps.call(new Call({ job, chatJob, request, circuit, settings, hasFallback }));
+    const asked = { job, chatJob, request, schema, circuit, settings, hasFallback };
+    const reply = await deps.call(new Call(asked));
     const askedModel = chatJob.earlier && request.model;
-    return toOutcome(reply, { ...job.timings, askedModel, callId: deltas?.callId });
+    return toOutcome(reply, { ...job.timings, askedModel, ignored: job.ignored, callId: deltas?.callId });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...job.timings };
     if (!(error instanceof Failure)) throw error;

@@ -3,6 +3,7 @@ import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
 import type { Call } from './call.js';
 import { CallSamples } from './call-samples.js';
 import { Cooldown, isLimit } from './cooldown.js';
+import { ModelMemory } from './model-memory.js';
 import { RetryBudget } from './retry.js';
 import type { Slot } from './slots.js';
 import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
@@ -34,6 +35,7 @@ const trialMs = 1000;
  */
 export class Circuit {
   readonly budget = new RetryBudget();
+  readonly memory = new ModelMemory();
   readonly cooldown: Cooldown;
   readonly #options: Required<CircuitOptions>;
   readonly #breaker: Breaker;
@@ -80,7 +82,9 @@ export class Circuit {
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
   async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
     const { slot, user, kind } = call;
-    if (kind.isRetry && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
+    // One that was refused for a hint has shown nothing, so its repetition waits like a first call.
+    if (kind.isRetry && !kind.omitted && this.#stateFor(user) !== 'closed')
+      throw new Failure('provider_unavailable');
     this.#lastUsedAt = performance.now();
     this.#calls.add(call);
     try {

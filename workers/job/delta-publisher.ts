@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Target } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
-import { ApiLink, type ApiLinkDeps } from './api-link.js';
+import { type ChatJob, versionOf } from '../../shared/protocol/messages.js';
+import type { Mark } from '../../shared/protocol/parts.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import { ApiLink, type ApiLinkDeps, lengthOf } from './api-link.js';
 import type { RunningJob } from './running-job.js';
 import type { RunningJobs } from './running-jobs.js';
 
@@ -23,10 +26,10 @@ export class DeltaPublisher {
   }
 
   /** The stream of a job's reply, to be disposed of; `writer` is its model, if the request names another one. */
-  open(job: RunningJob, replyTo: string, writer?: Target): DeltaStream {
-    const stream = new DeltaStream(job, writer);
+  open(job: RunningJob, chat: StreamedChat, writer?: Target): DeltaStream {
+    const stream = new DeltaStream(job, writer, versionOf(chat));
     job.deltas = stream;
-    stream.place(this.#linkTo(replyTo), { from: 0 });
+    stream.place(this.#linkTo(chat.replyTo), { from: 0 });
     return stream;
   }
 
@@ -47,20 +50,35 @@ export class DeltaPublisher {
   }
 }
 
-/** The text of one job as far as it has been written. */
+type StreamedChat = Pick<ChatJob, 'replyTo' | 'turns' | 'parameters'>;
+
+/** Characters of a mark that a message surely has room for: a signature may be of any length. */
+const maxMarkLength = 50_000;
+
+/** The text of one job as far as it has been written: the tape of its reply, with its marks. */
 export class DeltaStream {
   /** Another run of the job writes another text. */
   readonly callId = randomUUID().slice(0, 8);
   readonly jobId: string;
   readonly writer: Target | undefined;
+  /** That of the messages that it travels in. */
+  readonly version: number;
+  readonly marks: Mark[] = [];
   readonly #job: RunningJob;
   readonly #cursors = new Map<string, Cursor>();
   #text = '';
+  #isHeld = false;
 
-  constructor(job: RunningJob, writer: Target | undefined) {
+  constructor(job: RunningJob, writer: Target | undefined, version: number = writtenVersion) {
     this.#job = job;
     this.jobId = job.chatId;
     this.writer = writer;
+    this.version = version;
+  }
+
+  /** Those of the request's hints that the model refuses. */
+  get ignored(): Delta['ignored'] {
+    return this.#job.ignored && [...this.#job.ignored];
   }
 
   get text(): string {
@@ -77,7 +95,12 @@ export class DeltaStream {
     for (const cursor of this.#cursors.values()) cursor.link.report(cursor);
   }
 
-  append(text: string): void {
+  /** The mark is that of the part which begins with the text. */
+  append(text: string, mark?: Mark): void {
+    // Readers find a part that no message can carry, and what follows it, in the outcome.
+    this.#isHeld ||= mark !== undefined && lengthOf(mark) > maxMarkLength;
+    if (this.#isHeld) return;
+    if (mark) this.marks.push(mark);
     const isUrgent = !this.hasBegun;
     this.#text += text;
     for (const cursor of this.#cursors.values()) cursor.link.send(cursor, { isUrgent });
@@ -131,13 +154,33 @@ export class Cursor {
     this.#end = from + max;
   }
 
-  /** The next piece, of so many UTF-16 units at most, which then counts as sent. */
+  get version(): number {
+    return this.#stream.version;
+  }
+
+  /** The next piece, of so many UTF-16 units at most with its marks, which then counts as sent. */
   take(maxLength: number): Delta {
     const at = this.#at;
-    const text = sliceText(this.#stream.text, at, Math.min(maxLength, this.#end - at));
+    const { jobId, callId, writer, ignored } = this.#stream;
+    const [length, near] = this.#fit(Math.min(maxLength, this.#end - at), maxLength);
+    const text = sliceText(this.#stream.text, at, length);
     this.#at += text.length;
-    const { jobId, callId, writer } = this.#stream;
-    return { jobId, reader: this.#reader, callId, ...writer, at, text };
+    const marks = near.filter((mark) => mark.at <= this.#at);
+    const facts = { ...writer, ...(marks.length > 0 && { marks }), ...(ignored && { ignored }) };
+    return { jobId, reader: this.#reader, callId, ...facts, at, text };
+  }
+
+  /** The length of the next piece, and the marks that have room beside it. It ends before a mark without room. */
+  #fit(length: number, room: number): [number, Mark[]] {
+    const at = this.#at;
+    const near = this.#stream.marks.filter((mark) => mark.at >= at && mark.at <= at + length);
+    let left = room;
+    for (const [place, mark] of near.entries()) {
+      const leftWithIt = left - lengthOf(mark);
+      if (leftWithIt < mark.at - at + 2) return [Math.min(mark.at - at, left), near.slice(0, place)];
+      left = leftWithIt;
+    }
+    return [Math.min(length, left), near];
   }
 
   get hasMore(): boolean {

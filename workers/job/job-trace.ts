@@ -66,8 +66,8 @@ export class JobTrace {
 
   async watchCall(call: Call, next: (call: Call) => Promise<ProviderReply>): Promise<ProviderReply> {
     const startedAt = performance.now();
-    const { request, job } = call.asked;
-    const attributes = describeRequest(this.#provider, request, job.deltas !== undefined);
+    const { request } = call.narrowed;
+    const attributes = describeRequest(this.#provider, request, call.asked.job.deltas !== undefined);
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
     this.#calls += 1;
     const span = this.#span.start(`chat ${request.model}`, { kind: 'client', attributes });

@@ -1,8 +1,14 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
+import { partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed } from '../../shared/model-names.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import { parametersFor } from '../../shared/protocol/model-parameters.js';
+import {
+  hints,
+  type ModelParameters,
+  neutralValues,
+  parametersFor,
+} from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
@@ -34,4 +40,45 @@ export function toModelRequest(
 /** A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. */
 function blankEndsOf({ stop, maxOutputTokens }: NonNullable<ChatJob['parameters']> = {}): FinishReason[] {
   return [...(stop ? (['stop'] as const) : []), ...(maxOutputTokens ? (['length'] as const) : [])];
+}
+
+/** The parts that a request is made without, because the model refuses them. */
+export interface Omitted {
+  readonly hints?: boolean;
+  /** Whether the model is told not to reason instead: some call tools only then. */
+  readonly reasoning?: boolean;
+  /** The opaque parts. */
+  readonly signatures?: boolean;
+}
+
+/** A request as a call makes it. */
+export interface NarrowedRequest {
+  readonly request: ModelRequest;
+  /** Whether anything was left out. */
+  readonly isNarrower: boolean;
+  /** The hints among that, unless they change nothing; absent means none. */
+  readonly ignored: readonly string[] | undefined;
+}
+
+/** The request without what its model refuses. */
+export function narrow(request: ModelRequest, omitted: Omitted): NarrowedRequest {
+  const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
+  const kept = { ...parameters };
+  if (omitted.hints) for (const name of hints) delete kept[name];
+  if (omitted.reasoning) kept.reasoningEffort = 'none';
+  const changed = [...hints].filter((name) => parameters[name] !== kept[name]);
+  const ignored = changed.filter(
+    (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
+  );
+  const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
+  return {
+    request: { ...request, parameters: kept, turns },
+    isNarrower: changed.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
+    ignored: ignored.length > 0 ? ignored : undefined,
+  };
+}
+
+function withoutSignatures(turn: Turn): Turn {
+  const content = partsOf(turn).filter(({ type }) => type !== 'opaque');
+  return content.length < partsOf(turn).length ? { ...turn, content } : turn;
 }

@@ -5,6 +5,7 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
+import { callErrorOf } from './call-samples.js';
 
 type Completion = Extract<Outcome, { kind: 'ok' }>;
 
@@ -17,12 +18,17 @@ export interface JobEnd {
   readonly outcome: Outcome;
 }
 
+interface ReplyFacts extends Timings, Pick<Completion, 'callId' | 'askedModel'> {
+  readonly ignored?: readonly string[] | undefined;
+}
+
 /** A reply as an outcome for the API. */
 export function toOutcome(
-  { text, reason, model, usage }: ProviderReply,
-  { callId, askedModel, ...timings }: Timings & Pick<Completion, 'callId' | 'askedModel'>,
+  { text, marks = [], reason, model, usage }: ProviderReply,
+  { callId, askedModel, ignored, ...timings }: ReplyFacts,
 ): Outcome {
-  const completion = { text, model, askedModel, usage, callId, ...timings };
+  const parts = { marks: marks.length > 0 ? [...marks] : undefined, ignored: ignored && [...ignored] };
+  const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
   if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
   return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };
 }
@@ -34,6 +40,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...{ kind: 'failed', code, retryable, retryAfterMs: facts.retryAfterMs },
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
+    refusedParameter: callErrorOf(failure)?.refusedParameter,
     failingModel: facts.model,
     usage: facts.usage,
     ...timings,

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
+import { refusalOf } from '../providers/error-classification.js';
+import type { Refusal } from '../providers/refusals.js';
 import type { Call } from './call.js';
+import { narrow, type Omitted } from './model-request.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
@@ -15,32 +18,59 @@ const minTimeLeftMs = 250;
  * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`
  * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
  *
+ * A call that is refused for a part that the answer does not need is made once more without that part. This happens at
+ * once, does not need the budget, and also happens at the providers of a fallback.
+ *
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
 export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
-  const { stop, slot, asked } = call;
-  const { job, circuit } = asked;
+  const { job, circuit } = call.asked;
   circuit.budget.earn(call.user);
   const startedAt = job.now();
   try {
     return await next(call);
   } catch (error) {
-    const ownPauseMs = pauseBeforeRetry(error, call);
-    if (ownPauseMs === undefined) throw error;
-    const startBy = latestRetry(job.now() - startedAt, call);
-    let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
-    if (job.now() + pauseMs > startBy || !circuit.budget.spend(call.user)) throw error;
-    // Another call may make the cooldown longer meanwhile.
-    for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
-      if (job.now() + pauseMs > startBy) throw error;
-      if (pauseMs > longPauseMs) slot.park();
-      await delay(pauseMs, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
-    }
+    const omitted = omittedAfter(error, call);
+    if (omitted) return await next(call.retry(omitted));
+    await pause(error, call, job.now() - startedAt);
     return await next(call.retry()).catch((second) => {
       throw isRefused(second) ? error : second;
     });
   }
+}
+
+/** Waits until the retry of a call that took this long may begin; throws its error when there is none. */
+async function pause(error: unknown, call: Call, tookMs: number): Promise<void> {
+  const { stop, slot, asked } = call;
+  const { job, circuit } = asked;
+  const ownPauseMs = pauseBeforeRetry(error, call);
+  if (ownPauseMs === undefined) throw error;
+  const startBy = latestRetry(tookMs, call);
+  let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
+  if (job.now() + pauseMs > startBy || !circuit.budget.spend(call.user)) throw error;
+  // Another call may make the cooldown longer meanwhile.
+  for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
+    if (job.now() + pauseMs > startBy) throw error;
+    if (pauseMs > longPauseMs) slot.park();
+    await delay(pauseMs, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
+  }
+}
+
+const omittedBy: Partial<Record<Refusal, Omitted>> = {
+  hint: { hints: true },
+  effort: { hints: true, reasoning: true },
+  signatures: { signatures: true },
+};
+
+/** The refused parts that a call can do without; the circuit remembers refused hints. */
+function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omitted | undefined {
+  const refusal = error instanceof Failure && !hasBegun ? refusalOf(error) : undefined;
+  const omitted = refusal && omittedBy[refusal];
+  const { request } = narrowed;
+  if (omitted === undefined || !narrow(request, omitted).isNarrower) return undefined;
+  asked.circuit.memory.recordRefusal(request.model, omitted);
+  return omitted;
 }
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */

@@ -79,6 +79,8 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
+  /** The request's hints that its latest call was made without, because the model refuses them; absent means none. */
+  ignored: readonly string[] | undefined;
   readonly #listeners: readonly JobListener[];
   readonly #controller = new AbortController();
   #startedAt: number | undefined;

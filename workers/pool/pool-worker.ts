@@ -38,7 +38,7 @@ import { dropLongConversation } from './long-conversation.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
-export interface PoolWorkerTools {
+export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -240,8 +240,8 @@ export class PoolWorker {
 
   #openDeltas(job: RunningJob, chatJob: ChatJob): DeltaStream | undefined {
     if (!chatJob.stream) return undefined;
-    const { provider, model = this.#deps.settings.current.model, replyTo, earlier } = chatJob;
-    return this.#deps.deltas.open(job, replyTo, earlier?.length ? { provider, model } : undefined);
+    const { provider, model = this.#deps.settings.current.model, earlier } = chatJob;
+    return this.#deps.deltas.open(job, chatJob, earlier?.length ? { provider, model } : undefined);
   }
 
   /** A job ended in an unexpected error, or was given up; BullMQ may have no other facts about it. */

@@ -4,6 +4,7 @@ import { Breaker, type BreakerState, type BreakerTimes } from '../../../workers/
 import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { UserBreaker } from '../../../workers/job/user-breaker.js';
+import { unusableAnswer } from '../../../workers/providers/error-classification.js';
 import { callOf } from '../../support/calls.js';
 
 const resetMs = 20;
@@ -32,15 +33,18 @@ interface EndedCall {
   afterMs?: number;
   /** Whether the provider has begun its reply by then. */
   hasBegun?: boolean;
+  /** Whether its schema is compiled first. */
+  isCompiling?: boolean;
 }
 
 /** A call that ends when the test says so: with `done`, or the code or name of its error. */
-function startCall(own: { hasBegun?: boolean } = {}) {
+function startCall({ isCompiling = false, ...own }: Pick<EndedCall, 'hasBegun' | 'isCompiling'> = {}) {
+  const calling = Object.assign(callOf(own), { isCompiling });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   // The breaker may refuse the call.
   promise.catch(() => undefined);
   const ended = breaker
-    .run(callOf(own), () => promise)
+    .run(calling, () => promise)
     .then(
       () => 'done',
       (error) => (error instanceof Failure ? error.code : error.name),
@@ -49,10 +53,10 @@ function startCall(own: { hasBegun?: boolean } = {}) {
 }
 
 /** Calls one after another, each with this end; gives the end of the last. */
-async function call(error?: Error, { count = 1, afterMs = 0, hasBegun = false }: EndedCall = {}) {
+async function call(error?: Error, { count = 1, afterMs = 0, ...own }: EndedCall = {}) {
   let ended = '';
   for (let n = 0; n < count; n += 1) {
-    const { resolve, reject, ...started } = startCall({ hasBegun });
+    const { resolve, reject, ...started } = startCall(own);
     await vi.advanceTimersByTimeAsync(afterMs);
     if (error) reject(error);
     else resolve();
@@ -96,6 +100,9 @@ describe('Breaker', () => {
     ['a deadline', new Failure('timeout')],
     ['a fault of this service', new Failure('internal')],
     ['an unusable answer', new Failure('provider_error', { retryable: false })],
+    ['a reply that is not the JSON that the caller asks for', unusableAnswer('malformed_json')],
+    ['a call of a tool that the caller does not offer', unusableAnswer('unknown_tool')],
+    ['a call that the model could not write down', unusableAnswer('malformed_arguments')],
     ['a shutdown', new Failure('provider_unavailable')],
   ])('does not hold %s against the provider, nor for it', async (_, failure) => {
     await call(bad, { count: 4 });
@@ -173,6 +180,26 @@ describe('Breaker', () => {
     expect(await call()).toBe('provider_unavailable');
     probe.resolve();
     expect(await probe.ended).toBe('done');
+  });
+});
+
+describe('a call whose schema is compiled first', () => {
+  it.each([new Failure('timeout'), new Failure('provider_timeout'), new Cancelled()])(
+    'shows nothing by its silence, however it ends: %s',
+    async (end) => {
+      await call(undefined, { count: 5, afterMs: 100 });
+      await call(end, { count: 30, afterMs: 20_000, isCompiling: true });
+      expect(changes).toEqual([]);
+      await call(new Failure('provider_error'), { count: 10, isCompiling: true });
+      expect(changes).toEqual(['open']);
+    },
+  );
+
+  it('counts as any other once its reply has begun', async () => {
+    await call(undefined);
+    const silent = { count: 30, afterMs: 20_000, isCompiling: true, hasBegun: true };
+    await call(new Failure('provider_timeout'), silent);
+    expect(changes[0]).toBe('open');
   });
 });
 

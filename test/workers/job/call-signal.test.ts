@@ -1,7 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CallSignal } from '../../../workers/job/call-signal.js';
+import type { Call } from '../../../workers/job/call.js';
+import { CallSignal, endInTime } from '../../../workers/job/call-signal.js';
 import { DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { ModelMemory } from '../../../workers/job/model-memory.js';
 import { callOf } from '../../support/calls.js';
 import { takeJob } from '../../support/running-jobs.js';
 
@@ -62,6 +64,59 @@ describe('CallSignal', () => {
     expect(calls.filter(({ signal }) => signal.aborted)).toEqual([]);
     expect(warn).not.toHaveBeenCalled();
     warn.mockRestore();
+  });
+});
+
+describe('the first use of a schema', () => {
+  const memory = new ModelMemory();
+  const circuit = {
+    ...{ run: () => expect.unreachable(), cooldown: { leftMs: 0 } },
+    ...{ budget: { earn: () => {}, spend: () => true }, memory },
+  };
+  const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 10, idleTimeoutMs: 10 };
+  const open = (schema: string, isStream = false) => {
+    const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
+    const limits = { deadline: Date.now() + 20_000, hasFallback: true, settings };
+    return callOf({ ...limits, ...(deltas && { deltas }), circuit, schema });
+  };
+  /** A call that nothing but its signal ends. */
+  const hang = (one: Call): Promise<never> =>
+    new Promise((_, reject) => {
+      one.signal.addEventListener('abort', () => reject(one.signal.reason));
+    });
+  beforeEach(() => {
+    call = new CallSignal(callOf());
+    call.release();
+  });
+
+  it.each([false, true])('has the deadline of the chat alone (stream: %s)', async (isStream) => {
+    const one = open('unused', isStream);
+    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'timeout' });
+    vi.advanceTimersByTime(19_999);
+    expect([one.isCompiling, one.signal.aborted]).toEqual([true, false]);
+    vi.advanceTimersByTime(1);
+    await failed;
+    expect(open('unused').isCompiling).toBe(false);
+  });
+
+  it('ends with the first success, after which the usual limits apply; with a failure it does not', async () => {
+    await expect(endInTime(open('used'), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
+    const first = open('used');
+    await endInTime(first, async () => 'done');
+    const second = open('used');
+    const failed = expect(endInTime(second, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
+    vi.advanceTimersByTime(10);
+    await failed;
+    expect([first.isCompiling, second.isCompiling]).toEqual([true, false]);
+  });
+
+  it('leaves a stream that has begun its usual limits', async () => {
+    const one = open('streamed', true);
+    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
+    vi.advanceTimersByTime(15_000);
+    one.begin();
+    vi.advanceTimersByTime(10);
+    await failed;
   });
 });
 

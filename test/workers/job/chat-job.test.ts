@@ -60,7 +60,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
       kind: 'ok',
       text: expect.stringContaining('Hello'),
       model: expect.stringContaining('sim-latency-50'),
-      usage: { inputTokens: expect.any(Number), outputTokens: expect.any(Number) },
+      usage: expect.objectContaining({ inputTokens: expect.any(Number), outputTokens: expect.any(Number) }),
       queueMs: expect.any(Number),
       providerMs: expect.any(Number),
     });
@@ -86,6 +86,18 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(last()).toEqual({ maxOutputTokens: 99, stop: ['never'] });
     await run('sim-echo', { parameters: { maxOutputTokens: 101 } });
     expect(last()).toEqual({ maxOutputTokens: 100 });
+  });
+
+  it('asks a model that refuses hints once more without them, and from then on at once', async () => {
+    const model = `sim-no-hints@${tag()}`;
+    const parameters: ModelParameters = { temperature: 0.5, reasoningEffort: 'low', stop: ['never'] };
+    const ignored = Object.keys(parametersFor(id, parameters)).filter((name) => name !== 'stop');
+    for (const calls of [2, 3]) {
+      expect(await run(model, { parameters })).toMatchObject({ kind: 'ok', ignored });
+      expect(models()).toHaveLength(calls);
+    }
+    expect(simulator.calls.list().at(-1)?.parameters).toEqual({ maxOutputTokens: 100, stop: ['never'] });
+    expect(failures).toEqual([]);
   });
 
   it('takes a blank reply where the caller named what may have come before any text', async () => {

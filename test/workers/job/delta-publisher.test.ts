@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Target } from '../../../shared/contract.js';
-import type { Delta, DeltasMessage } from '../../../shared/protocol/deltas.js';
+import { type Delta, type DeltasMessage, deltasSchema } from '../../../shared/protocol/deltas.js';
+import type { Mark } from '../../../shared/protocol/parts.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -28,10 +29,19 @@ afterEach(() => {
 });
 
 /** The reply of a job that runs here. */
-function open(id: string, replyTo: string, writer?: Target) {
+function open(id: string, replyTo: string, { writer, isCalling = false, ignored }: Own = {}) {
   const job = takeJob({ id });
+  job.ignored = ignored;
   jobs.open(job);
-  return publisher.open(job, replyTo, writer);
+  const parameters = isCalling ? { tools: [{ name: 'f' }] } : undefined;
+  return publisher.open(job, { replyTo, turns: [], parameters }, writer);
+}
+
+interface Own {
+  writer?: Target;
+  /** Whether the chat has tools. */
+  isCalling?: boolean;
+  ignored?: string[];
 }
 
 const turn = async () => {
@@ -53,7 +63,7 @@ const resend = (jobId: string, api: string, from: number) => publisher.onResend(
 describe('DeltaPublisher', () => {
   it('sends the first delta at once, what follows when the window is over, and who writes it (finding C3)', async () => {
     const writer: Target = { provider: 'bedrock', model: 'm' };
-    const stream = open('job', 'x', writer);
+    const stream = open('job', 'x', { writer });
     expect(stream.hasBegun).toBe(false);
     stream.append('one');
     expect(stream.hasBegun).toBe(true);
@@ -193,6 +203,99 @@ describe('DeltaPublisher', () => {
     if (ends) stream[Symbol.dispose]();
     await turn();
     expect(deltasTo('x')).toEqual([{ jobId: 'job', callId: stream.callId, at: 0, text: '' }]);
+  });
+});
+
+describe('a stream with calls', () => {
+  const call = (at: number, signature?: string): Mark => ({
+    ...{ kind: 'call', at, id: `call at ${at}`, name: 'f' },
+    ...(signature && { signature }),
+  });
+  /** Each message in the text that travels. */
+  const writtenTo = (api: string) =>
+    relay.published
+      .filter(({ topic }) => topic === `deltas.${api}`)
+      .map(({ message }) => JSON.stringify(message));
+
+  it('has in each delta the marks from its beginning to its end, also in one that is sent again', async () => {
+    const stream = open('job', 'x', { isCalling: true });
+    stream.append('Hi');
+    await turn();
+    stream.append('{"a":', call(2));
+    await windowEnds();
+    stream.append('1}');
+    stream.append('{}', call(9));
+    stream.append('Bye', { kind: 'text', at: 11 });
+    await windowEnds();
+    expect(deltasTo('x').map(({ at, text, marks }) => [at, text, marks?.map((mark) => mark.at)])).toEqual([
+      [0, 'Hi', undefined],
+      [2, '{"a":', [2]],
+      [7, '1}{}Bye', [9, 11]],
+    ]);
+    relay.published.length = 0;
+    publisher.onResend({ v: 1, jobId: 'job', api: 'y', from: 0, max: 9 });
+    await turn();
+    expect(deltasTo('y')).toMatchObject([{ at: 0, text: 'Hi{"a":1}', marks: [call(2), call(9)] }]);
+  });
+
+  it('is sent in messages of version 2, one at a time with those of other chats, which stay as they are', async () => {
+    const held = Promise.withResolvers<void>();
+    taking = held.promise;
+    const [text, calling] = [open('text', 'x'), open('calling', 'x', { isCalling: true, ignored: ['seed'] })];
+    calling.append('{}', call(0));
+    text.append('Hi \u0000🎉');
+    await windowEnds();
+    expect(writtenTo('x')).toHaveLength(1);
+    held.resolve();
+    await turn();
+    await turn();
+    expect(writtenTo('x')).toEqual([
+      `{"v":2,"deltas":[{"jobId":"calling","callId":"${calling.callId}","marks":[${JSON.stringify(call(0))}],"ignored":["seed"],"at":0,"text":"{}"}]}`,
+      `{"v":1,"deltas":[{"jobId":"text","callId":"${text.callId}","at":0,"text":"Hi \\u0000🎉"}]}`,
+    ]);
+    expect(deltasSchema.parse(JSON.parse(writtenTo('x')[0] ?? '')).deltas).toEqual(deltasTo('x').slice(0, 1));
+  });
+
+  it('waits for the window, also while chats of the other version are written', async () => {
+    const [text, calling] = [open('text', 'x'), open('calling', 'x', { isCalling: true })];
+    const write = () => {
+      text.append('a');
+      calling.append('b');
+    };
+    write();
+    await turn();
+    relay.published.length = 0;
+    write();
+    vi.advanceTimersByTime(windowMs);
+    for (let n = 0; n < 20; n += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      write();
+    }
+    expect(writtenTo('x')).toHaveLength(2);
+    await windowEnds();
+    expect(writtenTo('x')).toHaveLength(4);
+  });
+
+  it('stays within what the relay takes, however many signatures there are, and stops at one that is too long', async () => {
+    const stream = open('job', 'x', { isCalling: true });
+    let written = '';
+    for (let n = 0; n < 40; n += 1) {
+      const mark = call(written.length, '\u2028'.repeat(20_000));
+      stream.append('{"text":"🦉🦉🦉"}', mark);
+      written += '{"text":"🦉🦉🦉"}';
+    }
+    stream.append('{}', call(written.length, 'x'.repeat(60_000)));
+    stream.append('Bye', { kind: 'text', at: written.length + 2 });
+    for (let n = 0; n < 60; n += 1) await turn();
+    const sent = deltasTo('x');
+    expect(sent.length).toBeGreaterThan(10);
+    expect(sent.map(({ text }) => text).join('')).toBe(written);
+    // What follows a mark has it.
+    const places = new Set(sent.flatMap(({ marks = [] }) => marks.map(({ at }) => at)));
+    expect(places.size).toBe(40);
+    for (const { at, text, marks = [] } of sent)
+      for (const place of places)
+        if (place >= at && place < at + text.length) expect(marks.map((mark) => mark.at)).toContain(place);
   });
 });
 

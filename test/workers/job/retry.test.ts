@@ -1,8 +1,12 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Turn } from '../../../shared/conversation.js';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import type { Call } from '../../../workers/job/call.js';
+import { ModelMemory } from '../../../workers/job/model-memory.js';
+import type { ModelRequest, NarrowedRequest } from '../../../workers/job/model-request.js';
 import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
 import type { Slot } from '../../../workers/job/slots.js';
+import { classifyError } from '../../../workers/providers/error-classification.js';
 import { callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/circuits.js';
 
@@ -12,6 +16,10 @@ interface Limits {
   signal?: AbortSignal;
   cooldown?: { readonly leftMs: number };
   hasFallback?: boolean;
+  attempt?: number;
+  hasBegun?: boolean;
+  request?: ModelRequest;
+  memory?: ModelMemory;
   /** How long an attempt takes, on a clock that only attempts move. */
   tookMs?: number;
 }
@@ -19,8 +27,12 @@ interface Limits {
 /** How often the slot was parked. */
 let parked = 0;
 
+/** The request of each attempt, and the hints that it leaves out. */
+let asked: NarrowedRequest[] = [];
+
 let attempts = 0;
 afterEach(() => {
+  asked = [];
   vi.restoreAllMocks();
   attempts = 0;
   parked = 0;
@@ -35,6 +47,7 @@ async function run(
     signal = new AbortController().signal,
     cooldown = { leftMs: 0 },
     tookMs,
+    memory = new ModelMemory(),
     ...limits
   }: Limits = {},
 ): Promise<unknown> {
@@ -48,12 +61,13 @@ async function run(
     expect(call.kind.isRetry).toBe(attempts > 0);
     const ending = endings[Math.min(attempts, endings.length - 1)];
     attempts += 1;
+    asked.push(call.narrowed);
     nowMs += tookMs ?? 0;
     if (ending !== 'done') throw ending;
     return 'done';
   };
   const deadline = nowMs + inMs;
-  const circuit = { run: () => expect.unreachable(), cooldown, budget };
+  const circuit = { run: () => expect.unreachable(), cooldown, budget, memory };
   const call = callOf({ deadline, now, stop: signal, slot, circuit, ...limits });
   return withOneRetry(call, attempt).catch((error) => error);
 }
@@ -167,6 +181,135 @@ describe('withOneRetry', () => {
     setImmediate(() => controller.abort(reason));
     expect(await running).toBe(reason);
     expect(attempts).toBe(1);
+  });
+});
+
+describe('withOneRetry of a refused hint', () => {
+  const refusal = (text: string) => classifyError(new Error(text), { status: 400, text });
+  const hint = refusal('`temperature` is deprecated for this model.');
+  const effort = refusal("Please set reasoning_effort to 'none' to use function tools.");
+  const signature = refusal('Invalid `signature` in `thinking` block');
+  const requestOf = (parameters: ModelRequest['parameters'], own: Partial<ModelRequest> = {}) => ({
+    ...{ model: 'm', maxOutputTokens: 1, turns: [], parameters },
+    ...own,
+  });
+  const tuned = requestOf({ temperature: 0.5, topP: 1, stop: ['x'], parallelToolCalls: false });
+  const tools = [{ name: 'f' }];
+  const noBudget = { earn: () => {}, spend: () => expect.unreachable() };
+
+  it.each<[string, Limits]>([
+    ['at once, and spends nothing', { budget: noBudget, cooldown: { leftMs: 60_000 } }],
+    ['also at a provider of a fallback', { attempt: 2 }],
+    ['also with a fallback behind it, and little time', { hasFallback: true, inMs: 200 }],
+  ])('repeats the call without hints, %s', async (_, limits) => {
+    expect(await run([hint, 'done'], { request: tuned, tookMs: 0, ...limits })).toBe('done');
+    expect(asked.map(({ request }) => request.parameters)).toEqual([tuned.parameters, { stop: ['x'] }]);
+    expect(asked.map(({ ignored }) => ignored)).toEqual([undefined, ['temperature', 'parallelToolCalls']]);
+    expect(parked).toBe(0);
+  });
+
+  it('repeats it once, for a hint or for what passes, and fails as the second call did', async () => {
+    const passing = failed();
+    expect(await run([hint, passing, 'done'], { request: tuned })).toBe(passing);
+    expect(attempts).toBe(2);
+    attempts = 0;
+    const unavailable = new Failure('provider_unavailable');
+    expect(await run([hint, unavailable], { request: tuned })).toBe(unavailable);
+  });
+
+  it('neither fails the chat nor stops its fallback when the one retry was spent before, and is remembered', async () => {
+    const passing = failed();
+    const memory = new ModelMemory();
+    expect(await run([passing, hint, 'done'], { request: tuned, memory })).toBe(passing);
+    expect(attempts).toBe(2);
+    attempts = 0;
+    const withTools = requestOf({ temperature: 0.5, tools });
+    const second = await run([hint, effort, 'done'], { request: withTools, memory: new ModelMemory() });
+    expect([attempts, second]).toMatchObject([2, { code: 'provider_error', retryable: true }]);
+    attempts = 0;
+    expect(await run(['done'], { request: tuned, memory })).toBe('done');
+    expect(asked.at(-1)?.request.parameters).toEqual({ stop: ['x'] });
+  });
+
+  it.each<[string, Limits, Failure]>([
+    ['the request has none', { request: requestOf({ stop: ['x'] }) }, hint],
+    ['the reply has begun', { request: tuned, hasBegun: true }, hint],
+    ['there is no signature to leave out', { request: tuned }, signature],
+    ['the caller has to mend it', { request: tuned }, refusal('tool_choice: not supported for this model.')],
+  ])('does not repeat it when %s', async (_, limits, error) => {
+    expect(await run([error, 'done'], limits)).toBe(error);
+    expect(attempts).toBe(1);
+  });
+
+  it('asks a model that reasons no more with tools not to reason, also where the request says nothing', async () => {
+    expect(await run([effort, 'done'], { request: requestOf({ tools }) })).toBe('done');
+    expect(asked[1]).toMatchObject({ request: { parameters: { tools, reasoningEffort: 'none' } } });
+    expect(asked[1]?.ignored).toBeUndefined();
+    const high = requestOf({ tools, reasoningEffort: 'high' });
+    attempts = 0;
+    expect(await run([effort, 'done'], { request: high })).toBe('done');
+    expect(asked[3]).toMatchObject({ ignored: ['reasoningEffort'] });
+    attempts = 0;
+    expect(await run([effort, 'done'], { request: requestOf({ tools, reasoningEffort: 'none' }) })).toBe(
+      effort,
+    );
+  });
+
+  it('leaves the opaque parts of a conversation out when a signature is refused, and nothing else', async () => {
+    const called: Turn = {
+      role: 'assistant',
+      content: [
+        { type: 'opaque', provider: 'anthropic', data: 's' },
+        { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' },
+      ],
+    };
+    const asking: Turn = { role: 'user', content: 'Hello' };
+    const memory = new ModelMemory();
+    const request = requestOf({ temperature: 0.5 }, { turns: [asking, called] });
+    expect(await run([signature, 'done'], { request, memory })).toBe('done');
+    expect(asked[1]).toMatchObject({
+      request: { parameters: { temperature: 0.5 }, turns: [asking, { content: [{ type: 'tool_call' }] }] },
+      ignored: undefined,
+    });
+    attempts = 0;
+    await run(['done'], { request, memory });
+    expect(asked[2]?.request.turns).toEqual(request.turns);
+  });
+
+  it('is remembered for an hour, for this model alone', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const memory = new ModelMemory();
+    await run([hint, 'done'], { request: tuned, memory });
+    attempts = 0;
+    vi.advanceTimersByTime(3_599_999);
+    await run(['done'], { request: tuned, memory });
+    expect(asked[2]).toMatchObject({
+      request: { parameters: { stop: ['x'] } },
+      ignored: ['temperature', 'parallelToolCalls'],
+    });
+    attempts = 0;
+    await run(['done'], { request: { ...tuned, model: 'other' }, memory });
+    attempts = 0;
+    vi.advanceTimersByTime(1);
+    await run(['done'], { request: tuned, memory });
+    expect(asked.slice(3).map(({ request }) => request.parameters)).toEqual([
+      tuned.parameters,
+      tuned.parameters,
+    ]);
+    vi.useRealTimers();
+  });
+
+  it('is remembered of reasoning with tools for requests with tools alone', async () => {
+    const memory = new ModelMemory();
+    await run([effort, 'done'], { request: requestOf({ tools }), memory });
+    for (const parameters of [{ reasoningEffort: 'high' as const }, { tools, verbosity: 'low' as const }]) {
+      attempts = 0;
+      await run(['done'], { request: requestOf(parameters), memory });
+    }
+    expect(asked.slice(2)).toMatchObject([
+      { request: { parameters: { reasoningEffort: 'high' } }, ignored: undefined },
+      { request: { parameters: { tools, reasoningEffort: 'none' } }, ignored: ['verbosity'] },
+    ]);
   });
 });
 

@@ -82,7 +82,7 @@ describeStores('stored results in $name', createRecordingLog().log, (shared) => 
   });
 
   it('takes a record that it cannot read for an end', async () => {
-    await record(JSON.stringify({ v: 2, canary: 'canary' }));
+    await record(JSON.stringify({ v: 3, canary: 'canary' }));
     expect(await open().find(later())).toEqual(brokenOutcome);
     expect(await open().record(outcome)).toEqual(brokenOutcome);
     expect(logged.text()).not.toContain('canary');

@@ -1,18 +1,22 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
+import type { Mark } from '../../../shared/protocol/parts.js';
 import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
+import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
-import { ProviderCallError } from '../../../workers/providers/error-classification.js';
-import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
+import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
+import type { Provider, ProviderReply, ProviderRequest } from '../../../workers/providers/provider.js';
 import { chatJobOf, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
@@ -38,7 +42,7 @@ let calls: number;
 let records: Map<string, string>;
 
 beforeEach(() => {
-  circuits = openCircuits();
+  circuits = openCircuits({ resetMs: 100 });
   calls = 0;
   records = new Map();
   publisher = new DeltaPublisher({
@@ -55,7 +59,7 @@ afterEach(() => {
 
 interface RunOptions {
   job?: Partial<ChatJob>;
-  deps?: Partial<Omit<ChatJobDeps, 'circuits'>>;
+  deps?: Partial<Omit<ChatJobDeps, 'circuits'>> & Pick<CallChainDeps, 'withImages'>;
   now?: () => number;
   stop?: AbortController;
 }
@@ -78,7 +82,7 @@ function run(steps: Run[], own: RunOptions = {}) {
     now: own.now ?? (() => now),
     stop: stop.signal,
   });
-  if (job.stream) deltas = publisher.open(running, 'x');
+  if (job.stream) deltas = publisher.open(running, job);
   const storedResults = new StoredResults({
     records: {
       read: async (key) => records.get(key),
@@ -159,6 +163,100 @@ describe('runChatJob of a stream', () => {
   it('goes back to the queue when the provider cannot be reached, but not after the first delta', async () => {
     await expect(run([fails(unreachable)])).rejects.toBeInstanceOf(NotBegun);
     expect(await run([failsInTheMiddle(unreachable)])).toMatchObject({ code: 'provider_error' });
+  });
+});
+
+describe('a reply with calls', () => {
+  const tools = [{ name: 'f' }];
+  const mark: Mark = { kind: 'call', at: 2, id: 'a', name: 'f' };
+  const marked: Run = async (_, onDelta) => {
+    onDelta?.('Hi');
+    onDelta?.('{}', mark);
+    return { ...reply, text: 'Hi{}', marks: [mark] };
+  };
+
+  it('has its marks in the deltas and in the outcome', async () => {
+    const outcome = await run([marked], { job: { parameters: { tools } } });
+    expect(outcome).toMatchObject({ kind: 'ok', text: 'Hi{}', marks: [mark] });
+    expect(deltas).toMatchObject({ text: 'Hi{}', marks: [mark], version: 2 });
+    expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
+  });
+
+  it('has no field for them without any', async () => {
+    const outcome = await run([async () => ({ ...reply, marks: [] })], { job: { stream: false } });
+    expect(JSON.parse(encodeOutcome(outcome))).not.toHaveProperty('marks');
+    expect(JSON.parse(encodeOutcome(outcome))).toMatchObject({ v: 1 });
+  });
+});
+
+describe('a hint that the model refuses', () => {
+  const refused = (text: string) => fails(classifyError(new Error(text), { status: 400, text }));
+  const tuned = { parameters: { temperature: 0.5, seed: 1, stop: ['x'] } };
+  /** Calls the model, and keeps what it was asked. */
+  const asked: ProviderRequest[] = [];
+  const heard: Run = (request, onDelta) => {
+    asked.push(request);
+    return writes(request, onDelta);
+  };
+
+  it.each([{}, { attempt: 2 }])('is left out of the one repetition, and named: %j', async (own) => {
+    const outcome = await run([refused('`temperature` is deprecated for this model.'), heard], {
+      job: { ...tuned, ...own },
+    });
+    expect(outcome).toMatchObject({ kind: 'ok', ignored: ['temperature', 'seed'] });
+    expect(deltas?.ignored).toEqual(['temperature', 'seed']);
+    expect(asked.at(-1)?.parameters).toEqual({ stop: ['x'] });
+    expect(calls).toBe(2);
+    // The circuit remembers it.
+    expect(await run([heard], { job: tuned })).toMatchObject({ ignored: ['temperature', 'seed'] });
+    expect([calls, asked.at(-1)?.parameters]).toEqual([3, { stop: ['x'] }]);
+    expect(await run([heard], { job: { parameters: { stop: ['x'] } } })).toHaveProperty('ignored', undefined);
+  });
+
+  it('shows nothing, and its repetition is made although the model is on trial', async () => {
+    const steps = Array.from({ length: 5 }, () => fails(broken));
+    for (let n = 0; n < 5; n += 1) await run(steps, { job: { attempt: 2 } });
+    const circuit = circuits.circuits.of('m');
+    expect(circuit.breaker.state).toBe('open');
+    await vi.waitFor(() => expect(circuit.breaker.state).toBe('half-open'), patience);
+    calls = 0;
+    expect(await run([refused('`seed` is not supported'), writes], { job: tuned })).toMatchObject({
+      kind: 'ok',
+    });
+    expect([calls, circuit.breaker.state]).toEqual([2, 'closed']);
+  });
+
+  it('is none where the caller has to choose another tool: the failure names the parameter', async () => {
+    const forced = refused('tool_choice: type "tool" and "any" are not supported for this model.');
+    expect(await run([forced, heard], { job: tuned })).toMatchObject({
+      ...{ kind: 'failed', code: 'provider_rejected', refusedParameter: 'toolChoice' },
+    });
+    expect(calls).toBe(1);
+  });
+});
+
+describe('a turn with images', () => {
+  const stored = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 } as const;
+  const linked = { type: 'image', url: 'https://x' } as const;
+
+  it.each([
+    ['is asked with their bytes when they are stored, as those of its user', stored, 1],
+    ['is asked as it is when they are linked', linked, 0],
+  ])('%s', async (_, image, loads) => {
+    const loaded: unknown[] = [];
+    const turns: Turn[] = [{ role: 'user', content: [image] }];
+    const withImages = async (given: readonly Turn[], user?: string) => {
+      loaded.push([given, user]);
+      return [{ role: 'user' as const, content: [{ ...stored, data: 'AA==' }] }];
+    };
+    let seen: unknown;
+    const step: Run = async (request) => {
+      seen = request.turns;
+      return reply;
+    };
+    await run([step], { job: { turns }, deps: { withImages } });
+    expect(loaded).toEqual(Array.from({ length: loads }, () => [turns, 'me']));
+    expect(seen).toEqual(loads ? [{ role: 'user', content: [{ ...stored, data: 'AA==' }] }] : turns);
   });
 });
 

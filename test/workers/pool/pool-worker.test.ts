@@ -153,7 +153,7 @@ describeStores('PoolWorker on $name', log, (shared) => {
     const taken: (string | undefined)[] = [];
     worker.bullWorker.on('active', ({ id }) => taken.push(id));
     const newer = randomUUID();
-    await queue.add('chat', { v: 2, turns: 'in a shape of its own' }, { jobId: newer });
+    await queue.add('chat', { v: 3, turns: 'in a shape of its own' }, { jobId: newer });
     const own = await add();
     await isCompleted(own);
     // More often than a job may be started that takes its workers down.
@@ -252,7 +252,7 @@ describeStores('PoolWorker on $name', log, (shared) => {
     await nextAttempts.begin(takeJob({ id }), chatJob, { provider: 'openai', code: 'provider_error' });
     const next = takeJob({ id: `${id}-2`, data: { chatId: id }, provider: 'anthropic' });
     jobs.open(next);
-    using running = deltas.open(next, 'node', { provider: 'anthropic' });
+    using running = deltas.open(next, { replyTo: 'node', turns: [] }, { provider: 'anthropic' });
     running.append('Hel');
     const queued = {
       ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },

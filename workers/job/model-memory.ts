@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import type { ProviderId } from '../../shared/contract.js';
+import type { ModelRequest, Omitted } from './model-request.js';
+
+/** When a model has last refused something. */
+interface Refusal {
+  readonly model: string;
+  /** By `performance.now()`. */
+  readonly at: number;
+}
+
+/** So long a model is asked without what it has refused, in milliseconds. */
+const rememberedMs = 3_600_000;
+/** A schema that was last used so many others ago counts as new. */
+const maxSchemas = 100;
+
+/** Remembers of a circuit's models which hints they refuse, and which schemas were compiled. */
+export class ModelMemory {
+  /** The latest for its hints, and for a request with tools that did not forbid it to reason. */
+  #hints: Refusal | undefined;
+  #reasoning: Refusal | undefined;
+  /** The digests of the schemas, in order of last use. */
+  readonly #schemas = new Set<string>();
+
+  /** The parts that this request is made without from the start. */
+  omittedFrom({ model, parameters }: ModelRequest): Omitted {
+    const remembers = (refusal: Refusal | undefined) =>
+      refusal?.model === model && performance.now() - refusal.at < rememberedMs;
+    const reasoning = parameters?.tools !== undefined && remembers(this.#reasoning);
+    return { hints: reasoning || remembers(this.#hints), reasoning };
+  }
+
+  recordRefusal(model: string, { hints, reasoning }: Omitted): void {
+    const refusal = { model, at: performance.now() };
+    if (reasoning) this.#reasoning = refusal;
+    else if (hints) this.#hints = refusal;
+  }
+
+  hasUsed(schema: string): boolean {
+    return this.#schemas.has(schema);
+  }
+
+  recordUse(schema: string): void {
+    this.#schemas.delete(schema);
+    this.#schemas.add(schema);
+    const [oldest] = this.#schemas;
+    if (this.#schemas.size > maxSchemas && oldest) this.#schemas.delete(oldest);
+  }
+}
+
+/** A digest of the schemas that the provider compiles before the model answers; undefined without one. */
+export function schemaOf(provider: ProviderId, { model, parameters = {} }: ModelRequest): string | undefined {
+  const format = parameters.format?.type === 'json_schema' ? parameters.format.schema : undefined;
+  const tools = parameters.tools?.filter(({ strict }) => strict) ?? [];
+  if (provider === 'vertexai' || (format === undefined && tools.length === 0)) return undefined;
+  const compiled = [model, format, ...tools.map((tool) => [tool.name, tool.parameters])];
+  return createHash('sha256').update(JSON.stringify(compiled)).digest('base64url');
+}
