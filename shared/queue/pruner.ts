@@ -24,8 +24,8 @@ interface PrunerTimes {
 }
 
 /**
- * Removes prompts and answers when their time is over: BullMQ does so only when another job finishes, and never removes
- * events or jobs that no worker takes (docs/internals.md, "What is pruned, and when"). The store must be ready.
+ * Removes prompts, images and answers when their time is over: BullMQ does so only when another job finishes, and never
+ * removes events or jobs that no worker takes (docs/internals.md, "What is pruned, and when"). The store must be ready.
  */
 export function startPruner(
   { store, maxMs, log }: PrunerDeps,
@@ -45,6 +45,7 @@ export function startPruner(
   const pruneAll = async () => {
     for (const queue of queues.values()) await attempt(() => prune(queue));
     await attempt(() => store.records.removeEnded());
+    await attempt(() => store.images.removeEnded());
   };
   const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
   // One for processes that remove finished jobs and events, another for those that also remove unfinished jobs.

@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
+import { writeImage } from '../../shared/queue/images.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { connectRedis } from '../../shared/queue/stores/redis-connection.js';
@@ -39,6 +41,18 @@ describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', 
     await relay.close();
     expect(sizes).toHaveLength(3);
     expect(Math.min(...sizes)).toBeGreaterThan(0);
+  });
+
+  it('has the chunks of an image on several masters', async () => {
+    const [image, bytes] = [{ user: 'one', sha256: 'a'.repeat(64) }, randomBytes(5_242_880)];
+    await writeImage(store.images, image, { bytes, ttlMs: () => 60_000 });
+    const { redis, masters } = await openRedis(cluster.url);
+    const found = await Promise.all(masters.map((master) => master.keys('*image.one.*')));
+    redis.disconnect();
+    expect(found.flat()).toHaveLength(20);
+    expect(Math.min(...found.map((keys) => keys.length))).toBeGreaterThan(0);
+    const chunks = await store.images.read(image, { chunks: 20 });
+    expect(Buffer.concat(chunks.flatMap((chunk) => chunk ?? []))).toEqual(bytes);
   });
 
   it('is shared by deployments with prefixes of their own', async () => {

@@ -10,9 +10,9 @@ export type RedisConnection = Redis | Cluster;
 /**
  * The fate of a command while its server is unreachable: `fail-fast` ones fail within two seconds, or an add()
  * would hang while Redis is down or frozen; `blocking` ones wait, as blocking reads must. A `listening` connection is
- * as a blocking one, but leaves it to its user to subscribe again.
+ * as a blocking one, but leaves it to its user to subscribe again. `bulk` ones are large, and have more time.
  */
-export type OutageMode = 'fail-fast' | 'blocking' | 'listening';
+export type OutageMode = 'fail-fast' | 'bulk' | 'blocking' | 'listening';
 
 /** Connects, and reconnects without end; the caller listens to `error`. */
 export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
@@ -48,6 +48,7 @@ const socketTimeout = 4000;
 
 const tunings = {
   'fail-fast': { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
+  bulk: { maxRetriesPerRequest: 1, commandTimeout: 8000, socketTimeout },
   blocking: { maxRetriesPerRequest: null, socketTimeout },
   listening: { maxRetriesPerRequest: null, socketTimeout, autoResubscribe: false },
 } as const satisfies Record<OutageMode, RedisOptions>;
@@ -105,7 +106,7 @@ const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, mode: Outag
       reconnectOnError,
       connectTimeout,
     },
-    enableOfflineQueue: mode === 'blocking',
+    enableOfflineQueue: mode !== 'fail-fast',
     // With it connect() would never settle while a shard has no master, and a worker of BullMQ would wait for ever.
     enableReadyCheck: false,
     clusterRetryStrategy: retryStrategy,

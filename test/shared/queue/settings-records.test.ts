@@ -49,9 +49,9 @@ describeStores('settings in $name', createRecordingLog().log, (shared) => {
       undefined,
     ]);
     const expected = (await store.records.read(key)) ?? '';
-    await store.records.replace(key, { expected, value: '{"v":2}' });
+    await store.records.replace(key, { expected, value: '{"v":3}' });
     await recordSettings(store.records, { ...anthropic, version: 9 });
-    expect(await store.records.read(key)).toBe('{"v":2}');
+    expect(await store.records.read(key)).toBe('{"v":3}');
   });
 
   it('give the queue its limits, change them, and take them away', async () => {

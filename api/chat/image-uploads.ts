@@ -1,0 +1,117 @@
+import type { StoredImage } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
+import { retryBriefly } from '../../shared/queue/add-attempt.js';
+import { type ImageStore, writeImage } from '../../shared/queue/images.js';
+import { retry } from '../../shared/runtime/retry.js';
+import type { BytesInFlight } from '../access/bytes-in-flight.js';
+import { type ChatCommand, isStored, throwIfLeft } from './chat-command.js';
+import { clockMarginMs } from './idempotent-entry.js';
+import type { NewJob } from './jobs/job-client.js';
+import type { Reservation, StoredAnswers } from './stored-answers.js';
+
+/** An image that came with a request. */
+export interface UploadedImage {
+  readonly part: StoredImage;
+  readonly bytes: Buffer;
+}
+
+interface ImageUploadsDeps {
+  images: ImageStore;
+  /** The same as for stored answers. */
+  room: StoredAnswers;
+  bytesInFlight: Pick<BytesInFlight, 'hold'>;
+  /** The clock of `keptUntil`. */
+  now: () => number;
+}
+
+interface KeptImage {
+  readonly keptUntil: number;
+  readonly room: Reservation;
+}
+
+/** How often images whose time is over are forgotten, in milliseconds. */
+const sweepMs = 10_000;
+
+/** Stores the images of chats, each once for a user, and counts their bytes for as long as they stay. */
+export class ImageUploads {
+  readonly #deps: ImageUploadsDeps;
+  /** Those that this process has stored, by user and digest. */
+  readonly #kept = new Map<string, KeptImage>();
+  readonly #writing = new Map<string, Promise<void>>();
+  #sweptAt = 0;
+
+  constructor(deps: ImageUploadsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Stores the uploads of a command for its job, takes them out of it at once, and drops their bytes in the end. Throws
+   * `rate_limited` where there is no room, `timeout` when the caller has left or waits no longer, and
+   * `queue_unavailable`.
+   */
+  async store(
+    command: ChatCommand,
+    { deadline, firstDeltaBy = deadline }: Pick<NewJob, 'deadline' | 'firstDeltaBy'>,
+  ): Promise<void> {
+    // No call begins later than its caller needs it to, by any machine's clock.
+    const keptUntil = Math.min(deadline, firstDeltaBy) + clockMarginMs;
+    const uploads = command.images?.splice(0) ?? [];
+    const total = uploads.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    // A request that ends frees its own bytes at once, and the store may still be taking these.
+    const release = this.#deps.bytesInFlight.hold(command.user, total);
+    try {
+      for (const upload of uploads) await this.#storeOne(command, upload, keptUntil);
+    } finally {
+      release();
+    }
+  }
+
+  /** One after the other: the second of two who send the same image finds it there. */
+  async #storeOne(command: ChatCommand, upload: UploadedImage, keptUntil: number): Promise<void> {
+    const key = `${upload.part.sha256} ${command.user}`;
+    const before = this.#writing.get(key);
+    const writing = (before ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => this.#write(command, upload, keptUntil));
+    this.#writing.set(key, writing);
+    try {
+      await writing;
+    } finally {
+      if (this.#writing.get(key) === writing) this.#writing.delete(key);
+    }
+  }
+
+  async #write(command: ChatCommand, { part, bytes }: UploadedImage, keptUntil: number): Promise<void> {
+    const { images, now } = this.#deps;
+    const { user, provider } = command;
+    this.#makeRoom(`${part.sha256} ${user}`, { user, bytes: bytes.length, keptUntil });
+    const ttlMs = () => {
+      if (!isStored(command)) throwIfLeft(command);
+      if (now() >= keptUntil) throw new Failure('timeout', { provider });
+      return Math.ceil(keptUntil - now());
+    };
+    const write = () => writeImage(images, { user, sha256: part.sha256 }, { bytes, ttlMs });
+    const shouldRetry = (error: unknown) => !(error instanceof Failure);
+    await retry(write, { ...retryBriefly, shouldRetry }).catch((cause: unknown) => {
+      throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
+    });
+  }
+
+  /** An image that stays for longer anyway needs no more room; its own room is free for it again. */
+  #makeRoom(key: string, image: { user: string; bytes: number; keptUntil: number }): void {
+    this.#sweep();
+    const kept = this.#kept.get(key);
+    if (kept && kept.keptUntil >= image.keptUntil) return;
+    kept?.room.release();
+    this.#kept.delete(key);
+    const room = this.#deps.room.reserve(image);
+    this.#kept.set(key, { keptUntil: image.keptUntil, room });
+  }
+
+  #sweep(): void {
+    const now = this.#deps.now();
+    if (now < this.#sweptAt + sweepMs) return;
+    this.#sweptAt = now;
+    for (const [key, { keptUntil }] of this.#kept) if (keptUntil <= now) this.#kept.delete(key);
+  }
+}

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { BytesInFlight } from '../../../api/access/bytes-in-flight.js';
+import type { ChatCommand } from '../../../api/chat/chat-command.js';
+import { ImageUploads, type UploadedImage } from '../../../api/chat/image-uploads.js';
+import { StoredAnswers } from '../../../api/chat/stored-answers.js';
+import { Failure } from '../../../shared/failures.js';
+import { command } from '../../support/attached.js';
+import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
+
+const megabyte = 1_048_576;
+const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
+const minute = 60_000;
+
+function upload(bytes: number): UploadedImage {
+  const sha256 = randomBytes(32).toString('hex');
+  return {
+    part: { type: 'image', mediaType: 'image/png', sha256, bytes },
+    bytes: Buffer.allocUnsafe(bytes),
+  };
+}
+
+/** Uploads to a store in memory, on a clock that the test moves. */
+function startUploads() {
+  let now = 1_000_000;
+  let change = Promise.withResolvers<void>();
+  change.resolve();
+  const kept = new Map<string, number>();
+  const bytesInFlight = new BytesInFlight({ perUser: 64 * megabyte });
+  const started = {
+    kept,
+    bytesInFlight,
+    /** The chunks that were written, as `<user> <digest> <number>`. */
+    written: [] as string[],
+    isDown: false,
+    pass: (ms: number) => {
+      now += ms;
+    },
+    /** The store takes nothing until it is resumed. */
+    pause: () => {
+      change = Promise.withResolvers<void>();
+      return change.resolve;
+    },
+    store: (own: Partial<ChatCommand>, forMs = minute) =>
+      uploads.store(command(own), { deadline: now + forMs }),
+  };
+  const keep = async (key: string, ttlMs: number) => {
+    await change.promise;
+    if (started.isDown) throw new Error('down');
+    kept.set(key, Math.max(kept.get(key) ?? 0, now + ttlMs));
+  };
+  const images: ConstructorParameters<typeof ImageUploads>[0]['images'] = {
+    extend: async ({ user, sha256 }, { chunks, ttlMs }) => {
+      const there = Array.from({ length: chunks }, (_, n) => n).filter(
+        (n) => (kept.get(`${user} ${sha256} ${n}`) ?? 0) > now,
+      );
+      for (const n of there) await keep(`${user} ${sha256} ${n}`, ttlMs);
+      return new Set(there);
+    },
+    write: async ({ user, sha256 }, { n, ttlMs }) => {
+      started.written.push(`${user} ${sha256} ${n}`);
+      await keep(`${user} ${sha256} ${n}`, ttlMs);
+    },
+    read: async () => [],
+    removeEnded: async () => undefined,
+  };
+  const room = new StoredAnswers(() => now);
+  const uploads = new ImageUploads({ images, room, bytesInFlight, now: () => now });
+  return Object.assign(started, { room });
+}
+
+/** The bytes that a user may still send. */
+function leftOf(bytesInFlight: BytesInFlight, user: string): number {
+  const held = bytesInFlight.open({ user: { id: user } } as Parameters<BytesInFlight['open']>[0]);
+  let left = 0;
+  try {
+    for (; left < 64; left += 1) held.add(megabyte);
+  } catch {
+    // That is all.
+  }
+  held.release();
+  return left;
+}
+
+describe('ImageUploads', () => {
+  it('writes each image once for a user, also when many send it at once, and drops its bytes', async () => {
+    const { store, written } = startUploads();
+    const image = upload(megabyte);
+    const commands = ['one', 'one', 'other', 'one'].map((user) => ({ user, images: [image] }));
+    await Promise.all(commands.map((own) => store(own)));
+    expect(written.filter((chunk) => chunk.startsWith('one '))).toHaveLength(4);
+    expect(written.filter((chunk) => chunk.startsWith('other '))).toHaveLength(4);
+    expect(commands.flatMap(({ images }) => images)).toEqual([]);
+    await store({ user: 'one', images: [image] });
+    expect(written).toHaveLength(8);
+  });
+
+  it('keeps it until a call can no longer begin, by any clock', async () => {
+    const { store, kept } = startUploads();
+    await store({ images: [upload(100)] });
+    expect([...kept.values()]).toEqual([1_000_000 + minute + 5000]);
+  });
+
+  it('counts its bytes for as long as it is stored, once, with the answers', async () => {
+    const { store, pass, room } = startUploads();
+    const image = upload(40 * megabyte);
+    for (let n = 0; n < 5; n += 1) await store({ user: 'one', images: [image] }, minute + n);
+    await expect(store({ user: 'one', images: [upload(25 * megabyte)] })).rejects.toThrow(limited);
+    expect(() => room.reserve({ user: 'one', bytes: 25 * megabyte, keptUntil: 2_000_000 })).toThrow(limited);
+    await store({ user: 'one', images: [upload(20 * megabyte)] });
+    await store({ user: 'other', images: [image] });
+    pass(minute + 20_000);
+    await store({ user: 'one', images: [upload(60 * megabyte)] });
+  });
+
+  it('counts its bytes as in flight until the store has them, even after the request has gone', async () => {
+    const { store, pause, bytesInFlight } = startUploads();
+    const resume = pause();
+    const client = new AbortController();
+    const storing = Array.from({ length: 4 }, () =>
+      store({ user: 'one', images: [upload(10 * megabyte)], signal: client.signal }).catch(() => undefined),
+    );
+    await turn();
+    client.abort();
+    expect([leftOf(bytesInFlight, 'one'), leftOf(bytesInFlight, 'other')]).toEqual([24, 64]);
+    resume();
+    await Promise.all(storing);
+    expect(leftOf(bytesInFlight, 'one')).toBe(64);
+  });
+
+  it('writes no more for a caller who has left, unless the chat is stored', async () => {
+    const { store, written } = startUploads();
+    const signal = AbortSignal.abort();
+    const left = store({ images: [upload(megabyte)], signal });
+    await expect(left).rejects.toThrow(expect.objectContaining({ code: 'timeout' }));
+    expect(written).toEqual([]);
+    await store({ images: [upload(megabyte)], signal, storeOptions: withKey });
+    expect(written).toHaveLength(4);
+  });
+
+  it('says that the queue is unavailable when the store is, and what was written before counts', async () => {
+    const started = startUploads();
+    started.isDown = true;
+    const image = upload(megabyte);
+    await expect(started.store({ images: [image] })).rejects.toThrow(
+      expect.objectContaining({ code: 'queue_unavailable' }),
+    );
+    started.isDown = false;
+    await started.store({ images: [image] });
+    expect(new Set(started.written).size).toBe(4);
+  });
+});
+
+describe('a chat with images', () => {
+  it('is put on the queue once they are stored, and not when they cannot be', async () => {
+    const store = Promise.withResolvers<void>();
+    const asked: unknown[] = [];
+    const imageUploads = {
+      store: async ({ images }: ChatCommand) => {
+        asked.push(images?.splice(0).length);
+        await store.promise;
+      },
+    };
+    const service = startChatService({ imageUploads });
+    onTestFinished(service.end);
+    const images = [upload(100)];
+    const reply = service.ask({ images });
+    await turn();
+    expect([asked, service.added, images]).toEqual([[1], [], []]);
+    store.resolve();
+    await turn();
+    expect(service.added).toHaveLength(1);
+    service.adding.resolve();
+    service.chats.onOutcome('one', ok);
+    expect(await reply).toMatchObject({ kind: 'completed' });
+  });
+
+  it('fails when they cannot be stored', async () => {
+    const imageUploads = { store: () => Promise.reject(new Failure('rate_limited')) };
+    const service = startChatService({ imageUploads });
+    onTestFinished(service.end);
+    await expect(service.ask({ images: [upload(100)] })).rejects.toThrow(limited);
+    expect(service.added).toEqual([]);
+  });
+});

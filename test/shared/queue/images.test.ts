@@ -1,0 +1,163 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { StoredImage, Turn } from '../../../shared/conversation.js';
+import { withImages, writeImage } from '../../../shared/queue/images.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { describeStores } from '../../support/shared-store.js';
+
+const minute = 60_000;
+const gone = expect.objectContaining({ code: 'internal', retryable: true });
+
+/** A random image of so many bytes. */
+function create(bytes: number) {
+  const sha256 = randomBytes(32).toString('hex');
+  const part: StoredImage = { type: 'image', mediaType: 'image/png', sha256, bytes };
+  return { sha256, part, bytes: randomBytes(bytes) };
+}
+const ask = (...images: StoredImage[]): Turn[] => [
+  { role: 'system', content: 'Be short.' },
+  { role: 'user', content: [{ type: 'text', text: 'What is this?' }, ...images] },
+];
+const dataOf = (turns: readonly Turn[]) =>
+  turns.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((part) => ('data' in part ? part.data : [])),
+  );
+
+describeStores('images in a $name store', createRecordingLog().log, (shared) => {
+  const write = (
+    user: string,
+    { sha256, bytes }: { sha256: string; bytes: Buffer },
+    { store = shared.store, ttlMs = minute } = {},
+  ) => writeImage(store.images, { user, sha256 }, { bytes, ttlMs: () => ttlMs });
+  const read = async (user: string, ...parts: StoredImage[]) =>
+    dataOf(await withImages(shared.another.images, ask(...parts), user));
+
+  it.each([1, 262_144, 262_145, 5_242_880])(
+    'come back as they were, %i bytes, with all else as it was',
+    async (bytes) => {
+      const [user, image] = [randomUUID(), create(bytes)];
+      await write(user, image);
+      const turns = ask(image.part, { ...image.part });
+      const loaded = await withImages(shared.another.images, turns, user);
+      const data = image.bytes.toString('base64');
+      expect(loaded).toEqual(ask({ ...image.part, data }, { ...image.part, data }));
+      expect(dataOf(turns)).toEqual([]);
+    },
+  );
+
+  it('are apart for two users, even the same image', async () => {
+    const [one, other, image] = [randomUUID(), randomUUID(), create(300_000)];
+    await write(one, image);
+    await expect(read(other, image.part)).rejects.toThrow(gone);
+    await write(other, image, { ttlMs: 1 });
+    expect(await read(one, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+
+  it('are written once, and stay as long as the last one who sends them needs them', async () => {
+    const [user, image] = [randomUUID(), create(600_000)];
+    const writes = vi.spyOn(shared.store.images, 'write');
+    await write(user, image);
+    await write(user, image, { ttlMs: 2 * minute });
+    // A shorter time changes nothing.
+    await write(user, image, { ttlMs: 1 });
+    expect(writes).toHaveBeenCalledTimes(3);
+    writes.mockRestore();
+    const lives = await livesOf(user);
+    expect(lives).toHaveLength(3);
+    expect(Math.min(...lives)).toBeGreaterThan(minute);
+  });
+
+  it('are gone when their time is over, and what is left of them is written again', async () => {
+    const [user, image] = [randomUUID(), create(600_000)];
+    await write(user, image, { ttlMs: 1 });
+    await vi.waitFor(() => expect(read(user, image.part)).rejects.toThrow(gone));
+    const chunk = image.bytes.subarray(262_144, 524_288);
+    await shared.store.images.write({ user, sha256: image.sha256 }, { n: 1, bytes: chunk, ttlMs: minute });
+    await expect(read(user, image.part)).rejects.toThrow(gone);
+    const name = { user, sha256: image.sha256 };
+    expect(await shared.store.images.extend(name, { chunks: 3, ttlMs: minute })).toEqual(new Set([1]));
+    await write(user, image);
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+
+  it('leave nothing behind when their time is over, and are not logged in PostgreSQL', async () => {
+    const [user, short, long] = [randomUUID(), create(600_000), create(600_000)];
+    await write(user, short, { ttlMs: 1 });
+    await write(user, long);
+    await vi.waitFor(async () => {
+      await shared.store.images.removeEnded();
+      expect(await livesOf(user)).toHaveLength(3);
+    });
+    expect(await read(user, long.part)).toEqual([long.bytes.toString('base64')]);
+  });
+
+  /** How long each chunk of the user's that the store has will stay, in milliseconds. */
+  async function livesOf(user: string): Promise<number[]> {
+    const { url } = shared.wire;
+    if (shared.store.kind === 'redis') {
+      const redis = new Redis(url);
+      onTestFinished(() => redis.disconnect());
+      const keys = await redis.keys(`*image.${user}.*`);
+      return Promise.all(keys.map((key) => redis.pttl(key)));
+    }
+    const client = new pg.Client(url);
+    await client.connect();
+    try {
+      const { rows } = await client.query(
+        `select extract(epoch from ends_at - clock_timestamp())::float8 * 1000 as life, relpersistence as persistence
+          from bullmq.quillgate_images, pg_class where relname = 'quillgate_images' and user_id = $1`,
+        [user],
+      );
+      expect(rows.every(({ persistence }) => persistence === 'u')).toBe(true);
+      return rows.map(({ life }) => life);
+    } finally {
+      await client.end();
+    }
+  }
+
+  it('are not taken for others of another length', async () => {
+    const [user, image] = [randomUUID(), create(1000)];
+    await write(user, image);
+    await expect(read(user, { ...image.part, bytes: 999 })).rejects.toThrow(gone);
+  });
+
+  it('are written by many at once, from two processes, among them the same ones', async () => {
+    const user = randomUUID();
+    const images = Array.from({ length: 8 }, () => create(1_000_000));
+    const stores = [shared.store, shared.another];
+    await Promise.all(
+      stores.flatMap((store) => [...images, ...images].map((image) => write(user, image, { store }))),
+    );
+    const found = await Promise.all(images.map(({ part }) => read(user, part)));
+    expect(found.flat()).toEqual(images.map(({ bytes }) => bytes.toString('base64')));
+  });
+
+  it('cannot be written or read while the store is down, and can when it is back', async () => {
+    const [user, image] = [randomUUID(), create(600_000)];
+    await shared.wire.cut();
+    await expect(write(user, image)).rejects.toThrow();
+    await expect(withImages(shared.store.images, ask(image.part), user)).rejects.toThrow(gone);
+    await shared.wire.mend();
+    await vi.waitFor(() => write(user, image), 10_000);
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+});
+
+describe('writeImage', () => {
+  it('ends between two chunks when the caller has left', async () => {
+    const written: number[] = [];
+    const store = {
+      ...{ extend: async () => new Set<number>(), read: async () => [], removeEnded: async () => undefined },
+      write: async (_: unknown, { n }: { n: number }) => void written.push(n),
+    };
+    const ttlMs = () => {
+      if (written.length === 2) throw new Error('left');
+      return minute;
+    };
+    const image = { bytes: Buffer.alloc(2_000_000), ttlMs };
+    await expect(writeImage(store, { user: 'u', sha256: 'a' }, image)).rejects.toThrow('left');
+    expect(written).toEqual([0, 1]);
+  });
+});
