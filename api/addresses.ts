@@ -30,6 +30,7 @@ const chatMethods = methodsBelow('/chat');
 const postMethods = methodsBelow('/blogs');
 const blogMethods = methodsBelow('/blogs', '/feed.');
 const openAiMethods = methodsBelow('/v1/');
+const completionMethods = methodsBelow('/v1/chat/');
 /** A session of the console is valid there alone. */
 const adminMethods = methodsBelow('/admin/');
 
@@ -55,9 +56,16 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 /** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
 export const adminOperations = (): Router => operations(adminMethods, []);
 
-/** Chat and posts for operators, whose check stands in for theirs; to be used before chat and blog, without CORS. */
-export function operatorsChatAndBlog(counts: Record<'chat' | 'blog', RequestHandler>): Router {
-  const routers = [operations(chatMethods, [counts.chat]), operations(postMethods, [counts.blog])];
+/**
+ * Chat, OpenAI's API and posts for operators, whose check stands in for theirs. Their failures are all problems. To be
+ * used before chat and blog, without CORS.
+ */
+export function operatorsChatAndBlog(counts: Record<'chat' | 'openai' | 'blog', RequestHandler>): Router {
+  const routers = [
+    operations(chatMethods, [counts.chat]),
+    operations(completionMethods, [counts.openai]),
+    operations(postMethods, [counts.blog]),
+  ];
   return Router(exact).use(operatorsBase, setBasePath(operatorsBase), ...routers);
 }
 
@@ -131,15 +139,16 @@ const pathOf = (base: string): string => new URL(base).pathname;
 /** The generated routes of these addresses only: chat and blog may have different base addresses. */
 function operations(methods: Methods, before: readonly RequestHandler[]): Router {
   const router = Router(exact);
-  const roots = new Set(Object.keys(methods).map((path) => path.split('/')[1]));
-  router.use((request, _response, next) =>
-    next(roots.has(request.path.split('/')[1]) ? undefined : 'router'),
-  );
+  const roots = new Set(Object.keys(methods).map(rootOf));
+  router.use((request, _response, next) => next(roots.has(rootOf(request.path)) ? undefined : 'router'));
   for (const handler of before) router.use(handler);
   RegisterRoutes(router);
   for (const [path, allow] of Object.entries(methods)) router.all(path, methodNotAllowed(allow));
   return router;
 }
+
+/** The segments of a path that tell groups of operations apart. */
+const rootOf = (path: string): string | undefined => /^\/(v1\/)?[^/]*/.exec(path)?.[0];
 
 /** For addresses in answers: the caller's own spelling of the base may differ. */
 const setBasePath =

@@ -1,4 +1,4 @@
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import { postInput, postPatch } from '../db/posts/post-rules.js';
 import type { Config } from '../shared/config/config.js';
@@ -46,6 +46,7 @@ import { jsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
+import { toStoredCompletion } from './openai/completion.js';
 import { completionBody } from './openai/completion-body.js';
 import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
@@ -116,8 +117,9 @@ export function createApp(deps: AppDeps): Express {
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
-  const { MAX_MESSAGES: maxMessages, CHAT_MAX_WAIT_S: maxWaitS } = config;
-  const chat = { chatService, storedChats, models, maxMessages, maxWaitS };
+  const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
+  const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
+  const chat = { chatService, storedChats, models, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
@@ -125,11 +127,18 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.authentication = authentication;
   // Strangers may send short bodies: those must not take the room of chats.
   const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
-  app.locals.jsonBody = jsonBody({
-    holdBytes: (request) => deps.bytesInFlight.open(request),
+  const body = {
+    holdBytes: (request: Request) => deps.bytesInFlight.open(request),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: 32,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
+  };
+  app.locals.jsonBody = jsonBody(body);
+  app.locals.completionJsonBody = jsonBody({
+    ...body,
+    maxBytes: config.MAX_BODY_BYTES + Math.ceil(config.MAX_IMAGE_BYTES * bytesOfJsonPerByte),
+    // Schemas of tools may nest 32 levels deep by themselves.
+    maxDepth: 48,
   });
   const short = { maxBytes: 16_384, maxDepth: 8, maxValues: 200 };
   app.locals.shortJsonBody = jsonBody({ ...short, holdBytes: (request) => shortBytes.open(request) });
@@ -194,6 +203,8 @@ export const describeApi = (facts: DocumentFacts): object =>
 const minMaxValues = 20_000;
 /** The message, its role, its content, and one ignored field. */
 const valuesPerMessage = 4;
+/** Base64 takes four for three, and a client may escape each of its slashes. */
+const bytesOfJsonPerByte = 1.4;
 /** The page must also work over plain HTTP; HTTPS is up to the proxy in front. */
 const pageHeaders = {
   contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },

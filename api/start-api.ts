@@ -30,11 +30,12 @@ import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
+import { ImageUploads } from './chat/image-uploads.js';
 import { JobClient } from './chat/jobs/job-client.js';
 import { RemovedUsers } from './chat/jobs/removed-users.js';
 import type { LiveChat } from './chat/live-chat.js';
 import { LiveChats } from './chat/live-chats.js';
-import { answerSizes } from './chat/stored-answers.js';
+import { answerSizes, StoredAnswers } from './chat/stored-answers.js';
 import { StoredChats } from './chat/stored-chats.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
@@ -149,11 +150,14 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
   observeIntake(instruments, jobClient);
   const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
+  const answers = new StoredAnswers(now);
+  const imageUploads = new ImageUploads({ images: store.images, room: answers, bytesInFlight, now });
   const storedChats = new StoredChats({
     records: store.records,
     jobClient,
     resultTtlMs,
     maxOutputTokens: (provider) => poolConfig(config, provider).maxOutputTokens,
+    answers,
     now,
   });
   const chatService = new ChatService({
@@ -161,6 +165,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     chats,
     shares,
     storedChats,
+    imageUploads,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,

@@ -1,7 +1,7 @@
 import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { findUnsupportedParameter, ignoredHints } from '../../shared/protocol/model-parameters.js';
+import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -54,8 +54,8 @@ interface AdmissionOptions {
  * The first attempt at a chat: at its provider, or at the first one of its fallback that would do it within
  * `timeoutMs`. A provider that operators have paused is taken only if no other one is left, and the chat waits there.
  * The attempt keeps those targets of the fallback that a live pool serves and that can be asked for the command's
- * parameters. Throws what `LivePools.admit` throws for the provider when none would do it, and `queue_unavailable`
- * when the store is down.
+ * parameters and conversation. Throws what `LivePools.admit` throws for the provider when none would do it, and
+ * `queue_unavailable` when the store is down.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
   const { pools } = options.jobClient;
@@ -88,12 +88,12 @@ const unlessEmpty = <T>(list: readonly T[]): T[] | undefined => (list.length > 0
 
 /** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
-  { provider, model, parameters = {}, isStrict }: ChatCommand,
+  { provider, model, turns, parameters = {}, isStrict }: ChatCommand,
   { jobClient: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
   const able = fallback.filter(
     (target) =>
-      findUnsupportedParameter(target.provider, parameters) === undefined &&
+      findUnsupported(target.provider, { turns, parameters }) === undefined &&
       !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
   const targets = [{ provider, model }, ...able];

@@ -1,5 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ChatStatus, ProviderId, Target, Turn } from '../../shared/contract.js';
+import type { ChatStatus, ProviderId, Target } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
@@ -7,6 +8,7 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { Completion } from './chat-result.js';
+import type { UploadedImage } from './image-uploads.js';
 import type { NewJob } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-records.js';
 import type { ChatOpening } from './live-chat.js';
@@ -27,6 +29,8 @@ export interface ChatCommand {
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   turns: Turn[];
+  /** The images of its turns whose bytes came along, until they are stored, or it has joined a chat of this process. */
+  images?: UploadedImage[] | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */
   parameters?: ModelParameters | undefined;
   /** Whether no provider may be asked that would ignore a parameter, as one of the operators' fallback may. */

@@ -6,9 +6,8 @@ import {
   providerIds,
   type Role,
   type Target,
-  type Turn,
 } from '../../shared/contract.js';
-import { toTurns } from '../../shared/conversation.js';
+import { type Turn, toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelName } from '../../shared/model-names.js';
 import { invalidRequest, maxErrorsListed } from '../../shared/validation.js';

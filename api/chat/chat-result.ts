@@ -48,7 +48,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Other cancelled jobs have no caller.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused } = outcome;
+      const { code, retryable, retryAfterMs, credentialsRefused, refusedParameter } = outcome;
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
       const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
@@ -57,7 +57,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...{ provider, retryable, retryAfterMs, ...attempted },
-        ...{ credentialsRefused, modelUnknown: refusesModel(outcome) || undefined },
+        ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
       });
     }
   }

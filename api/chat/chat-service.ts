@@ -19,6 +19,7 @@ import {
 } from './chat-command.js';
 import { statusOf, toCompletion } from './chat-result.js';
 import { clockMarginMs, type NewChat, toClaimedChat } from './idempotent-entry.js';
+import type { ImageUploads } from './image-uploads.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
@@ -38,6 +39,7 @@ interface ChatServiceDeps extends TimeLimits {
   chats: LiveChats;
   shares: UserShares;
   storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'>;
+  imageUploads?: Pick<ImageUploads, 'store'>;
   /** The fallback for commands that name none; absent means no fallback. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
@@ -71,6 +73,7 @@ export class ChatService {
     if (opened.result?.state === 'settled') return replay(command, opened.result.outcome);
     using request = this.#attach(command, { ...opened, receivedAt });
     this.#add(request);
+    command.images?.splice(0);
     return this.#answer(command, request, await this.#awaitResult(command, request));
   }
 
@@ -164,8 +167,10 @@ export class ChatService {
   }
 
   async #addJob({ id, claimed, attempt, opening }: LiveChat): Promise<void> {
-    if (opening)
-      await this.#connected().add(jobIdOf(id, attempt.attempt), toNewJob(opening, claimed, attempt));
+    if (opening === undefined) return;
+    const job = toNewJob(opening, claimed, attempt);
+    if (opening.command.images?.length) await this.#deps.imageUploads?.store(opening.command, job);
+    await this.#connected().add(jobIdOf(id, attempt.attempt), job);
   }
 
   /** The store may still take the job although nothing waits for it; with a key, a repeated request may join it. */

@@ -1,5 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ChatResponse, ProviderId, Target } from '../../shared/contract.js';
+import type { ChatResponse, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import { invalidRequest } from '../../shared/validation.js';
@@ -7,7 +7,7 @@ import { EventResponse, eventStreamType } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import type { ChatReply } from './chat-command.js';
 import { answeredBy, type Completion } from './chat-result.js';
-import type { DeltaSink, TextPosition } from './reply-stream.js';
+import type { DeltaSink, ReplySource, TextPosition } from './reply-stream.js';
 
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 
@@ -43,8 +43,8 @@ export class EventStream implements DeltaSink {
     this.#provider = provider;
   }
 
-  begin({ provider }: Pick<Target, 'provider'> = { provider: this.#provider }): void {
-    this.#events.begin({ 'X-LLM-Provider': provider });
+  begin({ writer }: ReplySource = {}): void {
+    this.#events.begin({ 'X-LLM-Provider': writer?.provider ?? this.#provider });
   }
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
@@ -75,7 +75,7 @@ export class EventStream implements DeltaSink {
   #done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
     const provider = answeredBy(completion, this.#provider);
-    this.begin({ provider });
+    this.begin({ writer: { provider } });
     const finishReason = kind === 'ok' ? 'stop' : 'length';
     const summary = attempts && { attempts: attempts.map(summarize) };
     this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
+import { needsParts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
@@ -9,7 +10,7 @@ import type { ChatCommand, ClaimedChat, ResolvedChat, StoredChatCommand } from '
 import { type ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import type { JobResult } from './jobs/job-records.js';
-import { type Reservation, StoredAnswers } from './stored-answers.js';
+import type { Reservation, StoredAnswers } from './stored-answers.js';
 
 /** The chat of an `Idempotency-Key`. */
 export interface FoundChat {
@@ -38,6 +39,7 @@ interface IdempotentEntryDeps {
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   maxOutputTokens: (provider: ProviderId) => number;
+  answers: Pick<StoredAnswers, 'reserve'>;
   now: () => number;
 }
 
@@ -51,11 +53,9 @@ export const clockMarginMs = 5000;
 /** Creates the stored chats of commands, and joins them with those that send the same `Idempotency-Key`. */
 export class IdempotentEntry {
   readonly #deps: IdempotentEntryDeps;
-  readonly #answers: StoredAnswers;
 
   constructor(deps: IdempotentEntryDeps) {
     this.#deps = deps;
-    this.#answers = new StoredAnswers(deps.now);
   }
 
   /** The chat of the command's key; throws `idempotency_key_reused` when that belongs to another request. */
@@ -121,6 +121,7 @@ export class IdempotentEntry {
       ...{ owner: storeOptions.owner.name, ownerId: storeOptions.owner.id },
       ...{ createdAt: now(), deadline, keptUntil: deadline + resultTtlMs },
       current: current.fallback || current.earlier ? current : undefined,
+      parts: needsParts(command) || undefined,
     };
     const answer = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
@@ -143,7 +144,11 @@ export class IdempotentEntry {
     const asked = [provider, ...fallback.map((target) => target.provider)];
     const longest = Math.max(...asked.map(this.#deps.maxOutputTokens));
     const tokens = Math.min(parameters?.maxOutputTokens ?? longest, longest);
-    return this.#answers.reserve({ user: storeOptions.owner.id, bytes: tokens * bytesPerToken, keptUntil });
+    return this.#deps.answers.reserve({
+      user: storeOptions.owner.id,
+      bytes: tokens * bytesPerToken,
+      keptUntil,
+    });
   }
 }
 

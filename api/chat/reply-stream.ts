@@ -2,8 +2,9 @@ import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { type Delta, sliceText } from '../../shared/protocol/deltas.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 
-/** A place in the text of one call, as in the `id` of an event: `<call>.<length of the text before it>`. */
+/** A place in the text of one call, its tape, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {
   readonly callId: string;
   /** UTF-16 units. */
@@ -13,14 +14,26 @@ export interface TextPosition {
 /** A complete reply, and the model that wrote it. */
 type WholeText = Parameters<typeof writerOf>[0] & {
   readonly text: string;
+  readonly marks?: readonly Mark[] | undefined;
+  readonly ignored?: readonly string[] | undefined;
   /** Absent for a reply that was not streamed. */
   readonly callId?: string | undefined;
 };
 
+/** The origin of a reply. */
+export interface ReplySource {
+  /** The model that writes it, if the request names another one. */
+  readonly writer?: Target | undefined;
+  /** The request's hints that it was asked without, because it refuses them; absent means none. */
+  readonly ignored?: readonly string[] | undefined;
+}
+
 /** Where the pieces of a reply go. */
 export interface DeltaSink {
-  /** Called before the first piece; `writer` is the model that writes it, if the request names another one. */
-  begin(writer?: Target): void;
+  /** Called before the first piece. */
+  begin(from?: ReplySource): void;
+  /** A part begins, of which the next piece is a piece; called once for each whose beginning the reader lacks. */
+  mark?(mark: Mark): void;
   /** Takes the next piece; `position` is its end. False means: wait for `drained` before the next one. */
   write(text: string, position: TextPosition): boolean;
   drained(): Promise<void>;
@@ -67,8 +80,7 @@ export class ReplyStream {
   isFinished = false;
   readonly #options: ReplyStreamOptions;
   #callId: string | undefined;
-  /** The provider that writes the text, if the request names another. */
-  #writer: Target | undefined;
+  #source: ReplySource = {};
   #sent: number;
   #isPaused = false;
   #resendRequestedAt = Number.NEGATIVE_INFINITY;
@@ -108,34 +120,34 @@ export class ReplyStream {
     if (this.#options.isJoined && !this.#hasHeard) this.#requestResend();
   }
 
-  receive({ callId, provider, model, at, text }: Delta): void {
+  receive({ callId, provider, model, ignored, at, text, marks }: Delta): void {
     if (this.#isOver) return;
     this.#expectMore();
-    if (!this.#adopt(callId, provider && { provider, model })) this.#fail(interrupted());
+    if (!this.#adopt(callId, { writer: provider && { provider, model }, ignored })) this.#fail(interrupted());
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
     // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
     else if (text === '' && at < this.#sent && !this.hasBegun) this.#fail(beyondText());
     else {
       this.#resendRequestedAt = Number.NEGATIVE_INFINITY;
-      this.#write(text.slice(this.#sent - at));
+      this.#write(text.slice(this.#sent - at), marks);
       // A character that would be cut in two stays behind.
       if (this.#sent >= this.#askedUpTo - 1) this.#requestResend();
     }
   }
 
   /** Writes the rest of the whole text until the sink has taken it. Throws the reason with which the signal aborts. */
-  async finish({ text, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
+  async finish({ text, marks, ignored, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
     this.isFinished = true;
-    if (!this.#adopt(callId, writerOf(reply))) throw this.#interrupt();
+    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) throw this.#interrupt();
     if (this.#sent > text.length) throw beyondText();
     const { signal, sink } = this.#options;
     for (;;) {
       if (signal?.reason instanceof Failure) throw signal.reason;
       if (this.#sent === text.length) return;
       const piece = sliceText(text, this.#sent, maxEventLength) || text.slice(this.#sent);
-      if (!this.#take(piece)) await sink.drained();
+      if (!this.#take(piece, marks)) await sink.drained();
     }
   }
 
@@ -154,15 +166,15 @@ export class ReplyStream {
   }
 
   /** Whether the reader can read this call's text: nothing of another's was shown. */
-  #adopt(callId: string, writer: Target | undefined): boolean {
+  #adopt(callId: string, source: ReplySource): boolean {
     if (this.#callId !== callId && this.#sent > 0) return false;
     this.#callId = callId;
-    this.#writer = writer;
+    this.#source = source;
     return true;
   }
 
-  #write(text: string): void {
-    if (text === '' || this.#take(text)) return;
+  #write(text: string, marks: readonly Mark[] | undefined): void {
+    if (text === '' || this.#take(text, marks)) return;
     this.#isPaused = true;
     this.#options.sink.drained().then(
       () => {
@@ -175,10 +187,24 @@ export class ReplyStream {
     );
   }
 
-  #take(text: string): boolean {
-    this.#sent += text.length;
-    this.#options.sink.begin(this.#writer);
-    return this.#options.sink.write(text, { callId: this.#callId ?? unstreamedCall, offset: this.#sent });
+  /**
+   * Writes up to each mark in the text, hands the mark to the sink, and goes on. False once the sink takes no more. A
+   * mark goes right before the text that follows it, so an offset tells which marks its reader has.
+   */
+  #take(text: string, marks: readonly Mark[] = []): boolean {
+    const { sink } = this.#options;
+    sink.begin(this.#source);
+    let rest = text;
+    while (rest !== '') {
+      const mark = marks.find(({ at }) => at === this.#sent);
+      const next = marks.find(({ at }) => at > this.#sent);
+      if (mark) sink.mark?.(mark);
+      const piece = next ? rest.slice(0, next.at - this.#sent) : rest;
+      rest = rest.slice(piece.length);
+      this.#sent += piece.length;
+      if (!sink.write(piece, { callId: this.#callId ?? unstreamedCall, offset: this.#sent })) return false;
+    }
+    return true;
   }
 
   #requestResend(): void {

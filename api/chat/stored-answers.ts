@@ -3,6 +3,7 @@ import { Tally } from '../../shared/runtime/tally.js';
 import { isCompletion } from './chat-result.js';
 import type { ChatListener } from './live-chats.js';
 
+/** An answer, or an image. */
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
@@ -28,7 +29,10 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/** Room for stored answers until their records end: the longest possible one until the chat ends, then the real one. */
+/**
+ * Room for stored answers until their records end: the longest possible one until the chat ends, then the real one.
+ * Images take room there too.
+ */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #reserved = new Tally();
@@ -87,4 +91,4 @@ export const answerSizes: ChatListener = {
 };
 
 const detail =
-  'There is no room to store another answer; there will be when the records of earlier chats end.';
+  'There is no room to store another answer or image; there will be when the records of earlier chats end.';

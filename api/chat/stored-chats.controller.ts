@@ -12,15 +12,18 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
+import type { ChatCompletion } from '../../shared/completion-contract.js';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { textOfTape } from '../../shared/protocol/parts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
+import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { attachedSignal } from './chat-request.js';
-import { answeredBy, isCompletion, outcomeToFailure } from './chat-result.js';
+import { answeredBy, type Completion, isCompletion, outcomeToFailure } from './chat-result.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-records.js';
@@ -30,6 +33,8 @@ import type { StoredChats } from './stored-chats.js';
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel'>;
   chatService: Pick<ChatService, 'follow'>;
+  /** The reply of a chat completion as its address would have sent it. */
+  toStoredCompletion: (chat: StoredChat, completion: Completion) => ChatCompletion;
 }
 
 @Route('chat')
@@ -42,7 +47,8 @@ export class StoredChatsController extends Controller {
   /**
    * For the user who began it with an `Idempotency-Key` or `Prefer: respond-async`, until `CHAT_RESULT_TTL_S` after its
    * deadline. `expired` is one whose deadline passed before there was a reply. With `Accept: text/event-stream` its
-   * reply is a stream, as that of `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names.
+   * reply is a stream, as that of `POST /chat`: from the beginning, or behind the event that `Last-Event-ID` names. A
+   * chat completion with tools, images or a format has no such stream.
    *
    * @summary Get a stored chat
    * @param id Id of the chat, as `Content-Location` and the `X-Request-Id` of the request that began it have it.
@@ -61,15 +67,17 @@ export class StoredChatsController extends Controller {
     @Path() id: string,
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<Chat> {
-    const { storedChats, chatService } = this.deps;
+    const { storedChats, chatService, toStoredCompletion } = this.deps;
     const name = { owner: request.user, id: id.toLowerCase() };
     const { chat, result, status } = await storedChats.read(name);
-    if (!acceptsEventStream(request)) return represent(chat, result, status);
+    const represented = () => represent({ chat, toStoredCompletion }, result, status);
+    if (!acceptsEventStream(request)) return represented();
+    if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), signal: attachedSignal(request) };
     await events.end(chatService.follow(chat, result, reader));
-    return represent(chat, result, status);
+    return represented();
   }
 
   /**
@@ -87,7 +95,11 @@ export class StoredChatsController extends Controller {
   }
 }
 
-function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Chat {
+function represent(
+  { chat, toStoredCompletion }: Pick<StoredChatsControllerDeps, 'toStoredCompletion'> & { chat: StoredChat },
+  result: JobResult,
+  status: ChatStatus,
+): Chat {
   const { id, provider, model, createdAt } = chat;
   const begun = { id, status, provider, ...givenFields({ model }), createdAt: toTime(createdAt) };
   // With the id of the request that failed, which is the one that began the chat.
@@ -104,7 +116,8 @@ function represent(chat: StoredChat, result: JobResult, status: ChatStatus): Cha
       ...ended,
       provider: answeredBy(outcome, provider),
       model: outcome.model,
-      response: outcome.text,
+      response: textOfTape(outcome),
+      ...(chat.parts && { completion: toStoredCompletion(chat, outcome) }),
     };
   if (outcome.kind === 'cancelled') return ended;
   return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };

@@ -11,6 +11,7 @@ import { statusOf } from './chat-result.js';
 import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult, PendingJob } from './jobs/job-records.js';
+import { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
   owner: UserIdentity;
@@ -27,6 +28,8 @@ interface StoredChatsDeps {
   resultTtlMs: number;
   /** The longest answer of a provider, in its tokens. */
   maxOutputTokens: (provider: ProviderId) => number;
+  /** Absent means room for the answers of these chats alone. */
+  answers?: Pick<StoredAnswers, 'reserve'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
 }
@@ -43,11 +46,12 @@ export class StoredChats {
 
   constructor(deps: StoredChatsDeps) {
     const { records, jobClient, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
+    const { answers = new StoredAnswers(now) } = deps;
     this.#jobClient = jobClient;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     this.#entry = new IdempotentEntry({
-      ...{ records: this.#records, resultTtlMs, maxOutputTokens, now },
+      ...{ records: this.#records, resultTtlMs, maxOutputTokens, answers, now },
       readResult: (chat) => this.#readResult(chat),
     });
   }

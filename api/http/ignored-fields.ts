@@ -34,7 +34,7 @@ export function listFields(names: Iterable<string>): string {
 const fieldName = (name: string): string => shorten(name, encodeURIComponent) || '""';
 
 /** A name as a reference token of a JSON pointer (RFC 6901). */
-const pointerStep = (name: string): string =>
+export const pointerStep = (name: string): string =>
   shorten(name, (character) => pointerEscapes.get(character) ?? character);
 
 const pointerEscapes = new Map([

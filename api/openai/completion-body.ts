@@ -1,18 +1,17 @@
 import { z } from 'zod';
-import { modelParametersSchema } from '../../shared/protocol/model-parameters.js';
+import { modelParametersSchema, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import { invalidRequest } from '../../shared/validation.js';
+import { message } from './message-body.js';
+import { maxTools, toolFields } from './tools-body.js';
 
 /** The body of `POST /v1/chat/completions`: the fields it reads, and harmless values of unsupported ones. */
 
-const tools = 'is not supported: this server offers no tools';
 const { temperature, topP, stop, seed, ...others } = modelParametersSchema.shape;
 
 const stopSequence = stop.unwrap().element;
 // In place of a positive number, which OpenAPI 3.0 spells otherwise than JSON Schema.
 const tokenLimit = z.int().min(1);
 
-/** Must be empty where it is an array. */
-const none = (error: string) => z.array(z.unknown(), { error }).max(0, { error }).nullish();
 /** Must be this value, the default. */
 const only = <T extends string | number | boolean>(value: T, error: string) =>
   z.literal(value, { error }).nullish();
@@ -20,31 +19,7 @@ const absent = (error: string) => z.null({ error }).optional();
 /** For OpenAI alone; never read. */
 const unread = z.unknown().optional();
 
-const partKinds: ReadonlySet<unknown> = new Set(['image_url', 'input_audio', 'file', 'refusal']);
-
-const textPart = z.object({
-  type: z.literal('text', {
-    error: ({ input }) => (partKinds.has(input) ? `${input} parts are not supported` : 'must be text'),
-  }),
-  text: z.string(),
-});
-
-const message = z.object({
-  role: z.enum(['system', 'developer', 'user', 'assistant'], {
-    error: ({ input }) =>
-      input === 'tool' || input === 'function' ? tools : 'must be system, developer, user or assistant',
-  }),
-  content: z.union([z.string(), z.array(textPart)], {
-    error: ({ input }) =>
-      input === undefined ? 'is required' : 'must be a string or an array of text parts',
-  }),
-  tool_calls: none(tools),
-  function_call: absent(tools),
-  audio: absent('is not supported'),
-  // Fields of answers, which clients send back.
-  refusal: unread,
-  annotations: unread,
-});
+const asTools = 'is not supported: use tools';
 
 const streamOptions = z.object({
   include_usage: z.boolean().nullish(),
@@ -69,6 +44,7 @@ export const completionBody = z.object({
   frequency_penalty: others.frequencyPenalty.nullish(),
   presence_penalty: others.presencePenalty.nullish(),
   reasoning_effort: others.reasoningEffort.nullish(),
+  verbosity: others.verbosity.nullish(),
   service_tier: z.enum(['auto', 'default', 'flex'], { error: 'must be auto, default or flex' }).nullish(),
   n: only(1, 'must be 1: a completion has one choice here'),
   logprobs: only(false, 'must be false: log probabilities are not supported'),
@@ -83,46 +59,66 @@ export const completionBody = z.object({
     .nullish(),
   audio: absent('is not supported'),
   prediction: absent('is not supported'),
-  web_search_options: absent(tools),
-  tools: none(tools),
-  tool_choice: only('none', tools),
-  parallel_tool_calls: only(true, tools),
-  functions: none(tools),
-  function_call: only('none', tools),
-  response_format: z
-    .object({ type: z.literal('text', { error: 'must be text: other formats are not supported' }) })
-    .nullish(),
+  web_search_options: absent('is not supported'),
+  ...toolFields,
+  functions: z.array(z.unknown(), { error: asTools }).max(0, { error: asTools }).nullish(),
+  function_call: only('none', 'is not supported: use tool_choice'),
   store: only(false, 'must be false: nothing is stored for OpenAI'),
   user: unread,
   metadata: unread,
   safety_identifier: unread,
   prompt_cache_key: unread,
-  verbosity: unread,
 });
 
 export type CompletionBody = z.output<typeof completionBody>;
 
-const namesOf = ({ shape }: z.ZodObject): ReadonlySet<string> => new Set(Object.keys(shape));
-
-/** The fields that are known, whether or not this server can do what they ask for. */
-export const knownFields = {
-  body: namesOf(completionBody),
-  streamOptions: namesOf(streamOptions),
-  message: namesOf(message),
-  part: namesOf(textPart),
-} as const;
+/** The field of each parameter for the model. */
+export const fieldNames = {
+  maxOutputTokens: 'max_completion_tokens',
+  temperature: 'temperature',
+  topP: 'top_p',
+  stop: 'stop',
+  seed: 'seed',
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+  reasoningEffort: 'reasoning_effort',
+  verbosity: 'verbosity',
+  tools: 'tools',
+  toolChoice: 'tool_choice',
+  parallelToolCalls: 'parallel_tool_calls',
+  format: 'response_format',
+} as const satisfies Record<ParameterName, keyof CompletionBody>;
 
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */
 export function parseCompletionBody(body: unknown, maxMessages: number): CompletionBody {
-  // Checked before the messages themselves, so that any number of them is one error.
-  const messages =
-    typeof body === 'object' && body !== null && 'messages' in body ? body.messages : undefined;
-  if (Array.isArray(messages) && messages.length > maxMessages)
-    throw invalid('/messages', `must have at most ${maxMessages} messages`);
-  const { data, error } = completionBody.safeParse(body, { error: describeIssue });
-  if (data) return data;
+  const { messages, tools } = { ...(body as { messages?: unknown; tools?: unknown } | null) };
+  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages' });
+  refuseMany(tools, { pointer: '/tools', max: maxTools, noun: 'tools' });
+  if (!Array.isArray(messages)) return parse(completionBody, body);
+  // One by one, so that the errors of thousands cost no more than those of the first.
+  const fields = parse(completionBody, { ...(body as object), messages: [] });
+  return { ...fields, messages: messages.map((each, place) => parseMessage(each, place)) };
+}
+
+function parseMessage(given: unknown, place: number): CompletionBody['messages'][number] {
+  const { tool_calls: calls } = { ...(given as { tool_calls?: unknown } | null) };
+  refuseMany(calls, { pointer: `/messages/${place}/tool_calls`, max: maxTools, noun: 'calls' });
+  return parse(message, given, `/messages/${place}`);
+}
+
+/** Counts before anything is read. */
+function refuseMany(
+  list: unknown,
+  { pointer, max, noun }: { pointer: string; max: number; noun: string },
+): void {
+  if (Array.isArray(list) && list.length > max) throw invalid(pointer, `must have at most ${max} ${noun}`);
+}
+
+function parse<T extends z.ZodType>(schema: T, given: unknown, at = ''): z.output<T> {
+  const { data, error, success } = schema.safeParse(given, { error: describeIssue });
+  if (success) return data;
   const { path, message } = innermost(error.issues[0] as z.core.$ZodIssue);
-  throw invalid(path.map((step) => `/${String(step)}`).join(''), message);
+  throw invalid(at + path.map((step) => `/${String(step)}`).join(''), message);
 }
 
 /** For a part of an array the error of that part, in place of that of the array. */
@@ -142,6 +138,8 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}${unitOf(issue)}`;
     case 'too_small':
       return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${unitOf(issue)}`;
+    case 'invalid_format':
+      return 'must be 1 to 64 letters, digits, underscores and hyphens';
     default:
       return 'is not one of the documented values';
   }

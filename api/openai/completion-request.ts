@@ -1,15 +1,20 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { bytesOf, partsOf } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
 import {
-  findUnsupportedParameter,
+  findUnsupported,
   ignoredHints,
   type ModelParameters,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
-import { checkModel, readTurns } from '../chat/chat-request.js';
-import type { CompletionBody } from './completion-body.js';
+import { checkModel } from '../chat/chat-request.js';
+import { type CompletionBody, fieldNames } from './completion-body.js';
+import { type Conversation, readConversation } from './conversation.js';
+import type { RequestImages } from './images.js';
 import { modelNotFound } from './openai-error.js';
+import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
 export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns' | 'parameters'> {
@@ -20,23 +25,41 @@ export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns
   includesUsage: boolean;
 }
 
-/** Reads a body; `named` is `X-LLM`'s provider. Throws `invalid_request`, `empty_conversation`, `modelNotFound`. */
+/**
+ * Reads a body; `named` is `X-LLM`'s provider. Throws `invalid_request`, `empty_conversation`, `modelNotFound`, and
+ * what `images` throws.
+ */
 export function toCompletionRequest(
   fields: CompletionBody,
   named: ProviderId | undefined,
+  images: RequestImages,
 ): CompletionRequest {
   const { provider, model } = readModel(fields.model, named);
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is for streams alone');
+  const conversation = readConversation(fields.messages, { provider, images });
+  const parameters = readParameters(fields);
+  refuseUnsupported(provider, conversation, parameters);
   return {
-    provider,
-    model,
-    turns: readTurns({ messages: fields.messages.map(toMessage) }),
-    parameters: readParameters(fields, provider),
+    ...{ provider, model, turns: conversation.turns },
+    parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     isLowPriority: fields.service_tier === 'flex',
     isStream: fields.stream === true,
     includesUsage: fields.stream_options?.include_usage === true,
   };
+}
+
+/** Throws `payload_too_large` for a chat that is larger without its images than the body of any other chat may be. */
+export function checkSize(
+  { turns, parameters }: Pick<CompletionRequest, 'turns' | 'parameters'>,
+  maxBytes: number,
+): void {
+  const texts = turns.map((turn) => ({
+    ...turn,
+    content: partsOf(turn).filter(({ type }) => type !== 'image'),
+  }));
+  const bytes = bytesOf(texts) + Buffer.byteLength(JSON.stringify(parameters ?? {}));
+  if (bytes > maxBytes) throw new Failure('payload_too_large');
 }
 
 const invalid = (pointer: string, detail: string) => invalidRequest([{ pointer, detail }]);
@@ -52,28 +75,44 @@ function readModel(id: string, named: ProviderId | undefined): { provider: Provi
   return { provider, model };
 }
 
-const toMessage = ({ role, content }: CompletionBody['messages'][number]) => ({
-  role: role === 'developer' ? ('system' as const) : role,
-  content: typeof content === 'string' ? content : content.map(({ text }) => text).join(''),
-});
+/** Throws `invalid_request` for what the provider cannot be asked for at all. */
+function refuseUnsupported(
+  provider: ProviderId,
+  { turns, places }: Conversation,
+  parameters: ModelParameters,
+): void {
+  const unsupported = findUnsupported(provider, { turns, parameters });
+  if (unsupported === undefined) return;
+  const { parameter, path = [], detail } = unsupported;
+  const [first, ...rest] = path;
+  if (parameter === 'turns') {
+    const parts = turns.slice(Number(first)).flatMap(partsOf).slice(0, Number(rest[0]));
+    const call = parts.filter(({ type }) => type === 'tool_call').length;
+    // Images and arguments were checked as they were read.
+    throw invalid(`/messages/${places[Number(first)]}/tool_calls/${call}/function/name`, detail);
+  }
+  if (first === undefined) throw invalid(`/${fieldNames[parameter]}`, detail);
+  if (parameter === 'tools' && rest[0] === 'name') throw invalid(`/tools/${first}/function/name`, detail);
+  throw invalidSchema(parameter === 'tools' ? inTool(Number(first), rest) : inFormat(path), detail);
+}
 
-const fieldNames = {
-  maxOutputTokens: 'max_completion_tokens',
-  temperature: 'temperature',
-  topP: 'top_p',
-  stop: 'stop',
-  seed: 'seed',
-  frequencyPenalty: 'frequency_penalty',
-  presencePenalty: 'presence_penalty',
-  reasoningEffort: 'reasoning_effort',
-} as const satisfies Record<ParameterName, keyof CompletionBody>;
+/**
+ * The fields that the provider does not take, and is asked without; `refused` are our names of those that only its
+ * model does not take. A name may have a detail: `tools.strict`.
+ */
+export function ignoredFieldsOf(
+  provider: ProviderId,
+  parameters: ModelParameters = {},
+  refused: readonly string[] = [],
+): string[] {
+  return [...ignoredHints(provider, parameters), ...refused].map((name) => {
+    const [parameter = '', ...detail] = name.split('.');
+    return [fieldNames[parameter as ParameterName] ?? parameter, ...detail].join('.');
+  });
+}
 
-/** The fields that the provider does not take, and is asked without. */
-export const ignoredFieldsOf = (provider: ProviderId, parameters: ModelParameters = {}): string[] =>
-  ignoredHints(provider, parameters).map((name) => fieldNames[name]);
-
-/** The parameters for the model, with hints that the provider ignores; undefined without any. */
-function readParameters(fields: CompletionBody, provider: ProviderId): ModelParameters | undefined {
+/** The parameters for the model, with hints that the provider ignores. */
+function readParameters(fields: CompletionBody): ModelParameters {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)
     throw invalid('/max_tokens', 'must be the same as max_completion_tokens, or absent');
@@ -87,11 +126,9 @@ function readParameters(fields: CompletionBody, provider: ProviderId): ModelPara
     frequencyPenalty: fields.frequency_penalty,
     presencePenalty: fields.presence_penalty,
     reasoningEffort: fields.reasoning_effort,
+    verbosity: fields.verbosity,
+    ...readTools(fields),
   } satisfies Record<ParameterName, unknown>;
   const entries = Object.entries(given).filter(([, value]) => value !== undefined && value !== null);
-  const parameters = Object.fromEntries(entries) as ModelParameters;
-  const unsupported = findUnsupportedParameter(provider, parameters);
-  if (unsupported !== undefined)
-    throw invalid(`/${fieldNames[unsupported]}`, 'is not supported by this provider, or not with this value');
-  return entries.length === 0 ? undefined : parameters;
+  return Object.fromEntries(entries) as ModelParameters;
 }

@@ -1,12 +1,14 @@
 import type { Response as HttpResponse } from 'express';
-import type { ProviderId, Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 import type { ChatReply, StreamOptions } from '../chat/chat-command.js';
 import type { Completion } from '../chat/chat-result.js';
+import type { ReplySource } from '../chat/reply-stream.js';
 import { EventResponse } from '../http/event-response.js';
 import { recordFailure } from '../http/problem.js';
-import { type CompletionHead, finishReasonOf, headOf, nameOf, usageOf } from './completion.js';
+import { type CompletionHead, finishReasonOf, headOf, nameOf, toToolCall, usageOf } from './completion.js';
+import type { MarkIgnored } from './ignored-fields.js';
 import { toOpenAiError } from './openai-error.js';
 
 type Sink = StreamOptions['sink'];
@@ -15,43 +17,56 @@ interface CompletionStreamOptions {
   response: HttpResponse;
   /** Asked when the stream begins: until then the chat may turn out to be another one's. */
   head: () => CompletionHead;
-  /** The provider and model that the request names. */
-  provider: ProviderId;
-  /** Names in a header the fields that an answer of this provider ignores. */
-  markIgnored: (writer: ProviderId) => void;
+  /** Names in a header the fields that the answer ignores. */
+  markIgnored: MarkIgnored;
   /** Whether the token counts come at the end. */
   includesUsage: boolean;
 }
 
 /**
  * A reply as OpenAI's chunks (https://platform.openai.com/docs/api-reference/chat-streaming): one with the role, one
- * for each piece of the text, one with the finish reason, one with the token counts if they are asked for, and
- * `[DONE]`. The response begins with the first piece, so that a chat that fails before has an ordinary error. One that
- * fails later ends with an `error` and no `[DONE]`, which clients throw.
+ * for each piece of the text, for each call one with its name and one for each piece of its arguments, one with the
+ * finish reason, one with the token counts if they are asked for, and `[DONE]`. The response begins with the first
+ * piece, so that a chat that fails before has an ordinary error. One that fails later ends with an `error` and no
+ * `[DONE]`, which clients throw.
  */
 export class CompletionStream implements Sink {
   readonly #options: CompletionStreamOptions;
   readonly #events: EventResponse;
   #head: CompletionHead | undefined;
   #hasText = false;
+  #callCount = 0;
+  /** Whether the next piece belongs to the arguments of the last call. */
+  #isCalling = false;
 
   constructor(options: CompletionStreamOptions) {
     this.#options = options;
     this.#events = new EventResponse(options.response);
   }
 
-  begin(writer?: Target): void {
-    const { provider } = writer ?? this.#options;
+  begin({ writer, ignored }: ReplySource = {}): void {
     if (this.#events.hasBegun) return;
-    this.#options.markIgnored(provider);
+    const head = this.#options.head();
+    const { provider } = writer ?? head;
+    this.#options.markIgnored(provider, ignored);
     if (!this.#events.begin({ 'X-LLM-Provider': provider })) return;
-    const head = this.#headOnce();
-    this.#head = { ...head, model: nameOf(writer) ?? head.model };
+    this.#head = { ...head, provider, model: nameOf(writer) ?? head.model };
     this.#sendDelta({ role: 'assistant', content: '', refusal: null });
+  }
+
+  mark(mark: Mark): void {
+    this.#isCalling = mark.kind === 'call';
+    if (mark.kind === 'text' || this.#head === undefined) return;
+    const call = toToolCall(this.#head.provider, { ...mark, arguments: '' });
+    this.#sendDelta({ tool_calls: [{ index: this.#callCount++, ...call }] });
   }
 
   write(text: string): boolean {
     this.begin();
+    if (this.#isCalling) {
+      const piece = { index: this.#callCount - 1, function: { arguments: text } };
+      return this.#sendDelta({ tool_calls: [piece] });
+    }
     this.#hasText = true;
     return this.#sendDelta({ content: text });
   }
@@ -71,7 +86,7 @@ export class CompletionStream implements Sink {
   }
 
   #complete(completion: Completion): void {
-    this.begin(writerOf(completion));
+    this.begin({ writer: writerOf(completion), ignored: completion.ignored });
     this.#sendDelta({}, finishReasonOf(completion));
     const usage = usageOf(completion);
     if (this.#options.includesUsage && usage) this.#send({ choices: [], usage });
@@ -82,7 +97,8 @@ export class CompletionStream implements Sink {
   #fail(error: unknown): void {
     if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
     recordFailure(this.#options.response, error);
-    if (error.code === 'content_blocked' && this.#hasText) {
+    // A call that may be cut is never shown as a part of a reply that has ended.
+    if (error.code === 'content_blocked' && this.#hasText && this.#callCount === 0) {
       this.#sendDelta({}, 'content_filter');
       this.#events.end({ data: '[DONE]' });
     } else this.#events.end({ data: JSON.stringify(toOpenAiError(error)) });
@@ -93,13 +109,10 @@ export class CompletionStream implements Sink {
     return this.#send({ choices: [choice], ...(this.#options.includesUsage && { usage: null }) });
   }
 
+  /** False as well when the client had left before the response began. */
   #send(chunk: object): boolean {
-    const data = { ...headOf('chat.completion.chunk', this.#headOnce()), ...chunk };
+    if (this.#head === undefined) return false;
+    const data = { ...headOf('chat.completion.chunk', this.#head), ...chunk };
     return this.#events.send({ data: JSON.stringify(data) });
-  }
-
-  #headOnce(): CompletionHead {
-    this.#head ??= this.#options.head();
-    return this.#head;
   }
 }

@@ -1,51 +1,23 @@
-import type { Target } from '../../shared/contract.js';
+import type {
+  ChatCompletion,
+  CompletionChoice,
+  CompletionToolCall,
+  CompletionUsage,
+  ExtraContent,
+} from '../../shared/completion-contract.js';
+import type { ProviderId, Target } from '../../shared/contract.js';
+import { givenFields } from '../../shared/given-fields.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
-import type { Completion } from '../chat/chat-result.js';
-
-/** Body of a successful `POST /v1/chat/completions`; see https://platform.openai.com/docs/api-reference/chat/object. */
-export interface ChatCompletion {
-  /** `chatcmpl-` and the id of the chat. */
-  id: string;
-  object: 'chat.completion';
-  /** When the request came, in seconds since the epoch. */
-  created: number;
-  /** `provider/model` of the model that answered, as it was asked for. */
-  model: string;
-  /** Exactly one. */
-  choices: CompletionChoice[];
-  /** Absent where the provider does not count. */
-  usage?: CompletionUsage;
-  /** `flex` for a request with that tier. */
-  service_tier?: 'flex';
-}
-
-/** The reply of the model. */
-export interface CompletionChoice {
-  index: number;
-  message: CompletionMessage;
-  logprobs: string | null;
-  /** `length` when the reply was cut at the token limit. */
-  finish_reason: 'stop' | 'length';
-}
-
-/** The reply as a message of the conversation. */
-export interface CompletionMessage {
-  role: 'assistant';
-  content: string;
-  refusal: string | null;
-}
-
-/** Tokens as the provider counted them. */
-export interface CompletionUsage {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-}
+import { type CallMark, callsOf, hasCalls, textOfTape } from '../../shared/protocol/parts.js';
+import type { StoredChat } from '../../shared/protocol/stored-chat.js';
+import { answeredBy, type Completion } from '../chat/chat-result.js';
 
 /** The fields that all forms of a completion share. */
 export interface CompletionHead {
   readonly id: string;
   readonly created: number;
+  /** That of the request. */
+  readonly provider: ProviderId;
   /** `provider/model`. */
   readonly model: string;
   readonly isFlex: boolean;
@@ -59,36 +31,83 @@ export const headOf = <T extends string>(object: T, { id, created, model, isFlex
 
 /** The whole reply; `head.model` is the model of the request. */
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
-  const { text } = completion;
-  const usage = usageOf(completion);
+  const writer = answeredBy(completion, head.provider);
+  const text = textOfTape(completion);
+  const calls = callsOf(completion).map((call) => toToolCall(writer, call));
+  const content = text === '' && calls.length > 0 ? null : text;
   return {
     ...headOf('chat.completion', { ...head, model: nameOf(writerOf(completion)) ?? head.model }),
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: text, refusal: null },
+        message: {
+          role: 'assistant',
+          content,
+          refusal: null,
+          ...(calls.length > 0 && { tool_calls: calls }),
+        },
         logprobs: null,
         finish_reason: finishReasonOf(completion),
       },
     ],
-    ...(usage && { usage }),
+    ...givenFields({ usage: usageOf(completion) }),
   };
+}
+
+/** A call that the provider's model makes. */
+export const toToolCall = (
+  writer: ProviderId,
+  { id, name, arguments: text, signature }: CallMark & { readonly arguments: string },
+): CompletionToolCall => ({
+  ...{ id, type: 'function', function: { name, arguments: text } },
+  ...givenFields({ extra_content: toExtraContent(writer, signature) }),
+});
+
+function toExtraContent(writer: ProviderId, signature: string | undefined): ExtraContent | undefined {
+  if (signature === undefined) return undefined;
+  switch (writer) {
+    case 'vertexai':
+      return { google: { thought_signature: signature } };
+    case 'anthropic':
+      return { anthropic: { signed_thinking: signature } };
+    case 'bedrock':
+      return { bedrock: { signed_thinking: signature } };
+    case 'openai':
+      return undefined;
+  }
+}
+
+/** The completion of a stored chat. */
+export function toStoredCompletion(
+  { id, createdAt, provider, model = '' }: StoredChat,
+  completion: Completion,
+): ChatCompletion {
+  const created = Math.floor(createdAt / 1000);
+  const head = { id, created, provider, model: `${provider}/${model}`, isFlex: false };
+  return toChatCompletion(head, completion);
 }
 
 /** Undefined without a fallback, or if its worker does not name the model. */
 export const nameOf = (writer: Target | undefined): string | undefined =>
   writer?.model === undefined ? undefined : `${writer.provider}/${writer.model}`;
 
-export const finishReasonOf = ({ kind }: Completion): 'stop' | 'length' =>
-  kind === 'ok' ? 'stop' : 'length';
+export function finishReasonOf(completion: Completion): CompletionChoice['finish_reason'] {
+  if (completion.kind === 'truncated') return 'length';
+  return hasCalls(completion) ? 'tool_calls' : 'stop';
+}
 
 /** Undefined where the provider does not count. */
 export function usageOf({ usage }: Completion): CompletionUsage | undefined {
   if (usage === undefined) return undefined;
-  const { inputTokens, outputTokens } = usage;
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = usage;
+  const input = givenFields({ cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens });
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
+    ...(Object.keys(input).length > 0 && { prompt_tokens_details: input }),
+    ...(reasoningTokens !== undefined && {
+      completion_tokens_details: { reasoning_tokens: reasoningTokens },
+    }),
   };
 }

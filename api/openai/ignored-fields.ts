@@ -1,27 +1,32 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { findUnsupported } from '../../shared/protocol/model-parameters.js';
 import { maxErrorsListed } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
-import { knownFields } from './completion-body.js';
+import type { CompletionBody } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 
-/** The parameters of a chat, and the providers that may get them. */
-type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'>;
+/** The parameters of a chat, the providers that may get them, and the body as it was read. */
+type Asked = Pick<ChatCommand, 'provider' | 'parameters' | 'fallback'> & { body: CompletionBody };
+
+/** `refused` are our names of hints that the model was asked without, because it refused them. */
+export type MarkIgnored = (writer: ProviderId, refused?: readonly string[]) => void;
 
 /**
  * Returns a function that names in `X-Ignored-Fields` what a provider's answer ignores: fields that this server does
  * not know, and hints that the provider does not take. With `Prefer: handling=strict` it throws for both, and for hints
  * that a fallback would be asked without. The body has been parsed.
  */
-export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: ProviderId) => void {
+export function markIgnoredFields(request: HttpRequest, asked: Asked): MarkIgnored {
   const response = request.res as HttpResponse;
-  const unknown = findUnknown(request.body);
+  const unknown = findUnknown(request.body, asked.body);
   if (prefersStrict(request.get('Prefer'))) refuse(unknown, asked);
-  const mark = (writer: ProviderId) => {
-    const names = [...unknown.map(({ name }) => name), ...ignoredFieldsOf(writer, asked.parameters)];
+  const mark: MarkIgnored = (writer, refused) => {
+    const hints = ignoredFieldsOf(writer, asked.parameters, refused);
+    const names = [...unknown.map(({ name }) => name), ...hints];
     if (names.length > 0) response.set('X-Ignored-Fields', listFields(names));
     else response.removeHeader('X-Ignored-Fields');
   };
@@ -31,11 +36,14 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): (writer: 
 
 function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
   const providers = [provider, ...fallback.map((target) => target.provider)];
-  const untaken = providers.flatMap((each) =>
-    ignoredFieldsOf(each, parameters).map((name) => ({
-      pointer: `/${name}`,
-      detail: `is not taken by ${each}`,
-    })),
+  // One that cannot do it at all is not asked.
+  const able = providers.filter((each) => !findUnsupported(each, { parameters }));
+  const untaken = able.flatMap((each) =>
+    ignoredFieldsOf(each, parameters).map((name) => {
+      const [field, ...part] = name.split('.');
+      const what = part.length > 0 ? `has ${part.join('.')}, which is` : 'is';
+      return { pointer: `/${field}`, detail: `${what} not taken by ${each}` };
+    }),
   );
   const detail = 'is not a field of a chat completion';
   const errors = [...unknown.map(({ pointer }) => ({ pointer, detail })), ...untaken].slice(
@@ -47,20 +55,16 @@ function refuse(unknown: readonly UnknownField[], { provider, parameters, fallba
   if (errors.length > 0) throw new Failure('invalid_request', { ...summary, errors });
 }
 
-function findUnknown(body: object): UnknownField[] {
-  const { stream_options: streamOptions, messages } = body as { stream_options?: object; messages: object[] };
-  return [
-    ...unknownFieldsOf(body, knownFields.body),
-    ...unknownFieldsOf(streamOptions ?? {}, knownFields.streamOptions, ['stream_options']),
-    ...messages.flatMap((message, place) => unknownInMessage(message, ['messages', place])),
-  ];
+/** The fields that were sent and not read: the schema leaves out those that it does not know. */
+function findUnknown(sent: unknown, read: unknown, path: readonly (string | number)[] = []): UnknownField[] {
+  if (sent === read || !isObject(sent) || !isObject(read)) return [];
+  const isArray = Array.isArray(read);
+  const unknown = isArray ? [] : unknownFieldsOf(sent, new Set(Object.keys(read)), path);
+  const inner = Object.keys(sent)
+    .filter((name) => Object.hasOwn(read, name))
+    .flatMap((name) => findUnknown(sent[name], read[name], [...path, isArray ? Number(name) : name]));
+  return [...unknown, ...inner];
 }
 
-function unknownInMessage(message: object, path: readonly (string | number)[]): UnknownField[] {
-  const { content } = message as { content: string | object[] };
-  const parts = typeof content === 'string' ? [] : content;
-  return [
-    ...unknownFieldsOf(message, knownFields.message, path),
-    ...parts.flatMap((part, place) => unknownFieldsOf(part, knownFields.part, [...path, 'content', place])),
-  ];
-}
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;

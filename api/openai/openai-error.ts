@@ -1,6 +1,8 @@
 import type { Response as HttpResponse, RequestHandler } from 'express';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
+import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 import { sendFailuresBy } from '../http/problem.js';
+import { fieldNames } from './completion-body.js';
 
 /** Body of every error below `/v1`. */
 export interface OpenAiError {
@@ -64,7 +66,7 @@ export function toOpenAiError(raised: Failure): OpenAiError {
   const failure = inOpenAiTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
-  const param = first && toParam(first.pointer);
+  const param = first ? toParam(first.pointer) : fieldNames[facts.refusedParameter as ParameterName];
   const isModel = code === 'not_found' && param === 'model';
   const described =
     first && facts.detail === undefined ? `${param ?? 'The body'} ${first.detail}.` : undefined;

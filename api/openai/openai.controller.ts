@@ -12,6 +12,7 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
+import type { ChatCompletion } from '../../shared/completion-contract.js';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
@@ -19,13 +20,14 @@ import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
 import { answeredBy } from '../chat/chat-result.js';
-import { readChatBody } from '../http/json-body.js';
+import { readCompletionBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
-import { type ChatCompletion, type CompletionHead, toChatCompletion } from './completion.js';
+import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
 import { parseCompletionBody } from './completion-body.js';
-import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
+import { type CompletionRequest, checkSize, toCompletionRequest } from './completion-request.js';
 import { CompletionStream } from './completion-stream.js';
 import { markIgnoredFields } from './ignored-fields.js';
+import { RequestImages } from './images.js';
 import { modelNotFound, type OpenAiError } from './openai-error.js';
 
 /** A model that may be named here. */
@@ -48,6 +50,10 @@ export interface ModelPage {
 /** The dependencies of the operations of OpenAI's API. */
 export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxMessages: number;
+  /** Of a request without its images. */
+  maxBodyBytes: number;
+  /** Of all images of a request together. */
+  maxImageBytes: number;
   /** The models that callers may name. */
   models: () => readonly ListedModel[];
 }
@@ -75,7 +81,7 @@ export class OpenAiController extends Controller {
    */
   @Post('chat/completions')
   @Security('chat')
-  @Middlewares(readChatBody)
+  @Middlewares(readCompletionBody)
   @SuccessResponse('200', 'The reply', ['application/json', 'text/event-stream'])
   @Response<AcceptedChat>('202', 'Accepted, with Prefer: respond-async; the reply will be at Location')
   @Response<OpenAiError>('400', 'Bad request, or one that the provider refused')
@@ -96,21 +102,23 @@ export class OpenAiController extends Controller {
     @Header('X-LLM-Fallback') fallback?: string,
   ): Promise<ChatCompletion> {
     const response = request.res as HttpResponse;
-    const { chatService, maxWaitS, maxMessages } = this.deps;
+    const { chatService, maxWaitS, maxMessages, maxBodyBytes, maxImageBytes } = this.deps;
     const headers = { prefer, idempotencyKey, fallback };
     const { options, applied } = readOptions(request, headers, maxWaitS);
     const body = parseCompletionBody(request.body, maxMessages);
-    const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider);
-    const markIgnored = markIgnoredFields(request, { ...options, ...asked });
+    const images = new RequestImages(maxImageBytes);
+    const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider, images);
+    checkSize(asked, maxBodyBytes);
+    const markIgnored = markIgnoredFields(request, { ...options, ...asked, body });
     recordProvider(response, asked.provider);
     const head = () => headFor(response, asked);
     const events =
       isStream && !options.storeOptions?.isAsync
-        ? new CompletionStream({ response, head, markIgnored, provider: asked.provider, includesUsage })
+        ? new CompletionStream({ response, head, markIgnored, includesUsage })
         : undefined;
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
-    const command = { ...options, ...asked, clientTimeoutMs, stream };
+    const command = { ...options, ...asked, images: images.uploads, clientTimeoutMs, stream };
     const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);
@@ -121,10 +129,12 @@ export class OpenAiController extends Controller {
       sendAccepted(response, reply, applied);
       return alreadySent;
     }
-    markIgnored(answeredBy(reply.completion, asked.provider));
-    for (const [name, value] of Object.entries(completionHeaders(reply.completion, asked.provider)))
+    const { completion } = reply;
+    markIgnored(answeredBy(completion, asked.provider), completion.ignored);
+    for (const [name, value] of Object.entries(completionHeaders(completion, asked.provider)))
       this.setHeader(name, value);
-    return toChatCompletion(head(), reply.completion);
+    this.setHeader('X-LLM-Finish-Reason', finishReasonOf(completion));
+    return toChatCompletion(head(), completion);
   }
 
   /**
@@ -172,6 +182,7 @@ const headFor = (
 ): CompletionHead => ({
   id: chatIdOf(response),
   created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
+  provider,
   model: `${provider}/${model}`,
   isFlex,
 });

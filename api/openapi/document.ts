@@ -30,6 +30,7 @@ export interface Schema {
   nullable?: boolean;
   enum?: unknown[];
   anyOf?: Schema[];
+  oneOf?: Schema[];
   items?: Schema;
   properties?: Record<string, Schema>;
   $ref?: string;

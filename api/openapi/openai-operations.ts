@@ -66,7 +66,11 @@ export const toOpenApi = (checked: z.ZodObject): Schema =>
 function spellNull(schema: Schema): void {
   if (!schema.nullable) return;
   if (schema.enum) schema.enum = [...new Set([...schema.enum, null])];
-  if (!schema.anyOf || schema.type) return;
-  schema.anyOf = schema.anyOf.map((each) => ({ ...each, nullable: true }));
+  const options = schema.anyOf ?? schema.oneOf;
+  if (!options || schema.type) return;
+  // Null fits each of them, and so not one alone.
+  schema.anyOf = options.map((each) => ({ ...each, nullable: true }));
+  for (const option of schema.anyOf) spellNull(option);
+  delete schema.oneOf;
   delete schema.nullable;
 }

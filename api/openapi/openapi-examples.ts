@@ -75,7 +75,7 @@ const written: Readonly<Record<string, unknown>> = {
   ModelPage: { object: 'list', data: [model] },
   OpenAiError: {
     error: {
-      message: 'messages[0].content must be a string or an array of text parts.',
+      message: 'messages[0].content must be a string or an array of parts.',
       ...{ type: 'invalid_request_error', param: 'messages[0].content', code: 'invalid_request' },
     },
   },

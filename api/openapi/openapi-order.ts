@@ -31,6 +31,6 @@ export const tags = [
   {
     name: 'admin',
     description:
-      'For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console. Below `/admin` they also find chat and posts: `/admin/chat`, `/admin/chat/{id}`, `/admin/blogs` and `/admin/blogs/{id}` are as those without `/admin`, but for the credentials.',
+      'For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console. Below `/admin` they also find chat and posts: `/admin/chat`, `/admin/chat/{id}`, `/admin/v1/chat/completions`, `/admin/blogs` and `/admin/blogs/{id}` are as those without `/admin`, but for the credentials.',
   },
 ];

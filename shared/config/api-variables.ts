@@ -152,6 +152,15 @@ export const apiVariables = {
     .describe(
       'How long after its deadline a stored chat can be read and its idempotency key is remembered, in seconds.',
     ),
-  MAX_BODY_BYTES: whole(1024, 67_108_864).default(1_048_576).describe('Largest request body, in bytes.'),
+  MAX_BODY_BYTES: whole(1024, 67_108_864)
+    .default(1_048_576)
+    .describe(
+      'Largest request body, in bytes; at /v1 the images in base64 that MAX_IMAGE_BYTES allows come on top.',
+    ),
+  MAX_IMAGE_BYTES: whole(1024, 67_108_864)
+    .default(5_242_880)
+    .describe(
+      'Most bytes that the images of a chat completion may have together, decoded; the larger they are, the longer one request keeps an API process busy.',
+    ),
   MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
 };

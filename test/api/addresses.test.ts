@@ -118,6 +118,39 @@ describe('/admin/chat', () => {
   });
 });
 
+describe('/admin/v1/chat/completions', () => {
+  const complete = (headers: Record<string, string>, more: object = {}) =>
+    fetch(`${app.url}/admin/v1/chat/completions`, {
+      ...{ method: 'POST', headers: { ...json, ...headers } },
+      body: JSON.stringify({ model: 'openai/m', messages: [{ role: 'user', content: 'Hello' }], ...more }),
+    });
+
+  it('is OpenAI’s API for operators, as the users they are', async () => {
+    const response = await complete(session);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'Hello' } }] });
+    expect(app.commands.at(-1)).toMatchObject({ user: 'id of ann', provider: 'openai', model: 'm' });
+    const streamed = await (await complete(session, { stream: true })).text();
+    expect(streamed).toContain('data: [DONE]\n');
+  });
+
+  it.each([
+    ['Basic', { Authorization: `Basic ${btoa('user:secret')}` }, 401],
+    ['nothing', {}, 401],
+    ['a token without the scope', { Authorization: 'Bearer reader' }, 403],
+  ])('takes no %s', async (_what, headers: Record<string, string>, status) => {
+    expect((await complete(headers)).status).toBe(status);
+  });
+
+  it('describes its failures as the other addresses of operators do', async () => {
+    const response = await complete(session, { n: 2 });
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer: '/n' }] });
+    const other = await fetch(`${app.url}/admin/v1/chat/completions`, { headers: session });
+    expect([other.status, other.headers.get('allow')]).toEqual([405, 'POST']);
+  });
+});
+
 describe('/admin/blogs', () => {
   it('has posts written and read, drafts among them, by who has signed in', async () => {
     const draft = { content: 'My *draft*.', title: 'Draft', status: 'draft' };

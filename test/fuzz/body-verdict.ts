@@ -6,13 +6,16 @@ import type { SentPlan } from './plan.js';
 export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
 
 const maxBytes = 1_048_576;
+/** Where images may come along. */
+const maxBytesOfCompletions = 8_388_608;
 const deepest = 32;
 const maxMessages = 1000;
 
 /** The verdict on a JSON body. */
 export function verdictOnBody(operation: DescribedOperation, sent: SentPlan): Verdict {
   const bytes = Buffer.from(sent.body?.text ?? '', sent.body?.bytes);
-  if (bytes.length > maxBytes) return 'too large';
+  const isCompletion = operation.path.startsWith('/v1/');
+  if (bytes.length > (isCompletion ? maxBytesOfCompletions : maxBytes)) return 'too large';
   const value = parse(bytes);
   if (value === unreadable) return 'refused';
   const mediaType = (sent.contentType?.[0]?.[1] ?? '').split(';')[0]?.trim() ?? '';

@@ -29,6 +29,10 @@ const content = fc.oneof(
 );
 const message = fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content });
 
+const parameters = { type: 'object', properties: { city: { type: 'string', maxLength: 9 } } };
+const tools = [{ type: 'function', function: { name: 'weather', parameters, strict: true } }];
+const jsonFormat = { type: 'json_schema', json_schema: { name: 'city', schema: parameters } };
+
 /** Parameters that change a reply, or nothing; some providers do not support some of them. */
 const settings = fc.record(
   {
@@ -45,8 +49,11 @@ const settings = fc.record(
     stream: fc.boolean(),
     stream_options: fc.constantFrom({ include_usage: true }, {}, null),
     service_tier: fc.constantFrom('auto', 'flex', null),
-    tools: fc.constantFrom([], null),
-    response_format: fc.constantFrom({ type: 'text' }, null),
+    tools: fc.constantFrom([], null, tools),
+    tool_choice: fc.constantFrom('auto', 'none', 'required', null),
+    parallel_tool_calls: fc.constantFrom(true, false, null),
+    response_format: fc.constantFrom({ type: 'text' }, null, jsonFormat),
+    verbosity: fc.constantFrom('low', null),
     user: wrongValue,
     metadata: wrongValue,
   },

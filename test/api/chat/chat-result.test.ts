@@ -41,14 +41,17 @@ describe('outcomeToFailure', () => {
     const { code, retryable, facts } = outcomeToFailure(
       {
         ...{ kind: 'failed', code: 'provider_rejected', retryable: true },
-        ...{ retryAfterMs: 5, credentialsRefused: true, ...times },
+        ...{ retryAfterMs: 5, credentialsRefused: true, refusedParameter: 'toolChoice', ...times },
       },
       'openai',
     );
     expect([code, retryable, facts]).toEqual([
       'provider_rejected',
       true,
-      { provider: 'openai', retryable: true, retryAfterMs: 5, credentialsRefused: true },
+      {
+        ...{ provider: 'openai', retryable: true, retryAfterMs: 5, credentialsRefused: true },
+        refusedParameter: 'toolChoice',
+      },
     ]);
   });
 

@@ -1,9 +1,15 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../api/chat/chat-result.js';
-import { type DeltaSink, ReplyStream, type TextPosition } from '../../../api/chat/reply-stream.js';
+import {
+  type DeltaSink,
+  type ReplySource,
+  ReplyStream,
+  type TextPosition,
+} from '../../../api/chat/reply-stream.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Delta } from '../../../shared/protocol/deltas.js';
+import { type Mark, piecesOf } from '../../../shared/protocol/parts.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
@@ -16,6 +22,9 @@ afterEach(() => {
 class Reader implements DeltaSink {
   readonly pieces: string[] = [];
   readonly positions: TextPosition[] = [];
+  /** Each with the length of the text that was written before it. */
+  readonly marks: [Mark, number][] = [];
+  source: ReplySource | undefined;
   hasBegun = false;
   mayRead = () => true;
   #drained = Promise.withResolvers<void>();
@@ -24,8 +33,13 @@ class Reader implements DeltaSink {
     return this.pieces.join('');
   }
 
-  begin(): void {
+  begin(source?: ReplySource): void {
     this.hasBegun = true;
+    this.source ??= source;
+  }
+
+  mark(mark: Mark): void {
+    this.marks.push([mark, this.text.length]);
   }
 
   write(text: string, position: TextPosition): boolean {
@@ -56,6 +70,11 @@ const completion = (text: string, callId?: string): Completion => ({
   ...(callId !== undefined && { callId }),
 });
 const delta = (at: number, text: string, callId = 'call'): Delta => ({ jobId: 'job', callId, at, text });
+const marked = ({ text, ...place }: Delta, marks: readonly Mark[]): Delta => {
+  const own = marks.filter(({ at }) => at >= place.at && at <= place.at + text.length);
+  return { ...place, text, ...(own.length > 0 && { marks: own }) };
+};
+const call = (at: number, id = `call at ${at}`): Mark => ({ kind: 'call', at, id, name: 'f' });
 
 function open({ from, isJoined = false }: { from?: TextPosition; isJoined?: boolean } = {}) {
   const reader = new Reader();
@@ -84,37 +103,63 @@ const chaos = fc.record({
   /** Whether the reader takes more after a piece. */
   reads: fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
   start: fc.nat(200),
+  /** Where calls and texts begin. */
+  parts: fc.array(fc.tuple(fc.nat(200), fc.boolean()), { maxLength: 8 }),
 });
 
 type Chaos = typeof chaos extends fc.Arbitrary<infer T> ? T : never;
 
-async function writesExactly({ text, cuts, events, answers, reads, start }: Chaos): Promise<void> {
+/** At most one at each place of the text. */
+const marksAt = (text: string, parts: Chaos['parts']): Mark[] =>
+  [...new Map(parts.map(([place, isCall]) => [place % text.length, isCall]))]
+    .map(([at, isCall]): Mark => (isCall ? call(at) : { kind: 'text', at }))
+    .sort((a, b) => a.at - b.at);
+
+async function writesExactly({ text, cuts, events, answers, reads, start, parts }: Chaos): Promise<void> {
   const offset = start % (text.length + 1);
+  const marks = marksAt(text, parts);
   const { reader, asked, stream } = open({ from: { callId: 'call', offset } });
   const mayRead = cycle(reads);
   const isAnswered = cycle(answers);
   reader.mayRead = mayRead;
-  const deltas = cut(text, cuts);
+  const deltas = cut(text, cuts).map((each) => marked(each, marks));
   for (const event of events) {
     if (event === 'drain') await reader.drain();
     else stream.receive(event === 'report' ? delta(text.length, '') : pick(deltas, event));
-    for (const place of asked.splice(0).filter(isAnswered)) stream.receive(delta(place, text.slice(place)));
+    for (const place of asked.splice(0).filter(isAnswered))
+      stream.receive(marked(delta(place, text.slice(place)), marks));
     vi.advanceTimersByTime(300);
     expect(text.slice(offset).startsWith(reader.text)).toBe(true);
   }
-  const finished = stream.finish(completion(text, 'call'));
+  const finished = stream.finish({ ...completion(text, 'call'), marks });
   reader.mayRead = () => true;
   await reader.drain();
   await finished;
   stream.close();
   expect([stream.hasFailed, reader.text]).toEqual([false, text.slice(offset)]);
   expect(reader.positions).toEqual(positionsOf(reader.pieces, offset));
+  // Each at its place, once: what the reader puts together is the reply, arguments byte for byte.
+  const lacking = marks.filter(({ at }) => at >= offset);
+  expect(reader.marks).toEqual(lacking.map((mark) => [mark, mark.at - offset]));
+  if (offset === 0) expect(piecesAsRead(reader)).toEqual(piecesOf({ text, marks }));
   expect(vi.getTimerCount()).toBe(0);
 }
 
 function cycle<T>(values: readonly T[]): () => T {
   let n = 0;
   return () => pick(values, n++);
+}
+
+/** The parts of a reply, as a client sees them that has the marks between the pieces. */
+function piecesAsRead({ text, marks }: Reader): ReturnType<typeof piecesOf> {
+  const pieces = marks.map(([mark, at], n) => ({ mark, piece: text.slice(at, marks[n + 1]?.[1]) }));
+  const head = text.slice(0, marks[0]?.[1]);
+  return [
+    ...(head === '' ? [] : [{ kind: 'text' as const, text: head }]),
+    ...pieces.map(({ mark, piece }) =>
+      mark.kind === 'call' ? { ...mark, arguments: piece } : { kind: mark.kind, text: piece },
+    ),
+  ];
 }
 
 const pick = <T>(values: readonly T[], n: number): T => values[n % values.length] as T;
@@ -235,6 +280,76 @@ describe('ReplyStream', () => {
     await end(opened);
     stream.receive(delta(2, 'cd'));
     expect([reader.text, asked]).toEqual(['ab', []]);
+  });
+});
+
+describe('a reply with calls', () => {
+  const text = 'Hi{"a":1}{}Bye';
+  const marks: Mark[] = [call(2), call(9), { kind: 'text', at: 11 }];
+  const told = marks.map((mark) => [mark, mark.at]);
+
+  it('is written up to each mark, also when one delta has it all, and says what it was asked without', () => {
+    const { reader, asked, stream } = open();
+    stream.receive({ ...marked(delta(0, text), marks), provider: 'openai', model: 'm', ignored: ['seed'] });
+    expect(reader.pieces).toEqual(['Hi', '{"a":1}', '{}', 'Bye']);
+    expect([reader.marks, asked]).toEqual([told, []]);
+    expect(reader.source).toEqual({ writer: { provider: 'openai', model: 'm' }, ignored: ['seed'] });
+    stream.close();
+  });
+
+  it('has each mark told once, although the deltas on both sides of it have it, and a resend again', async () => {
+    const { reader, stream } = open();
+    for (const each of [delta(0, 'Hi'), delta(0, 'Hi'), delta(2, '{"a"')])
+      stream.receive(marked(each, marks));
+    stream.receive(marked(delta(0, 'Hi{"a":1}'), marks));
+    expect(reader.marks).toEqual(told.slice(0, 1));
+    await stream.finish({ ...completion(text, 'call'), marks });
+    expect([reader.text, reader.marks]).toEqual([text, told]);
+  });
+
+  it('stops for a slow reader before the next part, whose mark it gets with that', async () => {
+    const { reader, asked, stream } = open();
+    reader.mayRead = () => false;
+    stream.receive(marked(delta(0, text), marks));
+    expect([reader.pieces, reader.marks]).toEqual([['Hi'], []]);
+    reader.mayRead = () => true;
+    await reader.drain();
+    expect(asked).toEqual([2]);
+    stream.receive(marked(delta(2, text.slice(2)), marks));
+    expect([reader.text, reader.marks]).toEqual([text, told]);
+    stream.close();
+  });
+
+  it.each([
+    ['inside an argument', 5, told.slice(1)],
+    ['at a mark', 9, told.slice(1)],
+    ['at the end', 14, []],
+  ])('is read on from a place %s', async (_, offset, rest) => {
+    const from = { callId: 'call', offset };
+    const { reader, stream } = open({ from, isJoined: true });
+    stream.receive(marked(delta(offset, text.slice(offset, offset + 3)), marks));
+    await stream.finish({ ...completion(text, 'call'), marks });
+    expect([reader.text, reader.marks.map(([mark]) => mark)]).toEqual([
+      text.slice(offset),
+      rest.map(([mark]) => mark),
+    ]);
+    const again = new Reader();
+    await ReplyStream.replay(
+      { sink: again, from },
+      { ...completion(text, 'call'), marks, ignored: ['seed'] },
+    );
+    expect([again.text, again.marks]).toEqual([reader.text, reader.marks]);
+  });
+
+  it('goes to a reader that knows no marks as one text', async () => {
+    const pieces: string[] = [];
+    const sink: DeltaSink = {
+      begin: () => {},
+      write: (piece) => pieces.push(piece) > 0,
+      drained: async () => {},
+    };
+    await ReplyStream.replay({ sink, from: undefined }, { ...completion(text), marks });
+    expect(pieces.join('')).toBe(text);
   });
 });
 

@@ -430,7 +430,7 @@ describe('read, of a chat whose worker could not record the outcome', () => {
 describe('a chat that a newer release has recorded', () => {
   const newer = { code: 'internal', retryable: true };
   const recordAsNewer = (id: string, key: string) =>
-    store.records.create(key, { value: JSON.stringify({ v: 2, id }), ttlMs: 60_000 });
+    store.records.create(key, { value: JSON.stringify({ v: 3, id }), ttlMs: 60_000 });
 
   it('is not reported as missing: the failure is retryable', async () => {
     const id = randomUUID();
@@ -451,7 +451,7 @@ describe('a chat that a newer release has recorded', () => {
   it('is not recorded as failed when its worker could not record how it ended', async () => {
     const opened = await open(command('also by a newer release'));
     await add(opened);
-    const worker = store.createWorker(queueName('openai'), async () => '{"v":2}', {});
+    const worker = store.createWorker(queueName('openai'), async () => '{"v":3}', {});
     await new Promise((resolve) => worker.once('completed', resolve));
     await worker.close();
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);

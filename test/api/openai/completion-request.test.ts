@@ -1,13 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
+import { RequestImages } from '../../../api/openai/images.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import type { Failure } from '../../../shared/failures.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 
 const read = (fields: object, provider: ProviderId = 'openai') =>
-  toCompletionRequest(parseCompletionBody({ model: `${provider}/m`, messages, ...fields }, 1000), undefined);
+  toCompletionRequest(
+    parseCompletionBody({ model: `${provider}/m`, messages, ...fields }, 1000),
+    undefined,
+    new RequestImages(1000),
+  );
 
 /** The first error, as `pointer detail`. */
 function refusal(fields: object, provider: ProviderId = 'openai'): string {
@@ -36,8 +41,10 @@ const neutral: [string, unknown][] = [
   ['tools', []],
   ['functions', []],
   ['tool_choice', 'none'],
+  ['tool_choice', 'auto'],
   ['function_call', 'none'],
   ['parallel_tool_calls', true],
+  ['parallel_tool_calls', false],
   ['response_format', { type: 'text' }],
   ['modalities', ['text']],
   ['service_tier', 'auto'],
@@ -65,7 +72,6 @@ describe.each(providerIds)('for %s', (provider) => {
     ['metadata', { a: 'b' }],
     ['safety_identifier', 'x'],
     ['prompt_cache_key', 'x'],
-    ['verbosity', 'low'],
   ])('%s is accepted and never read', (field, value) => {
     expect(read({ [field]: value }, provider)).toEqual(read({}, provider));
   });
@@ -91,6 +97,9 @@ describe('a hint that not every provider takes', () => {
     [{ seed: 7 }, { seed: 7 }, ['openai', 'vertexai']],
     [{ frequency_penalty: 0.5 }, { frequencyPenalty: 0.5 }, ['openai', 'vertexai']],
     [{ presence_penalty: -0.5 }, { presencePenalty: -0.5 }, ['openai', 'vertexai']],
+    [{ reasoning_effort: 'low' }, { reasoningEffort: 'low' }, [...providerIds]],
+    [{ reasoning_effort: 'minimal' }, { reasoningEffort: 'minimal' }, ['openai', 'vertexai']],
+    [{ verbosity: 'low' }, { verbosity: 'low' }, ['openai']],
   ])(
     'such as %j is kept for a fallback, and named where it is ignored (finding C1)',
     (fields, parameters, able) => {
@@ -105,19 +114,7 @@ describe('a hint that not every provider takes', () => {
   );
 });
 
-describe('a parameter that not every provider can do', () => {
-  it('is refused by name elsewhere', () => {
-    const fields = { reasoning_effort: 'low' };
-    expect(read(fields).parameters).toEqual({ reasoningEffort: 'low' });
-    for (const provider of ['anthropic', 'bedrock', 'vertexai'] as const)
-      expect(refusal(fields, provider), provider).toBe(
-        'invalid_request /reasoning_effort is not supported by this provider, or not with this value',
-      );
-  });
-});
-
 describe('what no provider can do', () => {
-  const tools = 'is not supported: this server offers no tools';
   it.each([
     [{ n: 2 }, '/n must be 1: a completion has one choice here'],
     [{ logprobs: true }, '/logprobs must be false: log probabilities are not supported'],
@@ -127,31 +124,22 @@ describe('what no provider can do', () => {
     [{ modalities: ['text', 'audio'] }, '/modalities must be text alone'],
     [{ modalities: ['audio'] }, '/modalities/0 must be text alone'],
     [{ prediction: { type: 'content', content: 'x' } }, '/prediction is not supported'],
-    [{ web_search_options: {} }, `/web_search_options ${tools}`],
-    [{ functions: [{ name: 'f' }] }, `/functions ${tools}`],
-    [{ function_call: 'auto' }, `/function_call ${tools}`],
-    [{ tools: [{ type: 'function', function: { name: 'f' } }] }, `/tools ${tools}`],
-    [{ tool_choice: 'auto' }, `/tool_choice ${tools}`],
-    [{ parallel_tool_calls: false }, `/parallel_tool_calls ${tools}`],
-    [
-      { response_format: { type: 'json_object' } },
-      '/response_format/type must be text: other formats are not supported',
-    ],
-    [
-      { response_format: { type: 'json_schema', json_schema: {} } },
-      '/response_format/type must be text: other formats are not supported',
-    ],
+    [{ web_search_options: {} }, '/web_search_options is not supported'],
+    [{ functions: [{ name: 'f' }] }, '/functions is not supported: use tools'],
+    [{ function_call: 'auto' }, '/function_call is not supported: use tool_choice'],
     [{ store: true }, '/store must be false: nothing is stored for OpenAI'],
     [{ service_tier: 'priority' }, '/service_tier must be auto, default or flex'],
-    [{ messages: [{ role: 'tool', content: 'x', tool_call_id: 'y' }] }, `/messages/0/role ${tools}`],
-    [{ messages: [{ role: 'function', content: 'x' }] }, `/messages/0/role ${tools}`],
     [
-      { messages: [{ role: 'assistant', content: 'x', tool_calls: [{ id: 'y' }] }] },
-      `/messages/0/tool_calls ${tools}`,
+      { messages: [{ role: 'function', content: 'x' }] },
+      '/messages/0/role function is not supported: use tool',
     ],
     [
-      { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image_url' }] }] },
-      '/messages/0/content/1/type image_url parts are not supported',
+      { messages: [{ role: 'assistant', content: 'x', function_call: { name: 'f', arguments: '' } }] },
+      '/messages/0/function_call is not supported: use tool_calls',
+    ],
+    [
+      { messages: [{ role: 'assistant', content: [{ type: 'refusal', refusal: 'x' }] }] },
+      '/messages/0/content/0/type refusal parts are not supported',
     ],
     [
       { messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
@@ -159,7 +147,7 @@ describe('what no provider can do', () => {
     ],
     [
       { messages: [{ role: 'user', content: [{ type: 'secret-of-the-caller' }] }] },
-      '/messages/0/content/0/type must be text',
+      '/messages/0/content/0/type must be text or image_url',
     ],
   ])('such as %j is refused by name', (fields, reason) => {
     for (const provider of providerIds)
@@ -174,15 +162,15 @@ describe('what is wrong for anybody', () => {
     [{ messages: undefined }, '/messages is required'],
     [{ messages: 'x' }, '/messages must be an array'],
     [{ messages: ['x'] }, '/messages/0 must be an object'],
-    [{ messages: [{ content: 'x' }] }, '/messages/0/role must be system, developer, user or assistant'],
+    [{ messages: [{ content: 'x' }] }, '/messages/0/role must be system, developer, user, assistant or tool'],
     [
       { messages: [{ role: ['user'], content: 'x' }] },
-      '/messages/0/role must be system, developer, user or assistant',
+      '/messages/0/role must be system, developer, user, assistant or tool',
     ],
     [{ messages: [{ role: 'user' }] }, '/messages/0/content is required'],
     [
       { messages: [{ role: 'user', content: null }] },
-      '/messages/0/content must be a string or an array of text parts',
+      '/messages/0/content must be a string or an array of parts',
     ],
     [{ messages: [{ role: 'user', content: ['x'] }] }, '/messages/0/content/0 must be an object'],
     [{ messages: [{ role: 'user', content: [{ type: 'text' }] }] }, '/messages/0/content/0/text is required'],
@@ -211,6 +199,7 @@ describe('what is wrong for anybody', () => {
     [{ frequency_penalty: 3 }, '/frequency_penalty must be at most 2'],
     [{ seed: 1.5 }, '/seed must be a whole number'],
     [{ seed: 2 ** 60 }, '/seed must be at most 9007199254740991'],
+    [{ verbosity: 'secret' }, '/verbosity is not one of the documented values'],
     [{ reasoning_effort: 'secret' }, '/reasoning_effort is not one of the documented values'],
     [{ stop: '' }, '/stop must be at least 1 characters long'],
     [{ stop: ['x'.repeat(1001)] }, '/stop/0 must be at most 1000 characters long'],
@@ -240,6 +229,7 @@ describe('a model', () => {
     const { provider, model: chosen } = toCompletionRequest(
       parseCompletionBody({ model, messages }, 1000),
       named,
+      new RequestImages(1000),
     );
     return [provider, chosen];
   };

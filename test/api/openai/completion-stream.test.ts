@@ -5,7 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatReply } from '../../../api/chat/chat-command.js';
 import type { Completion } from '../../../api/chat/chat-result.js';
 import { CompletionStream } from '../../../api/openai/completion-stream.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import { isChunkOfOpenAi } from '../../support/openai-schemas.js';
 import { type Served, serve } from '../../support/serve.js';
 
 let served: Served;
@@ -16,16 +18,25 @@ beforeEach(async () => {
 });
 afterEach(() => served.close());
 
-async function open({ includesUsage = false, isFlex = false } = {}) {
+async function open({
+  includesUsage = false,
+  isFlex = false,
+  provider = 'bedrock',
+}: {
+  includesUsage?: boolean;
+  isFlex?: boolean;
+  provider?: ProviderId;
+} = {}) {
   const client = get(served.url, { agent: false });
   client.on('error', () => {});
   const answer = once(client, 'response') as Promise<[IncomingMessage]>;
   answer.catch(() => {});
   const response = await arrived.promise;
-  const head = { id: 'the-id', created: 17, model: 'bedrock/asked', isFlex };
+  const head = { id: 'the-id', created: 17, provider, model: `${provider}/asked`, isFlex };
+  const marked: unknown[] = [];
   const stream = new CompletionStream({
-    ...{ response, head: () => head, provider: 'bedrock', includesUsage },
-    markIgnored: () => {},
+    ...{ response, head: () => head, includesUsage },
+    markIgnored: (...args) => void marked.push(args),
   });
   const read = async () => {
     let text = '';
@@ -35,7 +46,7 @@ async function open({ includesUsage = false, isFlex = false } = {}) {
       return data.startsWith('{') ? (JSON.parse(data) as Record<string, unknown>) : data;
     });
   };
-  return { client, response, stream, read, answer };
+  return { client, response, stream, read, answer, marked };
 }
 
 const uncounted: Completion = { kind: 'ok', text: 'Hello', model: 'answered', queueMs: 1, providerMs: 1 };
@@ -166,10 +177,11 @@ describe('CompletionStream', () => {
   it('names the target of a fallback from the first chunk on, before a piece or without one (finding C3)', async () => {
     const early = await open();
     const chunks = early.read();
-    early.stream.begin({ provider: 'anthropic', model: 'next' });
+    early.stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored: ['temperature'] });
     early.stream.write('Hi');
     await early.stream.end(Promise.resolve(reply));
     expect((await early.answer)[0].headers['x-llm-provider']).toBe('anthropic');
+    expect(early.marked).toEqual([['anthropic', ['temperature']]]);
     const model = 'anthropic/next';
     expect(await chunks).toEqual([
       { ...begun, model },
@@ -192,4 +204,64 @@ describe('CompletionStream', () => {
     const last = 'vertexai/next';
     expect(await rest).toEqual([{ ...begun, model: last }, { ...ended('stop'), model: last }, '[DONE]', '']);
   });
+
+  const call = (id: string, at: number, signature?: string) =>
+    ({ kind: 'call', id, name: 'weather', at, ...(signature && { signature }) }) as const;
+  const calls = (...toolCalls: object[]) => choice({ tool_calls: toolCalls });
+  const headOf = (index: number, id: string, more: object = {}) =>
+    calls({ index, id, type: 'function', function: { name: 'weather', arguments: '' }, ...more });
+  const piece = (index: number, text: string) => calls({ index, function: { arguments: text } });
+
+  it('names each call once, then sends the pieces of its arguments, and text behind it as content', async () => {
+    const { stream, read } = await open({ provider: 'vertexai' });
+    const chunks = read();
+    stream.begin();
+    stream.write('Look: ');
+    stream.mark(call('a', 6, 'signed'));
+    stream.write('{"x"');
+    stream.write(':1}');
+    stream.mark(call('b', 13));
+    stream.write('{}');
+    stream.mark({ kind: 'text', at: 15 });
+    stream.write('done');
+    const marks = [call('a', 6, 'signed'), call('b', 13), { kind: 'text', at: 15 } as const];
+    const said = { ...uncounted, text: 'Look: {"x":1}{}done', marks };
+    await stream.end(Promise.resolve(toReply(said)));
+    const events = (await chunks) as { choices: unknown }[];
+    expect(events.slice(1, -2).map((event) => event.choices)).toEqual([
+      choice({ content: 'Look: ' }),
+      headOf(0, 'a', { extra_content: { google: { thought_signature: 'signed' } } }),
+      piece(0, '{"x"'),
+      piece(0, ':1}'),
+      headOf(1, 'b'),
+      piece(1, '{}'),
+      choice({ content: 'done' }),
+      choice({}, 'tool_calls'),
+    ]);
+    expect(events.slice(0, -2).filter((event) => !isChunkOfOpenAi(event))).toEqual([]);
+  });
+
+  it('ends with length what was cut in the arguments', async () => {
+    const { stream, read } = await open();
+    const chunks = read();
+    stream.begin();
+    stream.mark(call('a', 0));
+    stream.write('{"x');
+    const cut: Completion = { ...uncounted, kind: 'truncated', text: '{"x', marks: [call('a', 0)] };
+    await stream.end(Promise.resolve(toReply(cut)));
+    expect((await chunks).slice(-3)).toEqual([ended('length'), '[DONE]', '']);
+  });
+
+  it.each(['content_blocked', 'provider_error'] as const)(
+    'ends with an error, without [DONE], what breaks in the arguments: %s',
+    async (code) => {
+      const { stream, read } = await open();
+      const chunks = read();
+      stream.write('Hello');
+      stream.mark(call('a', 5));
+      stream.write('{"x');
+      await stream.end(Promise.reject(new Failure(code)));
+      expect((await chunks).at(-2)).toEqual({ error: expect.objectContaining({ type: expect.any(String) }) });
+    },
+  );
 });

@@ -4,6 +4,7 @@ import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { userNamed } from '../../support/identities.js';
+import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
 
 let app: ChatApp;
 let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
@@ -172,7 +173,7 @@ describe('a chat completion', () => {
       { provider: 'bedrock', code: 'ok' },
     ] as const;
     reply = async (command) => {
-      command.stream?.sink.begin({ provider: 'bedrock', model: 'm' });
+      command.stream?.sink.begin({ writer: { provider: 'bedrock', model: 'm' } });
       return { ...hello, completion: { ...hello.completion, attempts: [...attempts] } };
     };
     for (const stream of [false, true])
@@ -267,6 +268,92 @@ describe('a chat completion', () => {
   });
 });
 
+describe('a chat completion with tools', () => {
+  const tools = [{ type: 'function', function: { name: 'weather', strict: true } }];
+
+  it('has the fields that are not known named: in tools, calls, results and images', async () => {
+    const cache_control = { type: 'ephemeral' };
+    const call = { id: 'a', type: 'function', function: { name: 'weather', arguments: '{}', x: 1 }, y: 1 };
+    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'high' } };
+    const response = await complete({
+      fields: {
+        tools: [
+          { ...tools[0], cache_control },
+          { type: 'function', function: { name: 'b', cache_control } },
+        ],
+        messages: [
+          { role: 'user', content: [{ ...image, cache_control }] },
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [{ ...call, extra_content: { google: {}, z: {} } }],
+          },
+          { role: 'tool', tool_call_id: 'a', content: 'Sun', name: 'weather' },
+        ],
+      },
+    });
+    await response.text();
+    expect([response.status, response.headers.get('x-ignored-fields')?.split(', ').toSorted()]).toEqual([
+      200,
+      [
+        'messages/*/content/*/cache_control',
+        'messages/*/content/*/image_url/detail',
+        'messages/*/name',
+        'messages/*/tool_calls/*/extra_content/z',
+        'messages/*/tool_calls/*/function/x',
+        'messages/*/tool_calls/*/y',
+        'tools/*/cache_control',
+        'tools/*/function/cache_control',
+      ],
+    ]);
+  });
+
+  it('calls tools, and says in the headers why it ended, and which hints its model refused', async () => {
+    const completion = {
+      ...{ ...hello.completion, text: 'Look:{}', ignored: ['temperature', 'toolChoice'] },
+      marks: [{ kind: 'call', id: 'a', name: 'weather', at: 5 }] as const,
+    };
+    reply = async ({ stream }) => {
+      stream?.sink.begin({ ignored: completion.ignored });
+      return { kind: 'completed', completion: { ...completion, marks: [...completion.marks] } };
+    };
+    for (const stream of [false, true]) {
+      const response = await complete({ fields: { tools, stream, model: 'vertexai/m' } });
+      expect(response.headers.get('x-ignored-fields')).toBe('tools.strict, temperature, tool_choice');
+      const text = await response.text();
+      expect(text).toContain('"finish_reason":"tool_calls"');
+      if (!stream) {
+        expect(response.headers.get('x-llm-finish-reason')).toBe('tool_calls');
+        expect(isCompletionOfOpenAi(JSON.parse(text))).toBe(true);
+      }
+    }
+    expect(app.commands.at(-1)?.parameters).toEqual({ tools: [{ name: 'weather', strict: true }] });
+  });
+
+  it('refuses under handling=strict what is ignored in a tool, unless only a fallback that is not asked does', async () => {
+    const strictly = (model: string, more: object = {}, fallback = 'none') =>
+      complete({
+        fields: { tools, model, ...more },
+        headers: { Prefer: 'handling=strict', 'X-LLM-Fallback': fallback },
+      });
+    expect(await errorOf(await strictly('vertexai/m'))).toMatchObject({
+      ...{ status: 400, param: 'tools', message: 'tools has strict, which is not taken by vertexai.' },
+    });
+    expect((await strictly('openai/m')).status).toBe(200);
+    expect((await strictly('openai/m', {}, 'vertexai')).status).toBe(400);
+    const schema = { type: 'object', additionalProperties: { type: 'string' } };
+    const map = { response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } };
+    expect((await strictly('openai/m', map, 'anthropic')).status).toBe(200);
+  });
+
+  it('names the field that the provider refused', async () => {
+    reply = () => Promise.reject(new Failure('provider_rejected', { refusedParameter: 'toolChoice' }));
+    expect(await errorOf(await complete())).toMatchObject({
+      ...{ status: 400, param: 'tool_choice', code: 'provider_rejected' },
+    });
+  });
+});
+
 describe('the models', () => {
   const gpt = { id: 'openai/gpt', object: 'model', created: 1_700_000_000, owned_by: 'openai' };
   const other = {
@@ -321,9 +408,14 @@ describe('what goes wrong', () => {
       { body: '5' },
       { status: 400, code: 'invalid_request', message: 'The body must be an object.' },
     ],
-    ['depth', { body: `{"a":${'['.repeat(40)}` }, { status: 400, code: 'invalid_request' }],
+    ['depth', { body: `{"a":${'['.repeat(48)}` }, { status: 400, code: 'invalid_request' }],
     ['a lone surrogate', { body: '{"model":"\\ud800"}' }, { status: 400, code: 'invalid_request' }],
-    ['a large body', { body: ' '.repeat(1_048_577) }, { status: 413, code: 'payload_too_large' }],
+    ['a large body', { body: ' '.repeat(8_388_609) }, { status: 413, code: 'payload_too_large' }],
+    [
+      'a text that only images leave room for',
+      { fields: { messages: [{ role: 'user', content: 'x'.repeat(1_048_577) }] } },
+      { status: 413, code: 'payload_too_large' },
+    ],
     [
       'another media type',
       { headers: { 'Content-Type': 'text/plain' } },

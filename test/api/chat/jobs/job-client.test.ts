@@ -114,7 +114,7 @@ describe('JobClient', () => {
   });
 
   it('reads all records, also when one of them cannot be read', async () => {
-    await store.records.create(resultKey('of-a-newer'), { value: '{"v":2}', ttlMs: 60_000 });
+    await store.records.create(resultKey('of-a-newer'), { value: '{"v":3}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
     const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
     const jobRecords = new JobRecords({ queueOf: () => queue, store });

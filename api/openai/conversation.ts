@@ -1,0 +1,206 @@
+import type { ProviderId, Role } from '../../shared/contract.js';
+import {
+  isBlank,
+  type OpaquePart,
+  type Part,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+  textOf,
+} from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
+import { unsupportedImage } from '../../shared/protocol/image-limits.js';
+import { invalidRequest } from '../../shared/validation.js';
+import { measureTree } from '../http/json-body.js';
+import { type RequestImages, UnfitImage } from './images.js';
+import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
+
+/** Of the arguments of all calls together; parsing this many takes at most 50 ms. */
+const maxArgumentValues = 20_000;
+const maxArgumentDepth = 128;
+const maxResults = 2000;
+
+/** The messages as turns, and for each turn the place of its first message. */
+export interface Conversation {
+  readonly turns: Turn[];
+  readonly places: readonly number[];
+}
+
+/**
+ * Reads the messages: blank ones are dropped, and the results of calls become one turn of the user, in the order of the
+ * calls. Throws `empty_conversation`, and `invalid_request` for calls and results that do not belong together.
+ */
+export function readConversation(messages: readonly MessageBody[], context: ReadingContext): Conversation {
+  const reader = new ConversationReader(context);
+  for (const [place, message] of messages.entries()) reader.read(message, place);
+  reader.endCalls();
+  if (reader.turns.length === 0) throw new Failure('empty_conversation');
+  return reader;
+}
+
+interface ReadingContext {
+  readonly provider: ProviderId;
+  readonly images: Pick<RequestImages, 'read'>;
+}
+
+/** The content of a message, and its place. */
+interface Read {
+  readonly content: Turn['content'];
+  readonly place: number;
+}
+
+/** A call that its results have to follow. */
+interface OpenCall {
+  readonly at: string;
+  result?: ToolResultPart;
+}
+
+class ConversationReader implements Conversation {
+  readonly turns: Turn[] = [];
+  readonly places: number[] = [];
+  readonly #ids = new Set<string>();
+  /** By their ids: those of the last message, in their order. */
+  readonly #calls = new Map<string, OpenCall>();
+  readonly #context: ReadingContext;
+  /** The place of the first result of those. */
+  #resultsFrom: number | undefined;
+  #resultCount = 0;
+  #argumentValues = 0;
+
+  constructor(context: ReadingContext) {
+    this.#context = context;
+  }
+
+  read(message: MessageBody, place: number): void {
+    const at = `/messages/${place}`;
+    const content = contentOf(message, { at, ...this.#context });
+    const { role, tool_call_id: callId, tool_calls: calls } = message;
+    if (role === 'tool') this.#addResult(callId, { content, place });
+    else this.#addMessage(role === 'developer' ? 'system' : role, calls ?? [], { content, place });
+  }
+
+  #addMessage(role: Role, calls: readonly ToolCallBody[], { content, place }: Read): void {
+    const at = `/messages/${place}`;
+    if (calls.length > 0 && role !== 'assistant')
+      throw invalid(`${at}/tool_calls`, 'belong to messages of the assistant');
+    if (calls.length === 0 && typeof content === 'string' && isBlank(content)) return;
+    if (role === 'system' && this.#unanswered())
+      throw invalid(`${at}/role`, 'must be tool: there are calls before it without results');
+    this.endCalls();
+    const whole = calls.length === 0 ? content : this.#withCalls(textOf({ content }), { calls, at });
+    this.#add({ role, content: whole }, place);
+  }
+
+  /** Adds the turn with the results of the last calls. */
+  endCalls(): void {
+    if (this.#calls.size === 0) return;
+    const unanswered = this.#unanswered();
+    if (unanswered)
+      throw invalid(unanswered.at, 'has no result: a message of role tool with its id has to follow');
+    const results = [...this.#calls.values()].flatMap(({ result }) => result ?? []);
+    this.#add({ role: 'user', content: results }, this.#resultsFrom ?? 0);
+    this.#calls.clear();
+    this.#resultsFrom = undefined;
+  }
+
+  #add(turn: Turn, place: number): void {
+    this.turns.push(turn);
+    this.places.push(place);
+  }
+
+  #unanswered(): OpenCall | undefined {
+    return [...this.#calls.values()].find(({ result }) => result === undefined);
+  }
+
+  #addResult(callId: string | null | undefined, { content, place }: Read): void {
+    const at = `/messages/${place}`;
+    if (typeof callId !== 'string') throw invalid(`${at}/tool_call_id`, 'is required');
+    if (++this.#resultCount > maxResults) throw invalid(at, `is one of more than ${maxResults} results`);
+    const call = this.#calls.get(callId);
+    if (call === undefined)
+      throw invalid(`${at}/tool_call_id`, 'is not the id of a call in the message before the results');
+    if (call.result) throw invalid(`${at}/tool_call_id`, 'has a result already');
+    this.#resultsFrom ??= place;
+    call.result = { type: 'tool_result', callId, content: textOf({ content }) };
+  }
+
+  #withCalls(text: string, { calls, at }: { calls: readonly ToolCallBody[]; at: string }): Part[] {
+    const said: Part[] = isBlank(text) ? [] : [{ type: 'text', text }];
+    const called = calls.flatMap((call, place) => [
+      ...opaquePartsOf(call),
+      this.#toPart(call, `${at}/tool_calls/${place}`),
+    ]);
+    return [...said, ...called];
+  }
+
+  #toPart({ id, function: called }: ToolCallBody, at: string): ToolCallPart {
+    if (this.#ids.has(id)) throw invalid(`${at}/id`, 'is the id of another call');
+    this.#ids.add(id);
+    this.#calls.set(id, { at });
+    const text = called.arguments.trim() === '' ? '{}' : called.arguments;
+    this.#checkArguments(text, `${at}/function/arguments`);
+    return { type: 'tool_call', id, name: called.name, arguments: text };
+  }
+
+  /** The limits are checked first: see `measureTree`. */
+  #checkArguments(text: string, pointer: string): void {
+    const limits = { maxDepth: maxArgumentDepth, maxValues: maxArgumentValues - this.#argumentValues };
+    const { values, excess } = measureTree(Buffer.from(text), limits);
+    if (values > limits.maxValues)
+      throw invalid(pointer, `and those before it have more than ${maxArgumentValues} values`);
+    if (excess) throw invalid(pointer, excess);
+    this.#argumentValues += values;
+    if (!isObjectText(text)) throw invalid(pointer, 'must be the JSON text of an object');
+  }
+}
+
+function opaquePartsOf({ extra_content: extra }: ToolCallBody): OpaquePart[] {
+  const toOpaque = (provider: ProviderId, data: string | null | undefined): OpaquePart[] =>
+    data ? [{ type: 'opaque', provider, data }] : [];
+  return [
+    ...toOpaque('anthropic', extra?.anthropic?.signed_thinking),
+    ...toOpaque('bedrock', extra?.bedrock?.signed_thinking),
+    ...toOpaque('vertexai', extra?.google?.thought_signature),
+  ];
+}
+
+type Place = ReadingContext & { readonly at: string };
+
+/** A text, or parts where one is an image. */
+function contentOf({ role, content, tool_calls: calls }: MessageBody, place: Place): Turn['content'] {
+  const { at } = place;
+  if (typeof content === 'string') return content;
+  if (Array.isArray(content)) {
+    const parts = content.map((part, n) => toPart(part, { ...place, role, at: `${at}/content/${n}` }));
+    if (parts.every((part) => part.type === 'text')) return parts.map(({ text }) => text).join('');
+    return parts.filter((part) => part.type !== 'text' || !isBlank(part.text));
+  }
+  if (role === 'assistant' && calls && calls.length > 0) return '';
+  const detail = content === undefined ? 'is required' : 'must be a string or an array of parts';
+  throw invalid(`${at}/content`, detail);
+}
+
+function toPart(part: PartBody, { role, at, provider, images }: Place & { role: string }) {
+  if (part.type === 'text') return part;
+  if (role !== 'user') throw invalid(`${at}/type`, 'must be text: images belong to messages of the user');
+  const pointer = `${at}/image_url/url`;
+  try {
+    const image = images.read(part.image_url.url);
+    const defect = unsupportedImage(provider, image);
+    if (defect === undefined) return image;
+    throw new UnfitImage(defect);
+  } catch (error) {
+    throw error instanceof UnfitImage ? invalid(pointer, error.message) : error;
+  }
+}
+
+function isObjectText(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);

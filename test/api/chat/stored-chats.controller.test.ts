@@ -1,0 +1,81 @@
+import type { Request } from 'express';
+import { describe, expect, it } from 'vitest';
+import type { Completion } from '../../../api/chat/chat-result.js';
+import { StoredChatsController } from '../../../api/chat/stored-chats.controller.js';
+import { toStoredCompletion } from '../../../api/openai/completion.js';
+import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
+import { userNamed } from '../../support/identities.js';
+import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
+
+const user = userNamed('user');
+const chat: StoredChat = {
+  ...{ v: 1, id: 'the-id', owner: user.name, ownerId: user.id, provider: 'vertexai', model: 'm' },
+  ...{
+    requestHash: '',
+    createdAt: 1_700_000_000_999,
+    deadline: 1_700_000_060_000,
+    keptUntil: 1_700_003_660_000,
+  },
+};
+const outcome = {
+  ...({ kind: 'ok', text: 'Look:{"x":1}', model: 'm-2026', queueMs: 0, providerMs: 0 } as const),
+  marks: [{ kind: 'call' as const, id: 'a', name: 'weather', at: 5, signature: 's' }],
+};
+
+function getChat(
+  stored: StoredChat,
+  { accept = 'application/json', ...reply }: Completion & { accept?: string } = outcome,
+) {
+  const result = { state: 'settled', outcome: reply } as const;
+  const controller = new StoredChatsController({
+    storedChats: {
+      read: async () => ({ chat: stored, result, status: 'completed' }),
+      cancel: async () => {},
+    },
+    chatService: { follow: () => Promise.reject(new Error('followed')) },
+    toStoredCompletion,
+  });
+  const get = () => accept;
+  const request = { user, method: 'GET', get, accepts: () => accept } as unknown as Request;
+  return controller.getChat(request as Parameters<typeof controller.getChat>[0], 'the-id');
+}
+
+describe('a stored chat with parts', () => {
+  const withParts: StoredChat = { ...chat, parts: true };
+
+  it('has its text, and the completion that its address would have sent', async () => {
+    const { response, completion } = await getChat(withParts);
+    expect(response).toBe('Look:');
+    expect(isCompletionOfOpenAi(completion)).toBe(true);
+    expect(completion).toMatchObject({
+      ...{ id: 'chatcmpl-the-id', created: 1_700_000_000, model: 'vertexai/m' },
+      choices: [
+        {
+          message: {
+            content: 'Look:',
+            tool_calls: [
+              {
+                ...{ id: 'a', function: { name: 'weather', arguments: '{"x":1}' } },
+                extra_content: { google: { thought_signature: 's' } },
+              },
+            ],
+          },
+          finish_reason: 'tool_calls',
+        },
+      ],
+    });
+  });
+
+  it('is not read as a stream of text', async () => {
+    await expect(getChat(withParts, { ...outcome, accept: 'text/event-stream' })).rejects.toMatchObject({
+      ...{ code: 'invalid_request', facts: { errors: [{ pointer: 'Accept' }] } },
+    });
+  });
+});
+
+describe('a stored chat of text', () => {
+  it('has no completion', async () => {
+    const { marks: _, ...said } = outcome;
+    expect(await getChat(chat, said)).not.toHaveProperty('completion');
+  });
+});
