@@ -1,21 +1,13 @@
 import { signal } from '@preact/signals';
+import type { EventSourceMessage } from 'eventsource-parser';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import type { Message, Problem } from '../../shared/contract.ts';
+import type { CompletionToolCall, CompletionUsage } from '../../shared/completion-contract.ts';
+import type { Problem } from '../../shared/contract.ts';
 import { ApiError, open } from '../api.ts';
+import { type PlaygroundMessage, type PlaygroundRequest, toStream, usesTools } from './request.ts';
 
-/** The request. Empty texts mean the server's defaults. */
-export interface PlaygroundRequest {
-  readonly provider: string;
-  readonly model: string;
-  readonly fallback: string;
-  /** Whole seconds. */
-  readonly wait: string;
-  readonly messages: readonly Message[];
-}
-
-/** The facts about a reply beside its text: the `done` event of the stream. */
+/** The facts about a reply beside its text. */
 interface Completion {
-  response: string;
   finishReason: string;
   provider: string;
   model: string;
@@ -27,20 +19,12 @@ interface Completion {
 export interface ChatProgress {
   readonly state: 'running' | 'completed' | 'failed' | 'stopped';
   readonly text: string;
+  /** The calls of tools, in their order. */
+  readonly calls: readonly CompletionToolCall[];
   readonly firstTextMs?: number;
   readonly totalMs?: number;
   readonly completion?: Completion;
   readonly error?: unknown;
-}
-
-/** The headers of the API for a request; `Accept` is for a stream. */
-export function headersOf({ provider, model, fallback, wait }: PlaygroundRequest): Record<string, string> {
-  return {
-    'X-LLM': provider,
-    ...(model.trim() && { 'X-LLM-Model': model.trim() }),
-    ...(fallback.trim() && { 'X-LLM-Fallback': fallback.trim() }),
-    ...(wait.trim() && { Prefer: `wait=${wait.trim()}` }),
-  };
 }
 
 /** One chat at a time, read as it is written. */
@@ -61,13 +45,15 @@ export class PlaygroundChat {
     };
     this.progress.value = emptyProgress;
     try {
-      for await (const { event, data } of await openStream(request, stopping.signal)) {
-        const parsed = JSON.parse(data) as unknown;
-        if (event === 'delta') {
-          const { text, firstTextMs = elapsed() } = this.progress.value ?? emptyProgress;
-          update({ text: text + (parsed as { delta: string }).delta, firstTextMs });
-        } else if (event === 'error') throw new ApiError(parsed as Problem);
-        else if (event === 'done') update(describeEnd(parsed as Completion, elapsed()));
+      const read = usesTools(request) ? readChunk : readEvent;
+      for await (const message of await openStream(request, stopping.signal)) {
+        const so = this.progress.value ?? emptyProgress;
+        const facts = read(message, so);
+        const isFirst = so.firstTextMs === undefined && (facts.text || facts.calls?.length);
+        update({
+          ...facts,
+          ...(facts.state ? { totalMs: elapsed() } : isFirst && { firstTextMs: elapsed() }),
+        });
       }
       if (this.progress.value?.state === 'running') throw new ApiError(undefined);
     } catch (error) {
@@ -81,19 +67,11 @@ export class PlaygroundChat {
   }
 }
 
-const emptyProgress: ChatProgress = { state: 'running', text: '' };
-
-const describeEnd = (completion: Completion, totalMs: number): Partial<ChatProgress> => ({
-  ...{ state: 'completed', text: completion.response, completion, totalMs },
-});
+const emptyProgress: ChatProgress = { state: 'running', text: '', calls: [] };
 
 async function openStream(request: PlaygroundRequest, signal: AbortSignal) {
-  const { body } = await open('/admin/chat', {
-    method: 'POST',
-    headers: { ...headersOf(request), Accept: 'text/event-stream' },
-    json: { messages: request.messages },
-    signal,
-  });
+  const { path, ...options } = toStream(request);
+  const { body } = await open(`/admin${path}`, { method: 'POST', ...options, signal });
   if (body === null) throw new ApiError(undefined);
   return readEvents(
     body
@@ -111,3 +89,64 @@ async function* readEvents<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
     yield value;
   }
 }
+
+/** Takes an event of a stream and the progress before it; throws what the chat failed with. */
+type Reader = (message: EventSourceMessage, before: ChatProgress) => Partial<ChatProgress>;
+
+const readEvent: Reader = ({ event, data }, { text }) => {
+  const parsed = JSON.parse(data) as Completion & { response: string; delta: string };
+  if (event === 'delta') return { text: text + parsed.delta };
+  if (event === 'error') throw new ApiError(parsed as unknown as Problem);
+  return event === 'done' ? { state: 'completed', text: parsed.response, completion: parsed } : {};
+};
+
+/** A chunk of OpenAI's API. */
+interface Chunk {
+  error?: { code: Problem['code']; message: string };
+  model: string;
+  choices: { delta: { content?: string; tool_calls?: CallPiece[] }; finish_reason: string | null }[];
+  usage?: CompletionUsage | null;
+}
+
+type CallPiece = Partial<CompletionToolCall> & { index: number };
+
+const readChunk: Reader = ({ data }, { text, calls, completion }) => {
+  if (data === '[DONE]') return { state: 'completed' };
+  const { error, model, choices, usage } = JSON.parse(data) as Chunk;
+  if (error) throw new ApiError({ ...noProblem, code: error.code, detail: error.message });
+  const [choice] = choices;
+  const [provider = '', ...names] = model.split('/');
+  return {
+    text: text + (choice?.delta.content ?? ''),
+    calls: (choice?.delta.tool_calls ?? []).reduce(addPiece, calls),
+    completion: {
+      ...{ provider, model: names.join('/') },
+      finishReason: choice?.finish_reason ?? completion?.finishReason ?? '',
+      ...(usage && { usage: { inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens } }),
+    },
+  };
+};
+
+const noProblem = { type: 'about:blank', title: '', status: 502, requestId: '' };
+
+/** The first piece of a call has its id and its name; the texts of all pieces are its arguments. */
+function addPiece(
+  calls: readonly CompletionToolCall[],
+  { index, function: piece, ...head }: CallPiece,
+): CompletionToolCall[] {
+  const known = calls[index] ?? noCall;
+  const text = known.function.arguments + (piece?.arguments ?? '');
+  const call = { ...known, ...head, function: { ...known.function, ...piece, arguments: text } };
+  return calls.toSpliced(index, 1, call);
+}
+
+const noCall: CompletionToolCall = { id: '', type: 'function', function: { name: '', arguments: '' } };
+
+/** The messages that go on with a reply: itself, and the result of each of its calls in their order. */
+export const answerCalls = (
+  { text, calls }: ChatProgress,
+  results: readonly string[],
+): PlaygroundMessage[] => [
+  { role: 'assistant', content: text, tool_calls: calls },
+  ...calls.map(({ id }, n) => ({ role: 'tool' as const, content: results[n] ?? '', tool_call_id: id })),
+];

@@ -1,17 +1,19 @@
 import { useId } from 'preact/hooks';
-import type { Message, Role } from '../../shared/contract.ts';
+import type { Role } from '../../shared/contract.ts';
 import { Options } from '../parts/field.tsx';
+import type { PlaygroundMessage } from './request.ts';
+import { CallText } from './tool.tsx';
 
 interface ConversationProps {
-  messages: readonly Message[];
-  onChange(messages: Message[]): void;
+  messages: readonly PlaygroundMessage[];
+  onChange(messages: PlaygroundMessage[]): void;
 }
 
 const roles: readonly Role[] = ['system', 'user', 'assistant'];
 
 /** The messages, oldest first, each with its sender. */
 export function Conversation({ messages, onChange }: ConversationProps) {
-  const replace = (at: number, change: Message) =>
+  const replace = (at: number, change: Partial<PlaygroundMessage>) =>
     onChange(messages.map((message, n) => (n === at ? { ...message, ...change } : message)));
   const add = () => onChange([...messages, { role: nextRole(messages), content: '' }]);
   return (
@@ -35,27 +37,29 @@ export function Conversation({ messages, onChange }: ConversationProps) {
   );
 }
 
-const nextRole = (messages: readonly Message[]): Role =>
+const nextRole = (messages: readonly PlaygroundMessage[]): Role =>
   messages.at(-1)?.role === 'user' ? 'assistant' : 'user';
 
 interface MessageFieldsProps {
   number: number;
-  message: Message;
-  onChange(change: Message): void;
+  message: PlaygroundMessage;
+  onChange(change: Partial<PlaygroundMessage>): void;
   onRemove: (() => void) | undefined;
 }
 
 function MessageFields({ number, message, onChange, onRemove }: MessageFieldsProps) {
   const id = useId();
+  const { role, content, tool_calls: calls = [], tool_call_id: callId } = message;
+  const isOfTool = calls.length > 0 || callId !== undefined;
   return (
     <div class="message">
       <div class="row">
         <select
           aria-label={`Sender of message ${number}`}
-          value={message.role ?? 'user'}
+          value={role}
           onChange={({ currentTarget }) => onChange({ role: currentTarget.value as Role })}
         >
-          <Options of={roles.map((role) => [role, role])} />
+          <Options of={(isOfTool ? [role] : roles).map((name) => [name, name])} />
         </select>
         {onRemove && (
           <button type="button" class="plain" onClick={onRemove}>
@@ -69,9 +73,12 @@ function MessageFields({ number, message, onChange, onRemove }: MessageFieldsPro
       <textarea
         id={id}
         rows={3}
-        value={message.content ?? ''}
+        value={content}
         onInput={({ currentTarget }) => onChange({ content: currentTarget.value })}
       />
+      {calls.map((call) => (
+        <CallText key={call.id} call={call} />
+      ))}
     </div>
   );
 }

@@ -3,7 +3,9 @@ import { ApiError } from '../api.ts';
 import { useAnswer } from '../parts/answer.ts';
 import { describeProviderError, formatDuration } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
-import type { ChatProgress } from './chat.ts';
+import { answerCalls, type ChatProgress } from './chat.ts';
+import type { PlaygroundMessage } from './request.ts';
+import { Calls } from './tool.tsx';
 
 const states = {
   running: 'Waiting for the reply…',
@@ -12,20 +14,29 @@ const states = {
   stopped: 'Stopped',
 };
 
+interface ReplyProps {
+  progress: ChatProgress;
+  /** Takes the messages that go on with the reply. */
+  onAnswer(messages: PlaygroundMessage[]): void;
+}
+
 /** The reply as far as it has come, how it ended, and how long that took. */
-export function Reply({ progress }: { progress: ChatProgress }) {
-  const { state, text, error } = progress;
+export function Reply({ progress, onAnswer }: ReplyProps) {
+  const { state, text, calls, error, completion } = progress;
+  const isWhole = state === 'completed' && completion?.finishReason === 'tool_calls';
+  const answer = (results: string[]) => onAnswer(answerCalls(progress, results));
   return (
     <section aria-labelledby="reply" class="card">
       <div class="row card-head">
         <h2 id="reply">Reply</h2>
         <span class="soft" role="status">
-          {state === 'running' && text !== '' ? 'Being written…' : states[state]}
+          {state === 'running' && (text !== '' || calls.length > 0) ? 'Being written…' : states[state]}
         </span>
       </div>
       {text !== '' && <p class="reply">{text}</p>}
+      {calls.length > 0 && <Calls calls={calls} onAnswer={isWhole ? answer : undefined} />}
       {state === 'failed' && <ErrorNotice error={error} />}
-      {state === 'failed' && error instanceof ApiError && error.problem && (
+      {state === 'failed' && error instanceof ApiError && error.problem?.requestId && (
         <FailureReason id={error.problem.requestId} />
       )}
       <Facts progress={progress} />
@@ -54,7 +65,7 @@ function Facts({ progress: { firstTextMs, totalMs, completion } }: { progress: C
     ['In all', totalMs === undefined ? undefined : formatDuration(totalMs)],
     ['Provider', completion?.provider],
     ['Model', completion?.model],
-    ['Ended with', completion?.finishReason],
+    ['Ended with', completion?.finishReason || undefined],
     ['Tokens read', usage?.inputTokens?.toString()],
     ['Tokens written', usage?.outputTokens?.toString()],
     ['Attempts', attempts.map(({ provider, code }) => `${provider}: ${code}`).join(', ') || undefined],

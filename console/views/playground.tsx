@@ -2,16 +2,27 @@ import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../parts/answer.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Options } from '../parts/field.tsx';
-import { PlaygroundChat, type PlaygroundRequest } from '../playground/chat.ts';
+import { PlaygroundChat } from '../playground/chat.ts';
 import { Conversation } from '../playground/conversation.tsx';
 import { Reply } from '../playground/reply.tsx';
+import {
+  type PlaygroundMessage,
+  type PlaygroundRequest,
+  parseObject,
+  usesTools,
+} from '../playground/request.ts';
 import { toCurl, toOpenAi } from '../playground/snippets.ts';
+import { ToolForm } from '../playground/tool.tsx';
 import { nameOf } from '../pools/describe.ts';
 import type { ViewProps } from '../router.ts';
 import { fleet } from '../store.ts';
 
 const first: PlaygroundRequest = {
   ...{ provider: 'openai', model: '', fallback: '', wait: '' },
+  tool: {
+    ...{ name: '', description: '' },
+    parameters: JSON.stringify({ type: 'object', properties: { city: { type: 'string' } } }, null, 2),
+  },
   messages: [{ role: 'user', content: 'Say hello in three languages.' }],
 };
 
@@ -27,6 +38,11 @@ export function PlaygroundView(_props: ViewProps) {
     change({
       messages: [...request.messages, { role: 'assistant', content: text }, { role: 'user', content: '' }],
     });
+  const answer = (messages: PlaygroundMessage[]) => {
+    const next = { ...request, messages: [...request.messages, ...messages] };
+    setRequest(next);
+    void chat.send(next);
+  };
   return (
     <>
       <h1>Playground</h1>
@@ -40,14 +56,22 @@ export function PlaygroundView(_props: ViewProps) {
         >
           <Target request={request} onChange={change} />
           <Conversation messages={request.messages} onChange={(messages) => change({ messages })} />
+          <ToolForm
+            tool={request.tool}
+            onChange={(facts) => change({ tool: { ...request.tool, ...facts } })}
+          />
           <div class="row">
-            <button type="submit" class="primary" disabled={isRunning}>
+            <button
+              type="submit"
+              class="primary"
+              disabled={isRunning || !parseObject(request.tool.parameters)}
+            >
               Send
             </button>
             <button type="button" disabled={!isRunning} onClick={() => chat.stop()}>
               Stop
             </button>
-            {progress?.state === 'completed' && (
+            {progress?.state === 'completed' && progress.calls.length === 0 && (
               <button type="button" onClick={() => goOn(progress.text)}>
                 Go on with this reply
               </button>
@@ -55,7 +79,7 @@ export function PlaygroundView(_props: ViewProps) {
           </div>
         </form>
         <div>
-          {progress && <Reply progress={progress} />}
+          {progress && <Reply progress={progress} onAnswer={answer} />}
           <Snippets request={request} />
         </div>
       </div>
@@ -100,6 +124,7 @@ function Target({ request, onChange }: TargetProps) {
           hint={hint}
           value={request[name]}
           list={name === 'model' ? models : []}
+          required={name === 'model' && usesTools(request)}
           onInput={(value) => onChange({ [name]: value })}
         />
       ))}
@@ -118,10 +143,11 @@ interface FieldProps {
   hint: string;
   value: string;
   list: readonly string[];
+  required: boolean;
   onInput(value: string): void;
 }
 
-function Field({ label, hint, value, list, onInput }: FieldProps) {
+function Field({ label, hint, value, list, required, onInput }: FieldProps) {
   const id = useId();
   return (
     <div class="setting">
@@ -131,6 +157,7 @@ function Field({ label, hint, value, list, onInput }: FieldProps) {
         value={value}
         placeholder={hint}
         list={`${id}-list`}
+        required={required}
         spellcheck={false}
         onInput={({ currentTarget }) => onInput(currentTarget.value)}
       />

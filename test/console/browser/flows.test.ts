@@ -118,6 +118,35 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
   });
 
+  it('offers a tool, shows its call, and sends the result with the next request', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-tools');
+    await page.getByText('Tool', { exact: true }).click();
+    await page.getByLabel('Function').fill('weather');
+    const parameters = page.getByLabel('Parameters, as a JSON Schema');
+    await parameters.fill('[');
+    await page.getByText('The parameters must be a JSON object.').waitFor();
+    expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
+    const properties = { city: { type: 'string', enum: ['Bonn'] } };
+    await parameters.fill(JSON.stringify({ type: 'object', properties, required: ['city'] }));
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    const reply = page.getByRole('region', { name: 'Reply' });
+    await reply.getByText('{"city":"Bonn"}').waitFor();
+    await reply.getByText('tool_calls').waitFor();
+    await reply.getByLabel('Result of call 1').fill(`Sunny, ${secretWord}`);
+    expect(await findFaults(page)).toEqual([]);
+    await takePicture(page, 'playground-call');
+    await page.getByRole('button', { name: 'Send the result' }).click();
+    await reply.getByText(secretWord).waitFor();
+    await reply.getByText('Completed').waitFor();
+    expect(await page.getByLabel('Sender of message 3').inputValue()).toBe('tool');
+    await takePicture(page, 'playground-result');
+    await see('requests');
+    await rowOf('sim-tools').first().getByText('ok', { exact: true }).waitFor();
+    expect(await page.content()).not.toContain(secretWord);
+  });
+
   it('draws a stream that was stopped with the time at the provider', async () => {
     await see('playground');
     await page.getByLabel('Model').fill('sim-deltas-100-5-100');

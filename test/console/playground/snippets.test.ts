@@ -4,21 +4,38 @@ import { toCurl, toOpenAi } from '../../../console/playground/snippets.ts';
 
 const request = {
   ...{ provider: 'bedrock', model: "it's", fallback: 'openai', wait: '30' },
+  tool: { name: '', description: '', parameters: '' },
   messages: [{ role: 'user' as const, content: 'Don\'t say "$HOME"\n`id`' }],
 };
+const parameters = { type: 'object', additionalProperties: false, description: 'not true' };
+const withTool = {
+  ...request,
+  tool: { name: 'look', description: '', parameters: JSON.stringify(parameters) },
+};
+const tools = [{ type: 'function', function: { name: 'look', parameters } }];
+
+/** The words that a shell makes of the command. */
+const wordsOf = (curl: string): string[] =>
+  execFileSync('sh', ['-c', curl.replace(/^curl/, "printf '%s\\0'")], { encoding: 'utf8' }).split('\0');
 
 describe('toCurl', () => {
   it('is a command that sends just this, with any texts', () => {
     const curl = toCurl(request, 'https://gate.example/chat');
     expect(curl).toContain('-u "$CHAT_USERNAME:$CHAT_PASSWORD"');
-    const command = curl.replace(/^curl/, "printf '%s\\0'");
-    const words = execFileSync('sh', ['-c', command], { encoding: 'utf8' }).split('\0');
+    const words = wordsOf(curl);
     expect(words).toContain("X-LLM-Model: it's");
     expect(words).toContain('X-LLM-Fallback: openai');
     expect(words).toContain('Prefer: wait=30');
     expect(words).toContain('https://gate.example/chat');
     const body = words[words.indexOf('-d') + 1] ?? '';
     expect(JSON.parse(body)).toEqual({ messages: request.messages });
+  });
+
+  it('asks OpenAI’s API where there is a tool', () => {
+    const words = wordsOf(toCurl(withTool, 'https://gate.example/api/chat'));
+    expect(words).toContain('https://gate.example/v1/chat/completions');
+    const body = JSON.parse(words[words.indexOf('-d') + 1] ?? '');
+    expect(body).toMatchObject({ model: "bedrock/it's", messages: request.messages, tools, stream: true });
   });
 });
 
@@ -29,5 +46,10 @@ describe('toOpenAi', () => {
     expect(text).toContain('model="bedrock/it\'s"');
     expect(text).toContain('extra_headers={"X-LLM-Fallback":"openai","Prefer":"wait=30"}');
     expect(text).toContain(`messages=${JSON.stringify(request.messages)}`);
+  });
+
+  it('writes a tool as Python', () => {
+    const text = toOpenAi(withTool, 'https://gate.example');
+    expect(text).toContain('"additionalProperties":False,"description":"not true"');
   });
 });

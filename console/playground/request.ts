@@ -1,0 +1,74 @@
+import type { CompletionToolCall } from '../../shared/completion-contract.ts';
+import type { Role } from '../../shared/contract.ts';
+
+/** The request. Empty texts mean the server's defaults. */
+export interface PlaygroundRequest {
+  readonly provider: string;
+  readonly model: string;
+  readonly fallback: string;
+  /** Whole seconds. */
+  readonly wait: string;
+  readonly tool: ToolFields;
+  readonly messages: readonly PlaygroundMessage[];
+}
+
+/** The fields of a tool; without a name there is none. */
+export interface ToolFields {
+  readonly name: string;
+  readonly description: string;
+  /** JSON text of a JSON Schema. */
+  readonly parameters: string;
+}
+
+/** A message as OpenAI's API has it. */
+export interface PlaygroundMessage {
+  readonly role: Role | 'tool';
+  readonly content: string;
+  readonly tool_calls?: readonly CompletionToolCall[];
+  readonly tool_call_id?: string;
+}
+
+/** The request of a stream. It goes to OpenAI's API if it has tools or calls, which `POST /chat` has not. */
+export function toStream(request: PlaygroundRequest) {
+  if (usesTools(request)) {
+    const { headers, body } = toCompletion(request);
+    const json = { ...body, stream: true, stream_options: { include_usage: true } };
+    return { path: '/v1/chat/completions', headers, json };
+  }
+  return {
+    path: '/chat',
+    headers: { ...headersOf(request), Accept: 'text/event-stream' },
+    json: { messages: request.messages },
+  };
+}
+
+export const usesTools = ({ tool, messages }: PlaygroundRequest): boolean =>
+  tool.name !== '' || messages.some(({ tool_calls }) => tool_calls);
+
+function headersOf({ provider, model, fallback, wait }: PlaygroundRequest): Record<string, string> {
+  return {
+    'X-LLM': provider,
+    ...(model.trim() && { 'X-LLM-Model': model.trim() }),
+    ...(fallback.trim() && { 'X-LLM-Fallback': fallback.trim() }),
+    ...(wait.trim() && { Prefer: `wait=${wait.trim()}` }),
+  };
+}
+
+/** The request in the terms of OpenAI's API, where the name of the model begins with the provider. */
+export function toCompletion(request: PlaygroundRequest) {
+  const { 'X-LLM': provider, 'X-LLM-Model': model = 'MODEL', ...headers } = headersOf(request);
+  const { name, description, parameters } = request.tool;
+  const tool = { name, ...(description && { description }), parameters: parseObject(parameters) };
+  const tools = name === '' ? {} : { tools: [{ type: 'function', function: tool }] };
+  return { headers, body: { model: `${provider}/${model}`, messages: request.messages, ...tools } };
+}
+
+/** The object of a JSON text; undefined if it has none. */
+export function parseObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value instanceof Object && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
