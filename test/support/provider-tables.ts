@@ -1,0 +1,195 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import type { ImagePart, ImageType, Turn } from '../../shared/conversation.js';
+import { fitSchema, UnfitSchema } from '../../shared/protocol/json-schema.js';
+import {
+  findUnsupported,
+  ignoredHints,
+  type JsonSchema,
+  type ModelParameters,
+} from '../../shared/protocol/model-parameters.js';
+
+/** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */
+
+const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
+const tool = { name: 'look', parameters: { type: 'object', properties: {} } };
+const schema = { type: 'object', properties: {}, additionalProperties: false };
+const format = { type: 'json_schema', name: 'answer', schema } as const;
+
+/** Fields of a request, as OpenAI's API writes them, and as ours has them. */
+const fields: [text: string, parameters: ModelParameters][] = [
+  ['`tools`', { tools: [tool] }],
+  ['`strict: true` of a tool', { tools: [{ ...tool, strict: true }] }],
+  ['`tool_choice`: `none`', { tools: [tool], toolChoice: 'none' }],
+  ['`tool_choice`: `required`', { tools: [tool], toolChoice: 'required' }],
+  ['`tool_choice`: one tool', { tools: [tool], toolChoice: { name: 'look' } }],
+  ['`parallel_tool_calls: false`', { tools: [tool], parallelToolCalls: false }],
+  ['`response_format`: `json_schema`', { format }],
+  ['`response_format`: `json_object`', { format: { type: 'json_object' } }],
+  ['`temperature` up to 1', { temperature: 0.5 }],
+  ['`temperature` above 1', { temperature: 1.5 }],
+  ['`top_p`', { topP: 0.5 }],
+  ['`seed`, 32 bits', { seed: 7 }],
+  ['`seed`, longer', { seed: 2 ** 40 }],
+  ['`frequency_penalty`, `presence_penalty` below 2', { frequencyPenalty: 1.9, presencePenalty: 1.9 }],
+  ['`frequency_penalty`, `presence_penalty` of 2', { frequencyPenalty: 2, presencePenalty: 2 }],
+  ['`reasoning_effort`: `none`', { reasoningEffort: 'none' }],
+  ['`reasoning_effort`: `minimal`', { reasoningEffort: 'minimal' }],
+  ['`reasoning_effort`: `low`, `medium`, `high`', { reasoningEffort: 'low' }],
+  ['`reasoning_effort`: `xhigh`, `max`', { reasoningEffort: 'max' }],
+  ['`verbosity`', { verbosity: 'low' }],
+  ['`max_completion_tokens`, `max_tokens`', { maxOutputTokens: 100 }],
+  ['`stop`', { stop: ['.'] }],
+  ['`stop` of white space alone', { stop: [' '] }],
+];
+
+/** Which provider takes which field. */
+export const fieldTable = (): string =>
+  tableOf(
+    ['field', ...providerIds],
+    fields.map(([text, parameters]) => [text, ...providerIds.map((id) => answerTo(id, parameters))]),
+  );
+
+function answerTo(provider: ProviderId, parameters: ModelParameters): string {
+  if (findUnsupported(provider, { turns, parameters })) return '400';
+  return ignoredHints(provider, parameters).length > 0 ? 'left out' : 'yes';
+}
+
+const text = { type: 'string' };
+const number = { type: 'integer' };
+const list = { type: 'array', items: text };
+const closed = (properties: object, more: object = {}) => ({
+  ...{ type: 'object', properties, required: Object.keys(properties), additionalProperties: false },
+  ...more,
+});
+const inField = (value: object, more: object = {}): JsonSchema => closed({ field: value }, more);
+
+/** Keywords of a JSON Schema, each in the schema of a field. */
+const keywords: [text: string, schema: JsonSchema][] = [
+  ['`type`, `properties`, `required`, `items`, `description`', inField({ ...list, description: 'Names' })],
+  ['a list of types', inField({ type: ['string', 'null'] })],
+  ['a schema without a type', inField({})],
+  ['`enum`', inField({ ...text, enum: ['a', 'b'] })],
+  ['`const`', inField({ const: 'a' })],
+  ['`default`', inField({ ...text, default: 'a' })],
+  ['`anyOf`', inField({ anyOf: [text, number] })],
+  ['`oneOf`', inField({ oneOf: [text, number] })],
+  ['`allOf`', inField({ allOf: [text] })],
+  ['`$ref` to `$defs`', inField({ $ref: '#/$defs/name' }, { $defs: { name: text } })],
+  [
+    '`$ref` to a schema that contains it',
+    inField({ $ref: '#/$defs/node' }, { $defs: { node: closed({ next: { $ref: '#/$defs/node' } }) } }),
+  ],
+  ['`minimum`, `maximum`', inField({ ...number, minimum: 1, maximum: 9 })],
+  [
+    '`exclusiveMinimum`, `exclusiveMaximum`',
+    inField({ ...number, exclusiveMinimum: 1, exclusiveMaximum: 9 }),
+  ],
+  ['`multipleOf`', inField({ ...number, multipleOf: 2 })],
+  ['`minLength`, `maxLength`', inField({ ...text, minLength: 1, maxLength: 9 })],
+  ['`pattern`', inField({ ...text, pattern: '^[a-z]+$' })],
+  ['`pattern` that looks around', inField({ ...text, pattern: '^(?=a)' })],
+  ['`format: date-time`', inField({ ...text, format: 'date-time' })],
+  ['`format: regex`', inField({ ...text, format: 'regex' })],
+  ['`minItems` of 0 or 1', inField({ ...list, minItems: 1 })],
+  ['`minItems` above 1', inField({ ...list, minItems: 2 })],
+  ['`maxItems`', inField({ ...list, maxItems: 9 })],
+  ['`uniqueItems`', inField({ ...list, uniqueItems: true })],
+  ['`prefixItems`', inField({ ...list, prefixItems: [text] })],
+  ['`additionalProperties: true`, or none', inField({ type: 'object', properties: {} })],
+  ['`additionalProperties` of a schema', inField({ type: 'object', additionalProperties: text })],
+  ['`patternProperties`', inField({ type: 'object', patternProperties: { '^x': text } })],
+  ['`minProperties`, `maxProperties`', inField(closed({}, { minProperties: 0, maxProperties: 9 }))],
+  ['`not`', inField({ ...text, not: { const: 'a' } })],
+  ['`if`, `then`, `else`', inField({ ...text, if: { const: 'a' }, else: { const: 'b' } })],
+];
+
+const uses = ['format', 'strict-tool', 'tool'] as const;
+const useNames = { format: 'formats', 'strict-tool': 'strict tools', tool: 'other tools' };
+
+/** How each keyword is sent; providers and uses that treat all of them alike share a column. */
+export function keywordTable(): string {
+  const columns = providerIds.flatMap((provider) =>
+    uses.map((use) => ({
+      ...{ provider, use },
+      cells: keywords.map(([, schema]) => fateOf(schema, { provider, use })),
+    })),
+  );
+  const groups = [...Map.groupBy(columns, ({ cells }) => cells.join()).values()];
+  return tableOf(
+    ['keyword', ...groups.map(nameOf)],
+    keywords.map(([text], row) => [text, ...groups.map(([first]) => first?.cells[row] ?? '')]),
+  );
+}
+
+type Use = { provider: ProviderId; use: (typeof uses)[number] };
+
+function fateOf(schema: JsonSchema, { provider, use }: Use): string {
+  try {
+    const fitted = fitSchema(provider, schema, use);
+    if (fitted.moved.length > 0) return 'in words';
+    return isDeepStrictEqual(fitted.schema, schema) ? 'yes' : 'changed';
+  } catch (error) {
+    if (error instanceof UnfitSchema) return '400';
+    throw error;
+  }
+}
+
+/** `openai; anthropic, bedrock: other tools`. */
+function nameOf(group: readonly Use[]): string {
+  const usesBy = Map.groupBy(group, ({ provider }) => provider);
+  const providersBy = Map.groupBy(usesBy, ([, used]) => used.map(({ use }) => useNames[use]).join(', '));
+  return [...providersBy]
+    .map(([used, providers]) => {
+      const names = providers.map(([provider]) => provider).join(', ');
+      return used === Object.values(useNames).join(', ') ? names : `${names}: ${used}`;
+    })
+    .join('; ');
+}
+
+const imageTypes: ImageType[] = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'];
+
+/** Which provider takes which images, and of how many bytes. */
+export const imageTable = (): string =>
+  tableOf(
+    ['image', ...providerIds],
+    [
+      ...imageTypes.map((type) => [
+        type.replace('image/', ''),
+        ...providerIds.map((id) => yes(takes(id, stored(type, 1)))),
+      ]),
+      ['largest, in bytes', ...providerIds.map((id) => largestImage(id).toLocaleString('en'))],
+      [
+        'an `https:` address, which the provider fetches',
+        ...providerIds.map((id) => yes(takes(id, { type: 'image', url: 'https://example.org/a.png' }))),
+      ],
+    ],
+  );
+
+const stored = (mediaType: ImageType, bytes: number): ImagePart => ({
+  ...{ type: 'image', mediaType, bytes, sha256: '0'.repeat(64) },
+});
+
+const takes = (provider: ProviderId, image: ImagePart): boolean =>
+  !findUnsupported(provider, { turns: [{ role: 'user', content: [image] }], parameters: {} });
+
+const yes = (isTaken: boolean): string => (isTaken ? 'yes' : '400');
+
+/** The size of the largest image that is taken, found by halving. */
+function largestImage(provider: ProviderId): number {
+  let [taken, refused] = [1, 2 ** 30];
+  while (refused - taken > 1) {
+    const middle = Math.floor((taken + refused) / 2);
+    if (takes(provider, stored('image/png', middle))) taken = middle;
+    else refused = middle;
+  }
+  return taken;
+}
+
+function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, head.map(() => '---'), ...rows];
+  return lines
+    .map((cells) => `| ${cells.join(' | ')} |\n`)
+    .join('')
+    .replace(/^\| -.*$/m, (line) => line.replaceAll(' ', ''));
+}
