@@ -5,6 +5,7 @@ import type { Call } from './call.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
 import type { Refusal } from './refusal.js';
+import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
 /** A valid call, and what is needed to answer it. */
@@ -102,7 +103,7 @@ const hints = {
 
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
-  { format: { errors, hasForeignSignature }, parameters, turns }: Exchange,
+  { format: { errors, signatureOf }, parameters, turns }: Exchange,
   { refuses }: ReplyBehaviour,
 ): Refusal | undefined {
   const { toolChoice } = parameters;
@@ -111,7 +112,7 @@ function findRefusal(
       return undefined;
     case 'hints': {
       const names = Object.keys(hints) as (keyof typeof hints)[];
-      const hint = names.find((name) => parameters[name] !== undefined && parameters[name] !== hints[name]);
+      const hint = names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
       return hint && errors.hint(hint, parameters[hint]);
     }
     case 'forced-choice':
@@ -119,7 +120,9 @@ function findRefusal(
         ? errors.forcedChoice?.()
         : undefined;
     case 'changed-signature':
-      return turns.some(hasForeignSignature) ? errors.signature?.() : undefined;
+      return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
+        ? errors.signature?.()
+        : undefined;
   }
 }
 

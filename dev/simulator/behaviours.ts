@@ -181,16 +181,8 @@ const rows: Row[] = [
   ['sim-tool-unknown', 'a call of a tool that was not offered', () => calls({ broken: 'unknown' })],
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
-  [
-    'sim-no-hints',
-    "echo; the provider's error for each parameter that only tunes a reply",
-    () => reply({ refuses: 'hints' }),
-  ],
-  [
-    'sim-format-broken',
-    'echo, also where JSON is asked for, which all other replies are then',
-    () => reply({ withoutJson: true }),
-  ],
+  ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
+  ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
 ];
 
 const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };

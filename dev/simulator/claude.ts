@@ -1,69 +1,70 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { ProviderId } from '../../shared/contract.js';
-import { type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import { resolve } from './fill.js';
+import type { Part, Turn } from '../../shared/conversation.js';
+import { contentOf, type WrittenBlock } from './blocks.js';
 import { isObject, type JsonObject } from './json.js';
-import { snakeCase } from './refusal.js';
-import { sign } from './signature.js';
-import type { Reply } from './wire-format.js';
+import { type Refusal, snakeCase } from './refusal.js';
+import { schemasIn } from './schemas.js';
+import { type MadeCall, sign } from './signature.js';
+import type { Reply, ReplyCall } from './wire-format.js';
 
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 
-export const forcedChoiceText = 'tool_choice: type "tool" and "any" are not supported for this model.';
 export const claudeEfforts = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
-export const claudeCallId = /^[a-zA-Z0-9_-]+$/;
 
-/** Claude's words for a hint that it does not take. */
-export function claudeHintText(name: string): string {
-  if (name === 'reasoningEffort') return 'This model does not support the effort parameter.';
-  if (name === 'parallelToolCalls')
-    return 'tool_choice: disable_parallel_tool_use is not supported for this model.';
-  return `\`${snakeCase(name)}\` is deprecated for this model.`;
-}
+/** The errors of the models, of a provider that passes on their words by `refuse`. */
+export const claudeErrors = (refuse: (words: string) => Refusal) => ({
+  hint(name: string) {
+    if (name === 'reasoningEffort') return refuse('This model does not support the effort parameter.');
+    if (name !== 'parallelToolCalls') return refuse(`\`${snakeCase(name)}\` is deprecated for this model.`);
+    return refuse('tool_choice: disable_parallel_tool_use is not supported for this model.');
+  },
+  forcedChoice: () => refuse('tool_choice: type "tool" and "any" are not supported for this model.'),
+  signature: () => refuse('messages: Invalid `signature` in `thinking` block'),
+});
 
 /** A piece of thinking, signed or redacted. */
 export type Thinking = { readonly text: string; readonly signature: string } | { readonly redacted: string };
 
-/** The thinking before the calls of a reply: one with words, one without, and one that is redacted. */
-function thinkingOf(call: number): Thinking[] {
-  const text = `Thought of call ${call}.`;
-  const empty = { text: '', signature: sign(`${text} Without words.`) };
-  return [{ text, signature: sign(text) }, empty, { redacted: sign(`${text} Redacted.`) }];
+/** The thinking before a call: one with words, one without, and one that is redacted. */
+export const thinkingOf = (call: MadeCall): Thinking[] => [
+  { text: `I call ${call.name}.`, signature: sign(call) },
+  { text: '', signature: sign(call, 'without words') },
+  { redacted: sign(call, 'redacted') },
+];
+
+interface BlockWriter {
+  thinking(thinking: Thinking): WrittenBlock;
+  said(text: string, pieces: readonly string[]): WrittenBlock;
+  call(call: ReplyCall, index: number): WrittenBlock;
 }
 
-/** The thinking before the text of a reply; none in one that is not signed. */
-export const thinkingBefore = ({ callId, isSigned }: Reply): Thinking[] =>
-  isSigned ? thinkingOf(callId) : [];
-
-interface BlockReader<Block> {
-  readonly provider: ProviderId;
-  thinkingIn(block: Block): object | undefined;
-  read(block: Block): Part;
+/** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
+export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter): WrittenBlock[] {
+  const { ending, text, pieces, calls, isSigned } = reply;
+  if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
+  const [first] = calls;
+  return [
+    ...(isSigned && first ? thinkingOf(first).map(thinking) : []),
+    ...(text === '' && first ? [] : [said(text, pieces)]),
+    ...calls.map(call),
+  ];
 }
 
-/** The parts of blocks; thinking that is not interrupted is one, with the JSON text of its blocks. */
-export function readBlocks<Block>(blocks: readonly Block[], reader: BlockReader<Block>): Part[] {
-  const { provider, thinkingIn, read } = reader;
-  const parts: Part[] = [];
-  let thinking: object[] = [];
-  for (const block of blocks) {
-    const thought = thinkingIn(block);
-    if (thought === undefined) parts.push(...opaque(provider, thinking), read(block));
-    thinking = thought === undefined ? [] : [...thinking, thought];
+/** A block of thinking as a part. */
+export const thought = (provider: ProviderId, block: object): Part => ({
+  ...{ type: 'opaque', provider, data: JSON.stringify([block]) },
+});
+
+/** The content of a turn: thinking that is not interrupted is one part, with the JSON text of its blocks. */
+export function joinThinking(parts: readonly Part[]): Turn['content'] {
+  const joined: Part[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    if (part.type === 'opaque' && last?.type === 'opaque')
+      joined.splice(-1, 1, { ...last, data: `${last.data.slice(0, -1)},${part.data.slice(1)}` });
+    else joined.push(part);
   }
-  return [...parts, ...opaque(provider, thinking)];
-}
-
-const opaque = (provider: ProviderId, thinking: object[]): OpaquePart[] =>
-  thinking.length === 0 ? [] : [{ type: 'opaque', provider, data: JSON.stringify(thinking) }];
-
-/** Whether a turn has thinking that is not as `thinkingOf` gave it, as a provider writes it. */
-export function hasForeignThinking(turn: Turn, write: (thinking: Thinking) => object): boolean {
-  return partsOf(turn).some((part) => {
-    if (part.type !== 'opaque') return false;
-    const call = /Thought of call (\d+)\./.exec(part.data)?.[1];
-    return !isDeepStrictEqual(JSON.parse(part.data), thinkingOf(Number(call)).map(write));
-  });
+  return contentOf(joined);
 }
 
 /** Claude's words for the first fault of a schema: of a tool's only its root, unless it is strict. */
@@ -94,22 +95,12 @@ const untakenPattern = /\(\?(?:[=!]|<[=!])|\\[1-9bB]/;
  * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations).
  */
 function findSchemaFault(root: JsonObject): string | undefined {
-  const above = new Set<object>();
-  const done = new Set<object>();
-  const visit = (schema: unknown): string | undefined => {
-    if (!isObject(schema)) return 'Schema must be an object';
-    if (above.has(schema)) return 'Circular references are not supported';
-    if (done.has(schema)) return undefined;
-    above.add(schema);
-    const fault = schemasIn(schema, root).reduce<string | undefined>(
-      (found, inner) => found ?? visit(inner),
-      faultOf(schema),
-    );
-    above.delete(schema);
-    done.add(schema);
-    return fault;
-  };
-  return visit(root);
+  for (const { schema, isCircle } of schemasIn(root)) {
+    if (isCircle) return 'Circular references are not supported';
+    const fault = isObject(schema) ? faultOf(schema) : 'Schema must be an object';
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }
 
 function faultOf(schema: JsonObject): string | undefined {
@@ -132,12 +123,4 @@ function faultOf(schema: JsonObject): string | undefined {
   return values.some((value) => typeof value === 'object' && value !== null)
     ? 'Enum values must be primitives'
     : undefined;
-}
-
-function schemasIn(schema: JsonObject, root: JsonObject): unknown[] {
-  const { $ref, items, properties, $defs, definitions, anyOf, allOf } = schema;
-  const maps = [properties, $defs, definitions].filter(isObject).flatMap(Object.values);
-  const lists = [anyOf, allOf].filter(Array.isArray).flat();
-  const target = typeof $ref === 'string' ? [$ref.startsWith('#') ? resolve(root, $ref) : undefined] : [];
-  return [...maps, ...lists, ...(items === undefined ? [] : [items]), ...target];
 }

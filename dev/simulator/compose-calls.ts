@@ -2,6 +2,7 @@ import { partsOf, type Turn } from '../../shared/conversation.js';
 import type { CallsBehaviour } from './behaviour.js';
 import { splitInto } from './echo.js';
 import { fill } from './fill.js';
+import { parseJson } from './json.js';
 import type { CallParameters, Ending, OfferedTool, ReplyCall } from './wire-format.js';
 
 const usualPieces = 8;
@@ -44,10 +45,5 @@ function callOf({ name, parameters }: OfferedTool, behaviour: CallsBehaviour): R
 }
 
 /** The arguments as an object; what was cut is an empty one, and what is broken stays a text. */
-export function inputOf({ arguments: text }: ReplyCall, ending: Ending): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return ending === 'length' ? {} : text;
-  }
-}
+export const inputOf = ({ arguments: text }: ReplyCall, ending: Ending): unknown =>
+  parseJson(text) ?? (ending === 'length' ? {} : text);

@@ -51,13 +51,7 @@ function describe(part: Part): string {
 /** Splits a text into the pieces of a stream, several unless it is tiny, without splitting a surrogate pair. */
 export function splitText(text: string): string[] {
   const size = Math.min(maxPieceChars, Math.max(2, Math.ceil(text.length / streamPieces)));
-  const pieces: string[] = [];
-  for (let start = 0; start < text.length; ) {
-    const end = wholeCharacters(text, start + size);
-    pieces.push(text.slice(start, end));
-    start = end;
-  }
-  return pieces;
+  return splitInto(text, Math.ceil(text.length / size));
 }
 
 /** Splits a text into so many pieces of about one size, fewer if it is shorter. */

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from './json.js';
+import { resolve } from './schemas.js';
 
 // Properties that are not required are left out below this depth, so that recursive schemas end.
 const maxOptionalDepth = 3;
@@ -62,29 +63,19 @@ class Filler {
     return type === 'null' ? null : numberFor(schema, type === 'integer');
   }
 
-  #object({ properties, required = [], additionalProperties }: JsonObject, depth: number): object {
-    const known = Object.entries((properties ?? {}) as JsonObject);
-    const [needed, other] = [
-      required as string[],
-      isObject(additionalProperties) ? additionalProperties : {},
-    ];
-    const isMap = known.length === 0 && Object.keys(other).length > 0 && depth < maxOptionalDepth;
-    const unknown = needed.filter((name) => !known.some(([key]) => key === name));
-    const more = (isMap && unknown.length === 0 ? ['key'] : unknown).map((name) => [name, other] as const);
-    const entries = known.filter(([name]) => depth < maxOptionalDepth || needed.includes(name));
+  #object({ properties = {}, required = [], additionalProperties }: JsonObject, depth: number): object {
+    const known = properties as JsonObject;
+    const names = [...(depth < maxOptionalDepth ? Object.keys(known) : []), ...(required as string[])];
+    const schemaOf = (name: string) => (Object.hasOwn(known, name) ? known[name] : additionalProperties);
     return Object.fromEntries(
-      [...entries, ...more].map(([name, schema]) => [name, this.value(schema, depth + 1)]),
+      [...new Set(names)].map((name) => [name, this.value(schemaOf(name), depth + 1)]),
     );
   }
 
-  #array({ items, prefixItems = [], minItems, maxItems }: JsonObject, depth: number): unknown[] {
-    const first = (prefixItems as unknown[]).map((schema) => this.value(schema, depth + 1));
-    const length = Math.min(
-      Number(minItems ?? (depth < maxOptionalDepth ? 1 : 0)),
-      Number(maxItems ?? maxValues),
-    );
-    const rest = Math.min(Math.max(0, length - first.length), maxValues);
-    return [...first, ...Array.from({ length: rest }, () => this.value(items, depth + 1))];
+  #array({ items, minItems, maxItems }: JsonObject, depth: number): unknown[] {
+    const usual = depth < maxOptionalDepth ? 1 : 0;
+    const length = Math.min(Number(minItems ?? usual), Number(maxItems ?? maxValues), maxValues);
+    return Array.from({ length }, () => this.value(items, depth + 1));
   }
 
   #text({ format, minLength = 0, maxLength }: JsonObject): string {
@@ -96,25 +87,10 @@ class Filler {
   }
 }
 
-/** The part of a schema that a local reference names; undefined if there is none. */
-export function resolve(root: JsonObject, reference: string): unknown {
-  const names = reference
-    .replace(/^#\/?/, '')
-    .split('/')
-    .filter((name) => name !== '');
-  return names.reduce<unknown>((value, name) => {
-    const key = name.replaceAll('~1', '/').replaceAll('~0', '~');
-    return isObject(value) || Array.isArray(value) ? (value as JsonObject)[key] : undefined;
-  }, root);
-}
-
 function numberFor(schema: JsonObject, isInteger: boolean): number {
-  const { minimum, exclusiveMinimum: above, maximum, exclusiveMaximum: below, multipleOf } = schema;
-  const step = Number(multipleOf ?? 1);
+  const { minimum, exclusiveMinimum: above, maximum, exclusiveMaximum: below } = schema;
   const high = Number(maximum ?? below ?? Infinity);
-  const low = Number(minimum ?? above ?? Math.min(1, high - step));
-  const isStepped = isInteger || multipleOf !== undefined;
-  if (above !== undefined && !isStepped && low + step >= high) return (low + high) / 2;
-  const first = isStepped ? Math.ceil(low / step) * step : low;
-  return first <= Number(above ?? -Infinity) ? first + step : first;
+  const low = Number(minimum ?? above ?? Math.min(1, high - 1));
+  if (above === undefined) return isInteger ? Math.ceil(low) : low;
+  return isInteger ? Math.floor(low) + 1 : (low + Math.min(high, low + 2)) / 2;
 }

@@ -6,27 +6,25 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The value of a JSON text; undefined if it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether a text is empty or only white space. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
-/** As every provider wants its token limit. */
-export function isPositiveInteger(value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) >= 1;
-}
-
 /** The fields of an object that have a value other than null. */
-export function givenFields<Fields extends object>(fields: Fields): Partial<Fields> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
-  ) as Partial<Fields>;
-}
+export const givenFields = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as Given<Fields>;
 
-/** The fields of an object that are not in the set, in order. */
-export function unknownKeys(object: JsonObject, known: ReadonlySet<string>): string[] {
-  return Object.keys(object).filter((key) => !known.has(key));
-}
+type Given<Fields> = { [Name in keyof Fields]: Exclude<Fields[Name], null> };
 
 /** The first index whose role equals the one before it, or -1: where a run of one role starts to repeat. */
 export function repeatedRoleAt(messages: readonly { role: string }[]): number {

@@ -10,30 +10,35 @@ export interface Place {
   readonly part: number;
 }
 
+/** The words of an error, or the whole error where it has more than words. */
+type Fault = string | Refusal;
+
 /** A provider's rules for tools, formats and parts, in its words. What it does not refuse is absent. */
 export interface PartRules {
+  /** The error with such words. */
+  refuse(words: string): Refusal;
   readonly toolName: RegExp;
-  toolNamed(name: string, index: number): Refusal;
-  sameName?(name: string): Refusal;
-  withoutDescription?(index: number): Refusal;
+  toolNamed(name: string, index: number): Fault;
+  sameName?(name: string): Fault;
+  withoutDescription?(index: number): Fault;
   /** The root of a tool's schema has another type, or none. */
-  noObject(tool: OfferedTool, index: number): Refusal;
+  noObject(tool: OfferedTool, index: number): Fault;
   /** A schema; absent for the index of a tool is that of a format. */
   schema(
     schema: JsonObject,
     of: { strict?: boolean | undefined; name?: string | undefined; index?: number },
-  ): Refusal | undefined;
-  choiceWithoutTools?(): Refusal;
-  notOffered?(name: string): Refusal;
-  callsWithoutTools?(): Refusal;
+  ): Fault | undefined;
+  choiceWithoutTools?(): Fault;
+  notOffered?(name: string): Fault;
+  callsWithoutTools?(): Fault;
   readonly callId?: RegExp;
-  callNamed?(id: string, place: Place): Refusal;
-  callWithoutResult(ids: readonly string[], turn: number): Refusal;
-  resultWithoutCall(id: string, place: Place): Refusal;
-  textBehindResult?(): Refusal;
-  image(image: StoredImage & { data: string }, type: string | undefined, place: Place): Refusal | undefined;
+  callNamed?(id: string, place: Place): Fault;
+  callWithoutResult(ids: readonly string[], turn: number): Fault;
+  resultWithoutCall(id: string, place: Place): Fault;
+  textBehindResult?(): Fault;
+  image(image: StoredImage & { data: string }, type: string | undefined, place: Place): Fault | undefined;
   /** The first call of a turn, in the work that is not finished, has to be signed. */
-  unsigned?(name: string, turn: number): Refusal;
+  unsigned?(name: string, turn: number): Fault;
 }
 
 /** The provider's error for the first of its rules that a call breaks whose body has the right shape. */
@@ -44,39 +49,35 @@ export function checkParts(
 ): Refusal | undefined {
   const spoken = turns.filter(({ role }) => role !== 'system').map(partsOf);
   const hasCalls = spoken.flat().some(({ type }) => type === 'tool_call' || type === 'tool_result');
-  return (
+  const fault =
     checkTools(rules, asked) ??
     (hasCalls && asked.tools === undefined ? rules.callsWithoutTools?.() : undefined) ??
     firstRefusal(spoken, (parts, turn) =>
       firstRefusal(parts, (part, place) => checkPart(rules, part, { turn, part: place })),
     ) ??
-    (hasCalls ? checkOrder(rules, spoken) : undefined)
-  );
+    (hasCalls ? checkOrder(rules, spoken) : undefined);
+  return typeof fault === 'string' ? rules.refuse(fault) : fault;
 }
 
-function checkTools(
-  rules: PartRules,
-  { tools = [], toolChoice, format }: CallParameters,
-): Refusal | undefined {
-  const names = new Set<string>();
-  const refusal = firstRefusal(tools, (tool, index) => {
+function checkTools(rules: PartRules, { tools = [], toolChoice, format }: CallParameters): Fault | undefined {
+  const names = tools.map(({ name }) => name);
+  const fault = firstRefusal(tools, (tool, index) => {
     const { name, description, parameters, strict } = tool;
     if (!rules.toolName.test(name)) return rules.toolNamed(name, index);
-    if (names.has(name) && rules.sameName) return rules.sameName(name);
-    names.add(name);
+    if (names.indexOf(name) < index && rules.sameName) return rules.sameName(name);
     if (description === '' && rules.withoutDescription) return rules.withoutDescription(index);
     if (parameters === undefined) return undefined;
     if (parameters.type !== 'object') return rules.noObject(tool, index);
     return rules.schema(parameters, { strict, name, index });
   });
-  if (refusal !== undefined) return refusal;
+  if (fault !== undefined) return fault;
   if (toolChoice !== undefined && tools.length === 0) return rules.choiceWithoutTools?.();
-  if (typeof toolChoice === 'object' && !names.has(toolChoice.name))
+  if (typeof toolChoice === 'object' && !names.includes(toolChoice.name))
     return rules.notOffered?.(toolChoice.name);
   return format?.schema && rules.schema(format.schema, format);
 }
 
-function checkPart(rules: PartRules, part: Part, place: Place): Refusal | undefined {
+function checkPart(rules: PartRules, part: Part, place: Place): Fault | undefined {
   if (part.type === 'image' && 'data' in part) {
     const { data = '' } = part;
     return rules.image({ ...part, data }, imageTypeOf(data), place);
@@ -88,16 +89,17 @@ function checkPart(rules: PartRules, part: Part, place: Place): Refusal | undefi
 const callsIn = (parts: readonly Part[] = []) =>
   parts.flatMap((part) => (part.type === 'tool_call' ? [part.id] : []));
 
+const idsOf = (results: readonly Part[]) =>
+  results.flatMap((part) => (part.type === 'tool_result' ? [part.callId] : []));
+
 /** The results before all else in a turn. */
 function resultsIn(parts: readonly Part[] = []): string[] {
   const end = parts.findIndex(({ type }) => type !== 'tool_result');
-  return parts
-    .slice(0, end === -1 ? undefined : end)
-    .flatMap((part) => (part.type === 'tool_result' ? [part.callId] : []));
+  return idsOf(end === -1 ? parts : parts.slice(0, end));
 }
 
 /** Each result stands first in the turn after its call's, and each call has one. */
-function checkOrder(rules: PartRules, spoken: readonly (readonly Part[])[]): Refusal | undefined {
+function checkOrder(rules: PartRules, spoken: readonly (readonly Part[])[]): Fault | undefined {
   // The work that is not finished began with the user's last words.
   const begin = spoken.findLastIndex(
     (parts) => parts.at(-1)?.type !== 'tool_result' && callsIn(parts).length === 0,
@@ -105,7 +107,7 @@ function checkOrder(rules: PartRules, spoken: readonly (readonly Part[])[]): Ref
   return firstRefusal(spoken, (parts, turn) => {
     const asked = callsIn(spoken[turn - 1]);
     const results = resultsIn(parts);
-    const total = parts.filter(({ type }) => type === 'tool_result').length;
+    const total = idsOf(parts).length;
     const wrong = results.findIndex((id, place) => !asked.includes(id) || results.indexOf(id) < place);
     const part = wrong === -1 && total > results.length ? results.length : wrong;
     if (part !== -1) return rules.resultWithoutCall(results[part] ?? '', { turn, part });

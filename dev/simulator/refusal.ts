@@ -10,11 +10,11 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** The refusal of the first item that a check refuses. */
-export function firstRefusal<T>(
+/** The refusal, or what else a check gives, of the first item that it does not pass. */
+export function firstRefusal<T, Found = Refusal>(
   items: readonly T[],
-  check: (item: T, index: number) => Refusal | undefined,
-): Refusal | undefined {
+  check: (item: T, index: number) => Found | undefined,
+): Found | undefined {
   for (const [index, item] of items.entries()) {
     const refusal = check(item, index);
     if (refusal !== undefined) return refusal;

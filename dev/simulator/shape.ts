@@ -3,55 +3,46 @@ import type { JsonObject } from './json.js';
 import type { Refusal } from './refusal.js';
 
 export const text = z.string();
-export const maybeText = text.optional();
-export const flag = z.boolean();
 export const json = z.record(z.string(), z.unknown());
-export const { literal } = z;
+
+/** Optional fields with any value. */
+export const unread = (names: string): Record<never, z.ZodType> =>
+  Object.fromEntries(Array.from(names.matchAll(/\w+/g), ([name]) => [name, z.unknown().optional()]));
 
 /** Where in a body something is. */
 export type Path = readonly PropertyKey[];
 
-/** A provider's words for a field of the wrong shape. */
+export type Issue = z.core.$ZodIssue;
+
+/** A provider's words for a body of the wrong shape. */
 export interface Complaints {
-  /** The last key is one that the provider does not know. */
-  unknown(path: Path): Refusal;
-  missing(path: Path): Refusal;
-  wrong(path: Path, value: unknown, expected: string): Refusal;
+  /** The object at the path has fields that the provider does not know. */
+  unknown(path: Path, keys: readonly string[]): Refusal;
+  /** A value is not as it has to be; `undefined` is not there. */
+  wrong(path: Path, value: unknown, issue: Issue): Refusal;
 }
 
-interface Judged {
-  readonly at: Path;
-  readonly complaints: Complaints;
-}
-
-/** The provider's error for the first field of a value that does not fit the shape. */
-export function checkShape(
-  shape: z.ZodType,
-  value: unknown,
-  { at, complaints }: Judged,
-): Refusal | undefined {
-  const issue = shape.safeParse(value, { reportInput: true }).error?.issues[0];
-  if (issue === undefined) return undefined;
-  const path = [...at, ...issue.path];
-  if (issue.code === 'unrecognized_keys') return complaints.unknown([...path, issue.keys[0] ?? '']);
-  const { input } = issue;
+/** The provider's error for the first field of a body that does not fit the shape. */
+export function checkShape(shape: z.ZodType, body: JsonObject, complaints: Complaints): Refusal | undefined {
+  const [first] = shape.safeParse(body, { reportInput: true }).error?.issues ?? [];
+  if (first === undefined) return undefined;
+  const { path, issue } = innermost(first);
+  if (issue.code === 'unrecognized_keys') return complaints.unknown(path, issue.keys);
   // Of a choice between objects zod gives the object, and the field that decides.
   const field = issue.code === 'invalid_union' ? issue.discriminator : undefined;
-  const given = field === undefined ? input : (input as JsonObject)[field];
-  if (given === undefined) return complaints.missing(path);
-  const known = 'values' in issue ? issue.values.join(', ') : 'one of its forms';
-  return complaints.wrong(path, given, 'expected' in issue ? issue.expected : known);
+  const value = field === undefined ? issue.input : (issue.input as JsonObject)[field];
+  return complaints.wrong(path, value, issue);
 }
 
-/** As `checkShape`, for a body, most of which have none of the shape's fields. */
-export const checkFieldsOf = (
-  shape: z.ZodObject,
-  body: JsonObject,
-  complaints: Complaints,
-): Refusal | undefined =>
-  Object.keys(shape.shape).some((key) => key in body)
-    ? checkShape(shape, body, { at: [], complaints })
-    : undefined;
+/** Of a choice between forms the fault within the one that the value has. */
+function innermost(issue: Issue, at: Path = []): { path: Path; issue: Issue } {
+  const path = [...at, ...issue.path];
+  const faults = issue.code === 'invalid_union' ? issue.errors.flatMap(([first]) => first ?? []) : [];
+  const inner =
+    faults.find((fault) => fault.path.length > 0 || fault.code === 'unrecognized_keys') ??
+    faults.find(({ code }) => code !== 'invalid_type');
+  return inner === undefined ? { path, issue } : innermost(inner, path);
+}
 
 /** A path with dots only, as in `tools.0.name`. */
 export const dotted = (path: Path): string => path.map(String).join('.');

@@ -1,5 +1,23 @@
 import { createHash } from 'node:crypto';
+import { partsOf, type Turn } from '../../shared/conversation.js';
+import type { ReplyCall } from './wire-format.js';
 
-/** The signature of what a model has said, in base64: the same for the same text. */
-export const sign = (text: string): string =>
-  Buffer.from(`simulated ${createHash('sha256').update(text).digest('hex')}`).toString('base64');
+/** A call that a model has made. */
+export type MadeCall = Pick<ReplyCall, 'name' | 'arguments'>;
+
+/** The signature of a call, in base64: the same for the same call. */
+export const sign = (call: MadeCall, what = ''): string =>
+  Buffer.from(
+    `simulated ${createHash('sha256').update(`${call.name}${call.arguments}${what}`).digest('hex')}`,
+  ).toString('base64');
+
+/** The documented value for calls whose signature is not known. */
+const skipped = 'skip_thought_signature_validator';
+
+/** Whether a turn has a signature that is not as the model has made it for the call behind it. */
+export const hasForeignSignature = (turn: Turn, signatureOf: (call: MadeCall) => string): boolean =>
+  partsOf(turn).some((part, index, parts) => {
+    const call = parts[index + 1];
+    const isOwn = part.type === 'opaque' && call?.type === 'tool_call' && part.data === signatureOf(call);
+    return part.type === 'opaque' && part.data !== skipped && !isOwn;
+  });

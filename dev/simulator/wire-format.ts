@@ -4,6 +4,7 @@ import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from './json.js';
 import type { PartRules } from './part-rules.js';
 import type { ErrorBodies, Refusal } from './refusal.js';
+import type { MadeCall } from './signature.js';
 
 /** The head of a request; `path` has no query. */
 export interface RequestHead {
@@ -26,21 +27,17 @@ export interface Route {
 export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
 
 /** The parameters of a call, by our names. */
-export interface CallParameters {
-  readonly maxOutputTokens?: unknown;
-  readonly temperature?: unknown;
-  readonly topP?: unknown;
+export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly stop?: readonly string[] | undefined;
-  readonly seed?: unknown;
-  readonly frequencyPenalty?: unknown;
-  readonly presencePenalty?: unknown;
-  readonly reasoningEffort?: unknown;
-  readonly verbosity?: unknown;
   readonly tools?: readonly OfferedTool[] | undefined;
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: AskedFormat | undefined;
 }
+
+type Tuning =
+  | ('maxOutputTokens' | 'temperature' | 'topP' | 'seed')
+  | ('frequencyPenalty' | 'presencePenalty' | 'reasoningEffort' | 'verbosity');
 
 /** A tool that the model may call. */
 export interface OfferedTool {
@@ -52,12 +49,10 @@ export interface OfferedTool {
 }
 
 /** The JSON that a reply has to be. */
-export interface AskedFormat {
-  readonly type: 'json_object' | 'json_schema';
+interface AskedFormat extends Omit<OfferedTool, 'name' | 'parameters'> {
   readonly name?: string | undefined;
-  readonly description?: string | undefined;
+  readonly type: 'json_object' | 'json_schema';
   readonly schema?: JsonObject | undefined;
-  readonly strict?: boolean | undefined;
 }
 
 /** A call of a tool in a reply. */
@@ -124,8 +119,8 @@ export interface WireFormat {
   turns(body: JsonObject): Turn[];
   /** The parameters of a valid body; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
-  /** Whether a turn has a signature that is not as this provider's models have made it. */
-  hasForeignSignature(turn: Turn): boolean;
+  /** The opaque data that its models put before a call that they sign; absent where they sign nothing. */
+  signatureOf?(call: MadeCall): string;
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { claudeHintText, forcedChoiceText } from '../claude.js';
+import { claudeErrors } from '../claude.js';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
 /** An error in Anthropic's format (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
@@ -45,7 +45,5 @@ export const anthropicErrors: ErrorBodies = {
   tooLong: (tokens, maxTokens) =>
     anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
   notReady: () => anthropicError(529, 'Overloaded'),
-  hint: (name) => invalid(claudeHintText(name)),
-  forcedChoice: () => invalid(forcedChoiceText),
-  signature: () => invalid('messages: Invalid `signature` in `thinking` block'),
+  ...claudeErrors(invalid),
 };

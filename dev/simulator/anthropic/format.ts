@@ -1,19 +1,16 @@
-import type { Role } from '../../../shared/contract.js';
-import type { Turn } from '../../../shared/conversation.js';
 import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
-import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
-import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import { serverSentEvent } from '../json.js';
+import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
 import { anthropicPartRules } from './part-rules.js';
 import {
-  hasForeignAnthropicThinking,
-  readAnthropicContent,
-  readAnthropicTools,
-  writeAnthropicCalls,
-  writeAnthropicThinking,
+  anthropicSignatureOf,
+  readAnthropicParameters,
+  readAnthropicTurns,
+  writeAnthropicBlocks,
 } from './parts.js';
+import type { AnthropicBody } from './rules.js';
 import { checkAnthropicRequest } from './rules.js';
-import type { AnthropicBlock, AnthropicBody } from './shapes.js';
 
 /** Anthropic's Messages (https://docs.anthropic.com/en/api/messages). */
 export const anthropicFormat: WireFormat = {
@@ -36,14 +33,14 @@ export const anthropicFormat: WireFormat = {
       : anthropicError(400, 'anthropic-version: header is required');
   },
   validate: checkAnthropicRequest,
-  turns: (body) => readTurns(body as unknown as WireRequest),
-  parameters: readParameters,
+  turns: (body) => readAnthropicTurns(body as AnthropicBody),
+  parameters: (body) => readAnthropicParameters(body as AnthropicBody),
   partRules: anthropicPartRules,
-  hasForeignSignature: hasForeignAnthropicThinking,
+  signatureOf: anthropicSignatureOf,
   headers: (callId) => ({ 'request-id': `req_sim${callId}` }),
   reply: (reply) => ({
     ...writeMessage(reply),
-    content: writeBlocks(reply).map(({ whole }) => whole),
+    content: writeAnthropicBlocks(reply).map(({ whole }) => whole),
     ...writeStop(reply),
     usage: writeUsage(reply),
   }),
@@ -51,24 +48,6 @@ export const anthropicFormat: WireFormat = {
   stream: writeEvents,
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
-
-function readParameters(body: JsonObject): CallParameters {
-  const { max_tokens: maxOutputTokens, stop_sequences: stop } = body;
-  const basic = { maxOutputTokens, stop: stop as string[] | undefined };
-  return givenFields({ ...basic, ...readAnthropicTools(body as AnthropicBody) });
-}
-
-type WireContent = string | AnthropicBlock[];
-
-interface WireRequest extends JsonObject {
-  system?: WireContent;
-  messages: { role: Role; content: WireContent }[];
-}
-
-function readTurns({ system, messages }: WireRequest): Turn[] {
-  const turns = messages.map(({ role, content }) => ({ role, content: readAnthropicContent(content) }));
-  return system === undefined ? turns : [{ role: 'system', content: readAnthropicContent(system) }, ...turns];
-}
 
 const stopReasons: Partial<Record<Ending, string>> = {
   length: 'max_tokens',
@@ -86,17 +65,6 @@ function writeMessage({ callId, model }: Reply): object {
     container: null,
     diagnostics: null,
   };
-}
-
-/** The blocks of a reply; its text is one, unless there are calls alone. */
-function writeBlocks(reply: Reply): WrittenBlock[] {
-  const { ending, text, pieces, calls } = reply;
-  if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
-  const block = { type: 'text', text: '', citations: null };
-  const deltas = pieces.map((piece) => ({ type: 'text_delta', text: piece }));
-  const said = { whole: { ...block, text }, start: block, deltas };
-  const hasText = text !== '' || calls.length === 0;
-  return [...writeAnthropicThinking(reply), ...(hasText ? [said] : []), ...writeAnthropicCalls(reply)];
 }
 
 function writeStop({ ending, stoppedBy, calls }: Reply): object {
@@ -132,7 +100,7 @@ function writeEvents(reply: Reply): StreamFrames {
       usage: writeUsage({ ...reply, outputTokens: 1 }),
     },
   });
-  const { opening, deltas, closing } = joinBlocks(writeBlocks(reply).map(writeBlock));
+  const { opening, deltas, closing } = joinBlocks(writeAnthropicBlocks(reply).map(writeBlock));
   return {
     opening: [start, ...opening, event({ type: 'ping' })],
     deltas,

@@ -1,42 +1,54 @@
-import type { Part, Turn } from '../../../shared/conversation.js';
-import { contentOf, type WrittenBlock } from '../blocks.js';
-import { hasForeignThinking, readBlocks, type Thinking, thinkingBefore } from '../claude.js';
+import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
+import type { WrittenBlock } from '../blocks.js';
+import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
 import { givenFields } from '../json.js';
+import type { MadeCall } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
-import type { AnthropicBlock, AnthropicBody } from './shapes.js';
+import type { AnthropicBlock, AnthropicBody } from './rules.js';
 
-/** The content of a turn. */
-export const readAnthropicContent = (content: string | AnthropicBlock[]): Turn['content'] =>
-  typeof content === 'string'
-    ? content
-    : contentOf(readBlocks(content, { provider: 'anthropic', thinkingIn, read: readBlock }));
-
-const thinkingIn = (block: AnthropicBlock): object | undefined =>
-  block.type === 'thinking' || block.type === 'redacted_thinking' ? block : undefined;
+/** The conversation of a valid body. */
+export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] =>
+  [...(system === undefined ? [] : [{ role: 'system' as const, content: system }]), ...messages].map(
+    ({ role, content }) => ({
+      role,
+      content: typeof content === 'string' ? content : joinThinking(content.map(readBlock)),
+    }),
+  );
 
 function readBlock(block: AnthropicBlock): Part {
-  if (block.type === 'image') {
-    const { source } = block;
-    return source.type === 'url'
-      ? { type: 'image', url: source.url }
-      : readImage(source.media_type, source.data);
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', text: block.text };
+    case 'image': {
+      const { source } = block;
+      if (source.type === 'url') return { type: 'image', url: source.url };
+      return readImage(source.media_type, source.data);
+    }
+    case 'tool_use':
+      return { type: 'tool_call', id: block.id, name: block.name, arguments: JSON.stringify(block.input) };
+    case 'tool_result': {
+      const { tool_use_id: callId, content = '', is_error: isError } = block;
+      return {
+        type: 'tool_result',
+        callId,
+        content: textOf({ content }),
+        ...(isError === true && { isError }),
+      };
+    }
+    default:
+      return thought('anthropic', block);
   }
-  if (block.type === 'tool_use') {
-    return { type: 'tool_call', id: block.id, name: block.name, arguments: JSON.stringify(block.input) };
-  }
-  if (block.type !== 'tool_result') return { type: 'text', text: block.type === 'text' ? block.text : '' };
-  const { tool_use_id: callId, content = '', is_error: isError } = block;
-  const said = typeof content === 'string' ? content : content.map(({ text }) => text).join('');
-  return { type: 'tool_result', callId, content: said, ...(isError === true && { isError }) };
 }
 
-/** The tools of a body, and the form of the reply that it asks for. */
-export function readAnthropicTools(body: AnthropicBody): CallParameters {
+/** The parameters of a valid body. */
+export function readAnthropicParameters(body: AnthropicBody): CallParameters {
   const { tools, tool_choice: choice, output_config: config } = body;
   const isOff = choice && choice.type !== 'none' ? choice.disable_parallel_tool_use : undefined;
-  return {
+  return givenFields({
+    maxOutputTokens: body.max_tokens,
+    stop: body.stop_sequences,
     tools: tools?.map(({ name, description, input_schema: parameters, strict }) => {
       return { name, parameters, ...givenFields({ description, strict }) };
     }),
@@ -46,7 +58,7 @@ export function readAnthropicTools(body: AnthropicBody): CallParameters {
     parallelToolCalls: isOff === undefined ? undefined : !isOff,
     format: config?.format ?? undefined,
     reasoningEffort: config?.effort,
-  };
+  });
 }
 
 const writeThinking = (thinking: Thinking) =>
@@ -54,26 +66,31 @@ const writeThinking = (thinking: Thinking) =>
     ? { type: 'redacted_thinking', data: thinking.redacted }
     : { type: 'thinking', thinking: thinking.text, signature: thinking.signature };
 
-export const hasForeignAnthropicThinking = (turn: Turn): boolean => hasForeignThinking(turn, writeThinking);
+export const anthropicSignatureOf = (call: MadeCall): string =>
+  JSON.stringify(thinkingOf(call).map(writeThinking));
 
-/** The blocks before the text of a reply. */
-export const writeAnthropicThinking = (reply: Reply): WrittenBlock[] =>
-  thinkingBefore(reply).map((thinking) => {
-    const whole = writeThinking(thinking);
-    if ('redacted' in thinking) return { whole, start: whole, deltas: [] };
-    const { text, signature } = thinking;
-    const said = text === '' ? [] : [{ type: 'thinking_delta', thinking: text }];
-    const start = { ...whole, thinking: '', signature: '' };
-    return { whole, start, deltas: [...said, { type: 'signature_delta', signature }] };
-  });
-
-/** The blocks behind the text of a reply. */
-export const writeAnthropicCalls = ({ callId, calls, ending }: Reply): WrittenBlock[] =>
-  calls.map((call, index) => {
-    const { name, pieces } = call;
-    const id = `toolu_sim${callId}_${index}`;
-    const start = { type: 'tool_use', id, name, input: {}, caller: { type: 'direct' } };
-    const texts = pieces.length === 0 ? [] : ['', ...pieces];
-    const deltas = texts.map((text) => ({ type: 'input_json_delta', partial_json: text }));
-    return { whole: { ...start, input: inputOf(call, ending) }, start, deltas };
+/** The blocks of a reply. */
+export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
+  writeBlocks(reply, {
+    thinking(thinking) {
+      const whole = writeThinking(thinking);
+      if ('redacted' in thinking) return { whole, start: whole, deltas: [] };
+      const { text, signature } = thinking;
+      const said = text === '' ? [] : [{ type: 'thinking_delta', thinking: text }];
+      const start = { ...whole, thinking: '', signature: '' };
+      return { whole, start, deltas: [...said, { type: 'signature_delta', signature }] };
+    },
+    said(text, pieces) {
+      const start = { type: 'text', text: '', citations: null };
+      const deltas = pieces.map((piece) => ({ type: 'text_delta', text: piece }));
+      return { whole: { ...start, text }, start, deltas };
+    },
+    call(call, index) {
+      const { name, pieces } = call;
+      const id = `toolu_sim${reply.callId}_${index}`;
+      const start = { type: 'tool_use', id, name, input: {}, caller: { type: 'direct' } };
+      const texts = pieces.length === 0 ? [] : ['', ...pieces];
+      const deltas = texts.map((text) => ({ type: 'input_json_delta', partial_json: text }));
+      return { whole: { ...start, input: inputOf(call, reply.ending) }, start, deltas };
+    },
   });

@@ -1,20 +1,10 @@
-import {
-  isBlank,
-  isObject,
-  isPositiveInteger,
-  type JsonObject,
-  repeatedRoleAt,
-  unknownKeys,
-} from '../json.js';
+import { z } from 'zod';
+import { claudeEfforts } from '../claude.js';
+import { isBlank, type JsonObject, repeatedRoleAt } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { checkFieldsOf, checkShape } from '../shape.js';
+import { type Complaints, checkShape, dotted, type Issue, json, text, unread } from '../shape.js';
 import { invalid } from './errors.js';
-import { anthropicComplaints, blocksShape, bodyShape } from './shapes.js';
 
-const knownParameters = new Set(
-  `cache_control container diagnostics inference_geo max_tokens messages metadata model output_config service_tier speed
-  stop_sequences stream system thinking tool_choice tools user_profile_id workspace_id`.split(/\s+/),
-);
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
 /**
@@ -22,104 +12,36 @@ const retiredParameters = ['temperature', 'top_p', 'top_k'];
  * than the provider: consecutive messages of one role are refused here, where the provider would merge them.
  */
 export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
+  const retired = retiredParameters.find((name) => name in body);
+  if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
+  return checkShape(bodyShape, body, anthropicComplaints) ?? checkTexts(body as AnthropicBody);
+}
+
+function checkTexts({ stop_sequences: stops = [], system = [], messages }: AnthropicBody) {
+  if (stops.some(isBlank)) return invalid('stop_sequences: each stop sequence must contain non-whitespace');
+  if (messages.length === 0) return invalid('messages: at least one message is required');
   return (
-    checkParameters(body) ??
-    checkTokenLimit(body) ??
-    checkStop(body.stop_sequences) ??
-    checkSystem(body.system) ??
-    checkFieldsOf(bodyShape, body, anthropicComplaints) ??
-    checkMessages(body.messages)
+    checkText(system, 'system') ??
+    firstRefusal(messages, ({ content }, index) =>
+      content.length === 0
+        ? invalid(
+            `messages.${index}: all messages must have non-empty content except for the optional final assistant message`,
+          )
+        : checkText(content, 'messages'),
+    ) ??
+    checkOrder(messages)
   );
 }
 
-function checkParameters(body: JsonObject): Refusal | undefined {
-  const retired = retiredParameters.find((name) => name in body);
-  if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
-  const [unknown] = unknownKeys(body, knownParameters);
-  if (unknown !== undefined) return invalid(`${unknown}: Extra inputs are not permitted`);
-  if (body.model === undefined) return invalid('model: Field required');
-  if (typeof body.model !== 'string') return invalid('model: Input should be a valid string');
-  if (body.stream !== undefined && typeof body.stream !== 'boolean') {
-    return invalid('stream: Input should be a valid boolean');
-  }
-  return undefined;
-}
-
-function checkTokenLimit({ max_tokens: limit }: JsonObject): Refusal | undefined {
-  if (isPositiveInteger(limit)) return undefined;
-  if (limit === undefined) return invalid('max_tokens: Field required');
-  if (!Number.isInteger(limit)) return invalid('max_tokens: Input should be a valid integer');
-  return invalid('max_tokens: Input should be greater than or equal to 1');
-}
-
-function checkStop(sequences: unknown): Refusal | undefined {
-  if (sequences === undefined) return undefined;
-  if (!Array.isArray(sequences)) return invalid('stop_sequences: Input should be a valid list');
-  const wrong = sequences.findIndex((text) => typeof text !== 'string');
-  if (wrong !== -1) return invalid(`stop_sequences.${wrong}: Input should be a valid string`);
-  return sequences.some(isBlank)
-    ? invalid('stop_sequences: each stop sequence must contain non-whitespace')
-    : undefined;
-}
-
-function checkSystem(system: unknown): Refusal | undefined {
-  if (system === undefined) return undefined;
-  if (Array.isArray(system)) return checkBlocks(system, 'system');
-  if (typeof system !== 'string') return invalid('system: Input should be a valid list');
-  return checkText(system, 'system');
-}
-
-function checkMessages(messages: unknown): Refusal | undefined {
-  if (messages === undefined) return invalid('messages: Field required');
-  if (!Array.isArray(messages)) return invalid('messages: Input should be a valid list');
-  if (messages.length === 0) return invalid('messages: at least one message is required');
-  return firstRefusal(messages, checkMessage) ?? checkOrder(messages);
-}
-
-function checkMessage(message: unknown, index: number): Refusal | undefined {
-  const at = `messages.${index}`;
-  if (!isObject(message))
-    return invalid(`${at}: Input should be a valid dictionary or object to extract fields from`);
-  const [unknown] = unknownKeys(message, new Set(['role', 'content']));
-  if (unknown !== undefined) return invalid(`${at}.${unknown}: Extra inputs are not permitted`);
-  if (message.role === 'system') {
-    return invalid(
-      'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an input message role.',
-    );
-  }
-  if (message.role !== 'user' && message.role !== 'assistant') {
-    return invalid(`${at}.role: Input should be 'user' or 'assistant'`);
-  }
-  return checkContent(message.content, at);
-}
-
-function checkContent(content: unknown, at: string): Refusal | undefined {
-  if (content === undefined) return invalid(`${at}.content: Field required`);
-  if (content === '' || (Array.isArray(content) && content.length === 0)) {
-    return invalid(
-      `${at}: all messages must have non-empty content except for the optional final assistant message`,
-    );
-  }
-  if (typeof content === 'string') return checkText(content, 'messages');
-  if (Array.isArray(content)) {
-    const judged = { at: [at, 'content'], complaints: anthropicComplaints };
-    return checkBlocks(content, 'messages') ?? checkShape(blocksShape, content, judged);
-  }
-  return invalid(`${at}.content: Input should be a valid list`);
-}
-
-function checkBlocks(blocks: unknown[], at: string): Refusal | undefined {
-  return firstRefusal(blocks, (block) => {
-    if (!isObject(block) || typeof block.type !== 'string')
-      return invalid(`${at}: content blocks must be objects with a type`);
-    return block.type === 'text' ? checkText(block.text, at) : undefined;
-  });
-}
-
-function checkText(text: unknown, at: string): Refusal | undefined {
-  if (typeof text !== 'string') return invalid(`${at}: text content blocks must have a text`);
-  if (text === '') return invalid(`${at}: text content blocks must be non-empty`);
-  return isBlank(text) ? invalid(`${at}: text content blocks must contain non-whitespace text`) : undefined;
+function checkText(content: string | AnthropicBlock[], at: string): Refusal | undefined {
+  const texts =
+    typeof content === 'string'
+      ? [content]
+      : content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const blank = texts.find(isBlank);
+  if (blank === undefined) return undefined;
+  const must = blank === '' ? 'be non-empty' : 'contain non-whitespace text';
+  return invalid(`${at}: text content blocks must ${must}`);
 }
 
 function checkOrder(messages: { role: string }[]): Refusal | undefined {
@@ -134,4 +56,86 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
   return invalid(
     'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
+}
+
+const cache = {
+  cache_control: z.strictObject({ type: z.literal('ephemeral'), ttl: text.optional() }).nullish(),
+};
+const parallel = { disable_parallel_tool_use: z.boolean().optional() };
+const tool = z.strictObject({
+  ...{ type: z.literal('custom').nullish(), name: text, description: text.optional(), input_schema: json },
+  ...{ strict: z.boolean().optional(), eager_input_streaming: z.boolean().nullish(), ...cache },
+});
+const choice = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('auto'), ...parallel }),
+  z.strictObject({ type: z.literal('any'), ...parallel }),
+  z.strictObject({ type: z.literal('tool'), name: text, ...parallel }),
+  z.strictObject({ type: z.literal('none') }),
+]);
+const format = z.strictObject({ type: z.literal('json_schema'), schema: json });
+
+const said = z.strictObject({ type: z.literal('text'), text, citations: z.null().optional(), ...cache });
+const source = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('base64'), media_type: text, data: text }),
+  z.strictObject({ type: z.literal('url'), url: text.regex(/^https?:/) }),
+]);
+const image = z.strictObject({ type: z.literal('image'), source, ...cache });
+const result = z.strictObject({
+  ...{ type: z.literal('tool_result'), tool_use_id: text, is_error: z.boolean().optional(), ...cache },
+  content: z.union([text, z.array(said)]).optional(),
+});
+const call = z.strictObject({ type: z.literal('tool_use'), id: text, name: text, input: json, ...cache });
+const thinking = z.strictObject({ type: z.literal('thinking'), thinking: text, signature: text });
+const redacted = z.strictObject({ type: z.literal('redacted_thinking'), data: text });
+const block = z.discriminatedUnion('type', [said, image, result, call, thinking, redacted]);
+
+/** A body of Messages (https://docs.anthropic.com/en/api/messages). */
+const bodyShape = z.strictObject({
+  model: text,
+  stream: z.boolean().optional(),
+  max_tokens: z.int().min(1),
+  stop_sequences: z.array(text).optional(),
+  system: z.union([text, z.array(said)]).optional(),
+  tools: z.array(tool).optional(),
+  tool_choice: choice.optional(),
+  output_config: z
+    .strictObject({ effort: z.enum(claudeEfforts).nullish(), format: format.nullish() })
+    .optional(),
+  messages: z.array(
+    z.strictObject({ role: z.enum(['user', 'assistant']), content: z.union([text, z.array(block)]) }),
+  ),
+  ...unread(`cache_control container diagnostics inference_geo metadata service_tier speed thinking user_profile_id
+    workspace_id`),
+});
+
+export type AnthropicBody = z.output<typeof bodyShape>;
+export type AnthropicBlock = z.output<typeof block>;
+
+/** Anthropic's words for a body of the wrong shape. */
+const anthropicComplaints: Complaints = {
+  unknown: (path, [key = '']) => invalid(`${dotted([...path, key])}: Extra inputs are not permitted`),
+  wrong(path, value, issue) {
+    if (value === undefined) return invalid(`${dotted(path)}: Field required`);
+    if (path.at(-1) === 'role' && value === 'system') {
+      return invalid(
+        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an input message role.',
+      );
+    }
+    return invalid(`${dotted(path)}: Input should be ${wanted(issue)}`);
+  },
+};
+
+const typeNames: Record<string, string> = {
+  int: 'integer',
+  number: 'integer',
+  array: 'list',
+  record: 'dictionary',
+};
+
+function wanted(issue: Issue): string {
+  if (issue.code === 'too_small') return `greater than or equal to ${issue.minimum}`;
+  if (issue.code === 'invalid_value') return issue.values.map((value) => `'${String(value)}'`).join(' or ');
+  return issue.code === 'invalid_type'
+    ? `a valid ${typeNames[issue.expected] ?? issue.expected}`
+    : 'one of its forms';
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { claudeHintText, forcedChoiceText } from '../claude.js';
+import { claudeErrors } from '../claude.js';
 import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
 
 /** An error in AWS's REST-JSON format: the exception's name in a header, the message in the body. */
@@ -24,14 +24,6 @@ export const modelError = (message: string): Refusal =>
 export function constraint(subject: string, must: string): Refusal {
   return validationException(
     `1 validation error detected: ${subject} failed to satisfy constraint: Member must ${must}`,
-  );
-}
-
-/** The error for a field that does not exist, of the object at a path. */
-export function extraneous(path: readonly PropertyKey[], key: string): Refusal {
-  const at = ['#', ...path.map(String)].join('/');
-  return validationException(
-    `Malformed input request: ${at}: extraneous key [${key}] is not permitted, please reformat your input and try again.`,
   );
 }
 
@@ -85,7 +77,5 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
-  hint: (name) => modelError(claudeHintText(name)),
-  forcedChoice: () => modelError(forcedChoiceText),
-  signature: () => modelError('messages: Invalid `signature` in `thinking` block'),
+  ...claudeErrors(modelError),
 };

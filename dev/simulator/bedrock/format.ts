@@ -1,32 +1,14 @@
-import type { Role } from '../../../shared/contract.js';
-import type { Turn } from '../../../shared/conversation.js';
 import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
-import { givenFields, type JsonObject } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import type {
-  CallParameters,
-  Ending,
-  Reply,
-  RequestHead,
-  Route,
-  StreamFrames,
-  WireFormat,
-} from '../wire-format.js';
+import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
 import { bedrockPartRules } from './part-rules.js';
-import {
-  hasForeignBedrockThinking,
-  readBedrockContent,
-  readBedrockTools,
-  writeBedrockCalls,
-  writeBedrockThinking,
-} from './parts.js';
+import { bedrockSignatureOf, readBedrockParameters, readBedrockTurns, writeBedrockBlocks } from './parts.js';
+import type { BedrockBody } from './rules.js';
 import { checkBedrockRequest } from './rules.js';
-import type { BedrockBlock, BedrockBody } from './shapes.js';
 
-const guardrailText = 'Sorry, the model cannot answer this question.';
 const signature =
   /^AWS4-HMAC-SHA256 Credential=[^/,\s]+\/\d{8}\/[^/,\s]+\/bedrock\/aws4_request, ?SignedHeaders=[^,\s]+, ?Signature=[0-9a-f]{64}$/;
 
@@ -51,13 +33,13 @@ export const bedrockFormat: WireFormat = {
     );
   },
   validate: checkBedrockRequest,
-  turns: (body) => readTurns(body as unknown as WireRequest),
-  parameters: readParameters,
+  turns: (body) => readBedrockTurns(body as BedrockBody),
+  parameters: (body) => readBedrockParameters(body as BedrockBody),
   partRules: bedrockPartRules,
-  hasForeignSignature: hasForeignBedrockThinking,
+  signatureOf: bedrockSignatureOf,
   headers: (callId) => ({ 'x-amzn-requestid': `sim-${callId}` }),
   reply: (reply) => ({
-    output: { message: { role: 'assistant', content: writeBlocks(reply).map(({ whole }) => whole) } },
+    output: { message: { role: 'assistant', content: writeBedrockBlocks(reply).map(({ whole }) => whole) } },
     stopReason: writeStopReason(reply),
     ...writeMetadata(reply),
   }),
@@ -81,25 +63,6 @@ function readRoute({ method, path }: RequestHead): Route | Refusal {
   return { model, stream: operation === 'converse-stream' };
 }
 
-interface WireRequest extends JsonObject {
-  system?: BedrockBlock[];
-  messages: { role: Role; content: BedrockBlock[] }[];
-}
-
-function readTurns({ system, messages }: WireRequest): Turn[] {
-  const turns = messages.map(({ role, content }) => ({ role, content: readBedrockContent(content) }));
-  return system === undefined || system.length === 0
-    ? turns
-    : [{ role: 'system', content: readBedrockContent(system) }, ...turns];
-}
-
-function readParameters(body: JsonObject): CallParameters {
-  const { maxTokens, temperature, topP, stopSequences } = (body.inferenceConfig ?? {}) as JsonObject;
-  const stop = stopSequences as string[] | undefined;
-  const basic = { maxOutputTokens: maxTokens, temperature, topP, stop };
-  return givenFields({ ...basic, ...readBedrockTools(body as BedrockBody) });
-}
-
 const stopReasons: Partial<Record<Ending, string>> = {
   length: 'max_tokens',
   blocked: 'guardrail_intervened',
@@ -112,20 +75,6 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
   return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
 }
 
-/** The blocks of a reply; its text is one, unless there are calls alone. */
-function writeBlocks(reply: Reply): WrittenBlock[] {
-  const { ending, text, pieces, calls } = reply;
-  const textBlock = (whole: string, texts: readonly string[]): WrittenBlock => ({
-    whole: { text: whole },
-    deltas: texts.map((piece) => ({ text: piece })),
-  });
-  // A guardrail answers with the text its owner configured, so a blocked answer is not an empty one.
-  if (ending === 'blocked') return [textBlock(guardrailText, [guardrailText])];
-  if (ending === 'empty' || ending === 'refused') return [];
-  const said = text === '' && calls.length > 0 ? [] : [textBlock(text, pieces)];
-  return [...writeBedrockThinking(reply), ...said, ...writeBedrockCalls(reply)];
-}
-
 function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
   return {
     ...(hasUsage && { usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }),
@@ -134,7 +83,7 @@ function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
 }
 
 function writeFrames(reply: Reply): StreamFrames {
-  const { opening, deltas, closing } = joinBlocks(writeBlocks(reply).map(writeBlock));
+  const { opening, deltas, closing } = joinBlocks(writeBedrockBlocks(reply).map(writeBlock));
   return {
     opening: [eventFrame('messageStart', { role: 'assistant' }), ...opening],
     deltas,

@@ -10,32 +10,25 @@ const member = (index: number, field: string): string =>
 
 /** Converse's rules for tools, formats and parts, and those of Claude. */
 export const bedrockPartRules: PartRules = {
+  refuse: validationException,
   toolName: /^[a-zA-Z0-9_-]{1,64}$/,
   toolNamed: (name, index) => constraint(`Value '${name}' at '${member(index, 'name')}'`, pattern),
   withoutDescription: (index) =>
     constraint(`Value '' at '${member(index, 'description')}'`, 'have length greater than or equal to 1'),
   noObject: (_tool, index) =>
-    validationException(
-      `The value at toolConfig.tools.${index}.toolSpec.inputSchema.json.type must be one of the following: object.`,
-    ),
+    `The value at toolConfig.tools.${index}.toolSpec.inputSchema.json.type must be one of the following: object.`,
   schema(schema, of) {
     const fault = claudeSchemaFault(schema, of);
-    return fault === undefined ? undefined : modelError(fault);
+    return fault && modelError(fault);
   },
   callsWithoutTools: () =>
-    validationException(
-      'The toolConfig field must be defined when using toolUse and toolResult content blocks.',
-    ),
+    'The toolConfig field must be defined when using toolUse and toolResult content blocks.',
   callId: /^[a-zA-Z0-9_-]{1,64}$/,
   callNamed: (id, place) => constraint(`Value '${id}' at '${at(place)}.toolUseId'`, pattern),
   callWithoutResult: (ids, turn) =>
-    validationException(
-      `Expected toolResult blocks at messages.${turn + 1}.content for the following Ids: ${ids.join(', ')}`,
-    ),
+    `Expected toolResult blocks at messages.${turn + 1}.content for the following Ids: ${ids.join(', ')}`,
   resultWithoutCall: (_id, { turn }) =>
-    validationException(
-      `The number of toolResult blocks at messages.${turn}.content exceeds the number of toolUse blocks of previous turn.`,
-    ),
+    `The number of toolResult blocks at messages.${turn}.content exceeds the number of toolUse blocks of previous turn.`,
   image({ data }, _type, place) {
     if (data.length <= maxImageLength) return undefined;
     const size = `image exceeds 5 MB maximum: ${data.length} bytes > ${maxImageLength} bytes`;

@@ -1,23 +1,26 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { contentOf, type WrittenBlock } from '../blocks.js';
-import { hasForeignThinking, readBlocks, type Thinking, thinkingBefore } from '../claude.js';
+import type { WrittenBlock } from '../blocks.js';
+import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
-import { isObject, type JsonObject } from '../json.js';
+import { givenFields, isObject, parseJson } from '../json.js';
+import type { MadeCall } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
-import type { BedrockBlock, BedrockBody } from './shapes.js';
+import type { BedrockBlock, BedrockBody } from './rules.js';
 
-/** The content of a turn. */
-export const readBedrockContent = (blocks: readonly BedrockBlock[]): Turn['content'] =>
-  contentOf(
-    readBlocks(blocks, {
-      provider: 'bedrock',
-      thinkingIn: ({ reasoningContent }) => reasoningContent,
-      read: readBlock,
-    }),
-  );
+/** The conversation of a valid body. */
+export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): Turn[] {
+  const turns = messages.map(({ role, content = [] }) => ({
+    role,
+    content: joinThinking(content.map(readBlock)),
+  }));
+  return system.length === 0
+    ? turns
+    : [{ role: 'system', content: joinThinking(system.map(readBlock)) }, ...turns];
+}
 
-function readBlock({ text = '', image, toolUse, toolResult }: BedrockBlock): Part {
+function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
+  if (reasoningContent !== undefined) return thought('bedrock', reasoningContent);
   if (image !== undefined) return readImage(`image/${image.format}`, image.source.bytes);
   if (toolUse !== undefined) {
     const { toolUseId: id, name, input } = toolUse;
@@ -29,54 +32,64 @@ function readBlock({ text = '', image, toolUse, toolResult }: BedrockBlock): Par
   return { type: 'tool_result', callId, content: said, ...(status === 'error' && { isError: true }) };
 }
 
-/** The tools of a body, and the form of the reply that it asks for. */
-export function readBedrockTools({ toolConfig, outputConfig }: BedrockBody): CallParameters {
+/** The parameters of a valid body. */
+export function readBedrockParameters({
+  inferenceConfig,
+  toolConfig,
+  outputConfig,
+}: BedrockBody): CallParameters {
+  const { maxTokens: maxOutputTokens, stopSequences: stop, ...sampling } = inferenceConfig ?? {};
   const { tools, toolChoice: choice } = toolConfig ?? {};
   const format = outputConfig?.textFormat?.structure.jsonSchema;
-  return {
+  // An empty one is no schema that Claude takes.
+  const schema = parseJson(format?.schema ?? '');
+  return givenFields({
+    ...{ maxOutputTokens, stop, ...sampling },
     tools: tools?.map(({ toolSpec: { inputSchema, ...tool } }) => ({
       ...tool,
       parameters: inputSchema.json,
     })),
     toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
-    format: format && { ...format, type: 'json_schema', schema: parse(format.schema) },
+    format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
-  };
-}
-
-/** The object of a JSON text; an empty one, which is no schema that Claude takes, if it has none. */
-function parse(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  });
 }
 
 const writeThinking = (thinking: Thinking) =>
   'redacted' in thinking ? { redactedContent: thinking.redacted } : { reasoningText: thinking };
 
-export const hasForeignBedrockThinking = (turn: Turn): boolean => hasForeignThinking(turn, writeThinking);
+export const bedrockSignatureOf = (call: MadeCall): string =>
+  JSON.stringify(thinkingOf(call).map(writeThinking));
 
-/** The blocks before the text of a reply. */
-export const writeBedrockThinking = (reply: Reply): WrittenBlock[] =>
-  thinkingBefore(reply).map((thinking) => {
-    const { text = '', ...end } = 'redacted' in thinking ? { redactedContent: thinking.redacted } : thinking;
-    const deltas = text === '' ? [end] : [{ text }, end];
-    return {
-      whole: { reasoningContent: writeThinking(thinking) },
-      deltas: deltas.map((delta) => ({ reasoningContent: delta })),
-    };
-  });
+const said = (text: string, pieces: readonly string[]): WrittenBlock => ({
+  whole: { text },
+  deltas: pieces.map((piece) => ({ text: piece })),
+});
 
-/** The blocks behind the text of a reply. */
-export const writeBedrockCalls = ({ callId, calls, ending }: Reply): WrittenBlock[] =>
-  calls.map((call, index) => {
-    const toolUse = { toolUseId: `tooluse_sim${callId}_${index}`, name: call.name };
-    return {
-      whole: { toolUse: { ...toolUse, input: inputOf(call, ending) } },
-      start: { toolUse },
-      deltas: call.pieces.map((input) => ({ toolUse: { input } })),
-    };
+// A guardrail answers with the text its owner configured, so a blocked answer is not an empty one.
+const guardrailText = 'Sorry, the model cannot answer this question.';
+
+/** The blocks of a reply. */
+export function writeBedrockBlocks(reply: Reply): WrittenBlock[] {
+  if (reply.ending === 'blocked') return [said(guardrailText, [guardrailText])];
+  return writeBlocks(reply, {
+    said,
+    thinking(thinking) {
+      const { text = '', ...end } =
+        'redacted' in thinking ? { redactedContent: thinking.redacted } : thinking;
+      const deltas = text === '' ? [end] : [{ text }, end];
+      return {
+        whole: { reasoningContent: writeThinking(thinking) },
+        deltas: deltas.map((delta) => ({ reasoningContent: delta })),
+      };
+    },
+    call(call, index) {
+      const toolUse = { toolUseId: `tooluse_sim${reply.callId}_${index}`, name: call.name };
+      return {
+        whole: { toolUse: { ...toolUse, input: inputOf(call, reply.ending) } },
+        start: { toolUse },
+        deltas: call.pieces.map((input) => ({ toolUse: { input } })),
+      };
+    },
   });
+}

@@ -1,128 +1,35 @@
-import {
-  isBlank,
-  isObject,
-  isPositiveInteger,
-  type JsonObject,
-  repeatedRoleAt,
-  unknownKeys,
-} from '../json.js';
+import { z } from 'zod';
+import { claudeEfforts } from '../claude.js';
+import { isBlank, type JsonObject, repeatedRoleAt } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { checkFieldsOf, checkShape } from '../shape.js';
-import { constraint, extraneous, validationException, wrongType } from './errors.js';
-import { bedrockComplaints, blocksShape, bodyShape } from './shapes.js';
+import { type Complaints, checkShape, dotted, type Issue, json, type Path, text, unread } from '../shape.js';
+import { constraint, modelError, validationException, wrongType } from './errors.js';
 
-const knownFields = new Set(
-  `messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables
-  additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier outputConfig`.split(/\s+/),
-);
-
-/**
- * The error for the first rule of Converse that a body violates. One rule is stricter than the provider: a field that
- * Converse does not have is refused here, where AWS would ignore it.
- */
+/** The error for the first rule of Converse that a body violates. */
 export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
+  return checkShape(bodyShape, body, bedrockComplaints) ?? checkTexts(body as BedrockBody);
+}
+
+function checkTexts({ system = [], messages = [] }: BedrockBody): Refusal | undefined {
   return (
-    checkKeys(body, knownFields) ??
-    checkInference(body.inferenceConfig) ??
-    checkSystem(body.system) ??
-    checkFieldsOf(bodyShape, body, bedrockComplaints) ??
-    checkMessages(body.messages)
+    checkText(system, 'system', 'SystemContentBlock') ??
+    firstRefusal(messages, ({ content = [] }, index) =>
+      content.length === 0
+        ? validationException(
+            `The content field in the Message object at messages.${index} is empty. Add a ContentBlock object to the content field and try again.`,
+          )
+        : checkText(content, `messages.${index}.content`, 'ContentBlock'),
+    ) ??
+    checkOrder(messages)
   );
 }
 
-function checkKeys(
-  object: JsonObject,
-  known: ReadonlySet<string>,
-  ...path: readonly string[]
-): Refusal | undefined {
-  const [unknown] = unknownKeys(object, known);
-  return unknown === undefined ? undefined : extraneous(path, unknown);
-}
-
-const inferenceFields = new Set(['maxTokens', 'temperature', 'topP', 'stopSequences']);
-
-function checkInference(config: unknown): Refusal | undefined {
-  if (config === undefined) return undefined;
-  if (!isObject(config)) return wrongType('inferenceConfig');
-  return (
-    checkKeys(config, inferenceFields, 'inferenceConfig') ??
-    checkTokenLimit(config.maxTokens) ??
-    checkShare('temperature', config.temperature) ??
-    checkShare('topP', config.topP) ??
-    checkStop(config.stopSequences)
+function checkText(blocks: { text?: string | undefined }[], at: string, kind: string): Refusal | undefined {
+  const blank = blocks.findIndex(({ text }) => text !== undefined && isBlank(text));
+  if (blank === -1) return undefined;
+  return validationException(
+    `The text field in the ${kind} object at ${at}.${blank} is blank. Add text to the text field, and try again.`,
   );
-}
-
-/** Temperature and top-p go from 0 to 1. */
-function checkShare(name: string, value: unknown): Refusal | undefined {
-  const at = `inferenceConfig.${name}`;
-  if (value === undefined) return undefined;
-  if (typeof value !== 'number') return wrongType(at);
-  if (value >= 0 && value <= 1) return undefined;
-  const must = value < 0 ? 'greater than or equal to 0' : 'less than or equal to 1';
-  return constraint(`Value '${value}' at '${at}'`, `have value ${must}`);
-}
-
-function checkStop(sequences: unknown): Refusal | undefined {
-  const at = 'inferenceConfig.stopSequences';
-  if (sequences === undefined) return undefined;
-  if (!Array.isArray(sequences) || sequences.some((text) => typeof text !== 'string')) return wrongType(at);
-  return sequences.includes('')
-    ? constraint(`Value at '${at}'`, 'have length greater than or equal to 1')
-    : undefined;
-}
-
-function checkTokenLimit(maxTokens: unknown): Refusal | undefined {
-  if (maxTokens === undefined || isPositiveInteger(maxTokens)) return undefined;
-  if (!Number.isInteger(maxTokens)) return wrongType('inferenceConfig.maxTokens');
-  return constraint(
-    `Value '${maxTokens}' at 'inferenceConfig.maxTokens'`,
-    'have value greater than or equal to 1',
-  );
-}
-
-function checkSystem(system: unknown): Refusal | undefined {
-  if (system === undefined) return undefined;
-  if (!Array.isArray(system)) return wrongType('system');
-  return checkTexts(system, 'system', 'SystemContentBlock');
-}
-
-function checkMessages(messages: unknown): Refusal | undefined {
-  if (messages !== undefined && !Array.isArray(messages)) return wrongType('messages');
-  const list: unknown[] = messages ?? [];
-  return firstRefusal(list, checkMessage) ?? checkOrder(list as { role: string }[]);
-}
-
-function checkMessage(message: unknown, index: number): Refusal | undefined {
-  const at = `messages.${index}`;
-  if (!isObject(message)) return wrongType(at);
-  const { role, content } = message;
-  if (role !== 'user' && role !== 'assistant') {
-    return constraint(
-      `Value '${role}' at 'messages.${index + 1}.member.role'`,
-      'satisfy enum value set: [user, assistant]',
-    );
-  }
-  if (content !== undefined && !Array.isArray(content)) return wrongType(`${at}.content`);
-  if (content === undefined || content.length === 0) {
-    return validationException(
-      `The content field in the Message object at ${at} is empty. Add a ContentBlock object to the content field and try again.`,
-    );
-  }
-  const judged = { at: ['messages', index, 'content'], complaints: bedrockComplaints };
-  return checkTexts(content, `${at}.content`, 'ContentBlock') ?? checkShape(blocksShape, content, judged);
-}
-
-function checkTexts(blocks: unknown[], at: string, kind: string): Refusal | undefined {
-  return firstRefusal(blocks, (block, index) => {
-    if (!isObject(block)) return wrongType(`${at}.${index}`);
-    const { text = 'none' } = block;
-    if (typeof text !== 'string') return wrongType(`${at}.${index}.text`);
-    if (!isBlank(text)) return undefined;
-    return validationException(
-      `The text field in the ${kind} object at ${at}.${index} is blank. Add text to the text field, and try again.`,
-    );
-  });
 }
 
 function checkOrder(messages: { role: string }[]): Refusal | undefined {
@@ -137,7 +44,95 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
     );
   }
   if (messages.at(-1)?.role === 'user') return undefined;
-  return validationException(
-    'The model returned the following errors: This model does not support assistant message prefill. The conversation must end with a user message.',
+  return modelError(
+    'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
+}
+
+const hasOneField = (object: object) => Object.keys(object).length === 1;
+const nothing = z.strictObject({}).optional();
+const inputSchema = z.strictObject({ json });
+const toolSpec = z.strictObject({
+  name: text,
+  description: text.optional(),
+  inputSchema,
+  strict: z.boolean().optional(),
+});
+const toolChoice = z
+  .strictObject({ auto: nothing, any: nothing, tool: z.strictObject({ name: text }).optional() })
+  .refine(hasOneField);
+const jsonSchema = z.strictObject({ schema: text, name: text.optional(), description: text.optional() });
+const textFormat = z.strictObject({
+  type: z.literal('json_schema'),
+  structure: z.strictObject({ jsonSchema }),
+});
+
+const image = z.strictObject({
+  format: z.enum(['png', 'jpeg', 'gif', 'webp']),
+  source: z.strictObject({ bytes: text }),
+});
+const toolResult = z.strictObject({
+  toolUseId: text,
+  status: z.enum(['success', 'error']).optional(),
+  content: z
+    .array(z.strictObject({ text: text.min(1).optional(), json: json.optional() }).refine(hasOneField))
+    .min(1),
+});
+const reasoningText = z.strictObject({ text, signature: text.optional() }).optional();
+const block = z
+  .strictObject({
+    text: text.optional(),
+    image: image.optional(),
+    toolUse: z.strictObject({ toolUseId: text, name: text, input: json }).optional(),
+    toolResult: toolResult.optional(),
+    reasoningContent: z.strictObject({ reasoningText, redactedContent: text.optional() }).optional(),
+  })
+  .refine(hasOneField);
+
+/** A body of Converse. One rule is stricter than the provider: AWS would ignore fields that Converse does not have. */
+const bodyShape = z.strictObject({
+  inferenceConfig: z
+    .strictObject({
+      maxTokens: z.int().min(1).optional(),
+      temperature: z.number().min(0).max(1).optional(),
+      topP: z.number().min(0).max(1).optional(),
+      stopSequences: z.array(text.min(1)).optional(),
+    })
+    .optional(),
+  system: z.array(z.strictObject({ text })).optional(),
+  toolConfig: z
+    .strictObject({ tools: z.array(z.strictObject({ toolSpec })).min(1), toolChoice: toolChoice.optional() })
+    .optional(),
+  outputConfig: z
+    .strictObject({ effort: z.enum(claudeEfforts).optional(), textFormat: textFormat.optional() })
+    .optional(),
+  messages: z
+    .array(z.strictObject({ role: z.enum(['user', 'assistant']), content: z.array(block).optional() }))
+    .optional(),
+  ...unread(`guardrailConfig additionalModelRequestFields promptVariables additionalModelResponseFieldPaths
+    requestMetadata performanceConfig serviceTier`),
+});
+
+export type BedrockBody = z.output<typeof bodyShape>;
+export type BedrockBlock = z.output<typeof block>;
+
+/** Converse's words for a body of the wrong shape. */
+const bedrockComplaints: Complaints = {
+  unknown: (path, [key]) =>
+    validationException(
+      `Malformed input request: ${['#', ...path].map(String).join('/')}: extraneous key [${key}] is not permitted, please reformat your input and try again.`,
+    ),
+  wrong(path, value, issue) {
+    const at = `'${dotted(path.flatMap((key): Path => (typeof key === 'number' ? [key + 1, 'member'] : [key])))}'`;
+    if (value === undefined) return constraint(`Value null at ${at}`, 'not be null');
+    const must = mustOf(issue);
+    return must === undefined ? wrongType(dotted(path)) : constraint(`Value '${value}' at ${at}`, must);
+  },
+};
+
+function mustOf(issue: Issue): string | undefined {
+  if (issue.code === 'invalid_value') return `satisfy enum value set: [${issue.values.join(', ')}]`;
+  if (issue.code === 'too_big') return `have value less than or equal to ${issue.maximum}`;
+  if (issue.code !== 'too_small') return undefined;
+  return `have ${issue.origin === 'number' ? 'value' : 'length'} greater than or equal to ${issue.minimum}`;
 }

@@ -1,4 +1,3 @@
-import { typeName } from '../json.js';
 import { type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
 
 interface ErrorFields {
@@ -18,34 +17,9 @@ export function openAiErrorBody(message: string, fields: ErrorFields = {}): obje
   return { error: { message, type, param, code } };
 }
 
-/** The field does not exist. */
-export function unknownParameter(param: string): Refusal {
-  return openAiError(400, `Unknown parameter: '${param}'.`, { param, code: 'unknown_parameter' });
-}
-
-/** The value is none of those supported. */
-export function invalidValue(param: string, value: unknown, supported: string): Refusal {
-  const message = `Invalid value: '${value}'. Supported values are: ${supported}.`;
-  return openAiError(400, message, { param, code: 'invalid_value' });
-}
-
-/** The array has no items. */
-export function emptyArray(param: string): Refusal {
-  const message = `Invalid '${param}': empty array. Expected an array with minimum length 1, but got an empty array instead.`;
-  return openAiError(400, message, { param, code: 'empty_array' });
-}
-
-/** The field is not there. */
-export function missing(param: string): Refusal {
-  const code = 'missing_required_parameter';
-  return openAiError(400, `Missing required parameter: '${param}'.`, { param, code });
-}
-
-/** The value has another type. */
-export function wrongType(param: string, expected: string, value: unknown): Refusal {
-  const message = `Invalid type for '${param}': expected ${expected}, but got ${typeName(value)} instead.`;
-  return openAiError(400, message, { param, code: 'invalid_type' });
-}
+/** The error for a value that breaks a rule. */
+export const invalid = (message: string, param: string, code?: string): Refusal =>
+  openAiError(400, message, { param, ...(code && { code }) });
 
 const serverError = { type: 'server_error' };
 const byStatus: Record<number, [message: string, fields: ErrorFields]> = {
@@ -112,12 +86,12 @@ export const openAiErrors: ErrorBodies = {
 function refuseHint(name: string, value: unknown): Refusal {
   const param = snakeCase(name);
   if (name === 'temperature' || name === 'topP') {
-    return openAiError(
-      400,
-      `Unsupported value: '${param}' does not support ${value} with this model. Only the default (1) value is supported.`,
-      { param, code: 'unsupported_value' },
-    );
+    const why = `does not support ${value} with this model. Only the default (1) value is supported.`;
+    return invalid(`Unsupported value: '${param}' ${why}`, param, 'unsupported_value');
   }
-  const message = `Unsupported parameter: '${param}' is not supported with this model.`;
-  return openAiError(400, message, { param, code: 'unsupported_parameter' });
+  return invalid(
+    `Unsupported parameter: '${param}' is not supported with this model.`,
+    param,
+    'unsupported_parameter',
+  );
 }

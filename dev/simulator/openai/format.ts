@@ -1,10 +1,10 @@
-import { givenFields, isObject, type JsonObject, serverSentEvent } from '../json.js';
-import type { CallParameters, Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import { isObject, serverSentEvent } from '../json.js';
+import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
 import { openAiPartRules } from './part-rules.js';
-import { readOpenAiTools, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';
+import { readOpenAiParameters, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';
+import type { OpenAiBody } from './rules.js';
 import { checkOpenAiRequest } from './rules.js';
-import type { OpenAiBody, OpenAiMessage } from './shapes.js';
 
 const operation = '/v1/chat/completions';
 const refusalText = "I'm sorry, but I can't help with that.";
@@ -34,10 +34,9 @@ export const openAiFormat: WireFormat = {
     );
   },
   validate: checkOpenAiRequest,
-  turns: (body) => readOpenAiTurns(body.messages as OpenAiMessage[]),
-  parameters: readParameters,
+  turns: (body) => readOpenAiTurns(body as OpenAiBody),
+  parameters: (body) => readOpenAiParameters(body as OpenAiBody),
   partRules: openAiPartRules,
-  hasForeignSignature: () => false,
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,
@@ -49,20 +48,6 @@ export const openAiFormat: WireFormat = {
       }),
     ),
 };
-
-function readParameters({ stop, ...body }: JsonObject): CallParameters {
-  return givenFields({
-    maxOutputTokens: body.max_completion_tokens,
-    temperature: body.temperature,
-    topP: body.top_p,
-    stop: typeof stop === 'string' ? [stop] : (stop as string[] | undefined),
-    seed: body.seed,
-    frequencyPenalty: body.frequency_penalty,
-    presencePenalty: body.presence_penalty,
-    reasoningEffort: body.reasoning_effort,
-    ...readOpenAiTools(body as OpenAiBody),
-  });
-}
 
 const finishReasons: Partial<Record<Ending, string>> = {
   length: 'length',

@@ -1,36 +1,15 @@
 import type { Role } from '../../../shared/contract.js';
-import type { Part, Turn } from '../../../shared/conversation.js';
+import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { contentOf } from '../blocks.js';
 import { readImage } from '../image.js';
-import type { Refusal } from '../refusal.js';
-import { checkShape } from '../shape.js';
-import type { AskedFormat, CallParameters, Reply } from '../wire-format.js';
-import {
-  messageShape,
-  type OpenAiBody,
-  type OpenAiMessage,
-  type OpenAiPart,
-  openAiComplaints,
-  textParts,
-  userParts,
-} from './shapes.js';
-
-/** The error for the first field of a message that has the wrong shape. */
-export function checkOpenAiMessage(message: OpenAiMessage, index: number): Refusal | undefined {
-  // Most messages are a text, of which all else was checked before.
-  const { role, content, ...others } = message;
-  if (typeof content === 'string' && role !== 'tool' && Object.keys(others).length === 0) return undefined;
-  const judged = { at: ['messages', index], complaints: openAiComplaints };
-  const refusal = checkShape(messageShape, message, judged);
-  if (refusal !== undefined || !Array.isArray(content)) return refusal;
-  const shape = role === 'user' ? userParts : textParts;
-  return checkShape(shape, content, { ...judged, at: [...judged.at, 'content'] });
-}
+import { givenFields } from '../json.js';
+import type { CallParameters, Reply } from '../wire-format.js';
+import type { OpenAiBody, OpenAiMessage, OpenAiPart } from './rules.js';
 
 const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
 
 /** The conversation of valid messages; results that follow one another are one turn. */
-export function readOpenAiTurns(messages: readonly OpenAiMessage[]): Turn[] {
+export function readOpenAiTurns({ messages }: OpenAiBody): Turn[] {
   const turns: { role: Role; parts: Part[] }[] = [];
   for (const [index, message] of messages.entries()) {
     const parts = readMessage(message);
@@ -41,19 +20,15 @@ export function readOpenAiTurns(messages: readonly OpenAiMessage[]): Turn[] {
   return turns.map(({ role, parts }) => ({ role, content: contentOf(parts) }));
 }
 
-function readMessage({
-  role,
-  content,
-  tool_calls: calls = [],
-  tool_call_id: callId = '',
-}: OpenAiMessage): Part[] {
-  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? []);
-  const read = parts.map(readPart);
+function readMessage(message: OpenAiMessage): Part[] {
+  const { role, content } = message;
+  const said: Part[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []).map(readPart);
   if (role === 'tool') {
-    const said = read.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    return [{ type: 'tool_result', callId, content: said }];
+    return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: said }) }];
   }
-  return [...read, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
+  const calls = role === 'assistant' ? (message.tool_calls ?? []) : [];
+  return [...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
 }
 
 function readPart(part: OpenAiPart): Part {
@@ -64,25 +39,29 @@ function readPart(part: OpenAiPart): Part {
   return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));
 }
 
-/** The tools of a body, and the form of the reply that it asks for. */
-export function readOpenAiTools(body: OpenAiBody): CallParameters {
-  const { tools, tool_choice: choice, response_format: format } = body;
-  return {
+/** The parameters of a valid body. */
+export function readOpenAiParameters(body: OpenAiBody): CallParameters {
+  const { stop, tools, tool_choice: choice, response_format: format } = body;
+  return givenFields({
+    maxOutputTokens: body.max_completion_tokens,
+    temperature: body.temperature,
+    topP: body.top_p,
+    stop: typeof stop === 'string' ? [stop] : stop,
+    seed: body.seed,
+    frequencyPenalty: body.frequency_penalty,
+    presencePenalty: body.presence_penalty,
+    reasoningEffort: body.reasoning_effort,
     verbosity: body.verbosity,
-    tools: tools?.map(({ function: { strict, ...tool } }) => ({
-      ...tool,
-      ...(strict != null && { strict }),
-    })),
+    tools: tools?.map(({ function: tool }) => givenFields(tool)),
     toolChoice: typeof choice === 'object' ? choice.function : choice,
-    parallelToolCalls: body.parallel_tool_calls ?? undefined,
+    parallelToolCalls: body.parallel_tool_calls,
     format: format && readFormat(format),
-  };
+  });
 }
 
-function readFormat(format: NonNullable<OpenAiBody['response_format']>): AskedFormat | undefined {
-  if (format.type !== 'json_schema') return format.type === 'text' ? undefined : format;
-  const { strict, ...named } = format.json_schema;
-  return { type: 'json_schema', ...named, ...(strict != null && { strict }) };
+function readFormat(format: NonNullable<OpenAiBody['response_format']>): CallParameters['format'] {
+  if (format.type === 'json_schema') return givenFields({ type: format.type, ...format.json_schema });
+  return format.type === 'text' ? undefined : format;
 }
 
 const idOf = (reply: Reply, index: number): string => `call_sim${reply.callId}_${index}`;

@@ -1,167 +1,182 @@
-import { isObject, isPositiveInteger, type JsonObject, unknownKeys } from '../json.js';
-import { firstRefusal, type Refusal } from '../refusal.js';
-import { checkFieldsOf } from '../shape.js';
-import { emptyArray, invalidValue, missing, openAiError, unknownParameter, wrongType } from './errors.js';
-import { checkOpenAiTogether } from './part-rules.js';
-import { checkOpenAiMessage } from './parts.js';
-import { bodyShape, openAiComplaints } from './shapes.js';
-
-const knownParameters = new Set(
-  `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
-  modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options
-  prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store stream
-  stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options`.split(
-    /\s+/,
-  ),
-);
-const knownMessageFields = new Set(
-  'role content name tool_calls tool_call_id refusal audio function_call annotations'.split(' '),
-);
-const roles = new Set(['system', 'assistant', 'user', 'function', 'tool', 'developer']);
-const partTypes = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal']);
+import { z } from 'zod';
+import { type JsonObject, typeName } from '../json.js';
+import type { Refusal } from '../refusal.js';
+import { bracketed, type Complaints, checkShape, json, text, unread } from '../shape.js';
+import { invalid, openAiError } from './errors.js';
+import { onlyWithTools } from './part-rules.js';
 
 /** The error for the first rule of Chat Completions that a body violates, by the rules of newer models. */
 export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
-  return (
-    checkParameters(body) ??
-    checkStreaming(body) ??
-    checkTokenLimit(body) ??
-    checkSampling(body) ??
-    checkStop(body.stop) ??
-    checkFieldsOf(bodyShape, body, openAiComplaints) ??
-    checkOpenAiTogether(body) ??
-    checkMessages(body)
-  );
+  if (body.max_tokens != null) {
+    const why = "is not supported with this model. Use 'max_completion_tokens' instead.";
+    return invalid(`Unsupported parameter: 'max_tokens' ${why}`, 'max_tokens', 'unsupported_parameter');
+  }
+  return checkShape(bodyShape, body, openAiComplaints) ?? checkTogether(body as OpenAiBody);
 }
 
-function checkParameters(body: JsonObject): Refusal | undefined {
-  const unknown = unknownKeys(body, knownParameters);
-  if (unknown.length > 0) {
-    const noun = unknown.length === 1 ? 'argument' : 'arguments';
-    return openAiError(400, `Unrecognized request ${noun} supplied: ${unknown.join(', ')}`);
-  }
+/** The error for what a body cannot ask together. */
+function checkTogether(body: OpenAiBody): Refusal | undefined {
+  const { tools, parallel_tool_calls: parallel, response_format: format, messages } = body;
   if (body.model === undefined) return openAiError(400, 'you must provide a model parameter');
-  if (typeof body.model !== 'string') return wrongType('model', 'a string', body.model);
-  return undefined;
+  if (body.stream_options != null && body.stream !== true) {
+    const why = "parameter is only allowed when 'stream' is enabled.";
+    return invalid(`The 'stream_options' ${why}`, 'stream_options');
+  }
+  const silent = messages.findIndex(
+    (message) => message.role === 'assistant' && message.content == null && !message.tool_calls,
+  );
+  if (silent !== -1) return missing(`messages[${silent}].content`);
+  if (parallel != null && tools === undefined) return onlyWithTools('parallel_tool_calls');
+  if (format?.type !== 'json_object' || /json/i.test(JSON.stringify(messages))) return undefined;
+  const use = "to use 'response_format' of type 'json_object'";
+  return invalid(`'messages' must contain the word 'json' in some form, ${use}.`, 'messages');
 }
 
-function checkStreaming({ stream, stream_options: options }: JsonObject): Refusal | undefined {
-  if (stream != null && typeof stream !== 'boolean') {
-    return wrongType('stream', 'a boolean', stream);
-  }
-  if (options == null) return undefined;
-  if (!isObject(options)) return wrongType('stream_options', 'an object', options);
-  if (stream === true) return undefined;
-  return openAiError(400, "The 'stream_options' parameter is only allowed when 'stream' is enabled.", {
-    param: 'stream_options',
-  });
+const named = { name: text, description: text.optional(), strict: z.boolean().nullish() };
+const tool = z.strictObject({
+  type: z.literal('function'),
+  function: z.strictObject({ ...named, parameters: json.optional() }),
+});
+const choice = z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: text }) });
+const format = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('text') }),
+  z.strictObject({ type: z.literal('json_object') }),
+  z.strictObject({ type: z.literal('json_schema'), json_schema: z.strictObject({ ...named, schema: json }) }),
+]);
+
+const called = z.strictObject({ name: text, arguments: text });
+const call = z.strictObject({ id: text, type: z.literal('function'), function: called });
+const image = z.strictObject({
+  url: text.regex(/^(https?:\/\/|data:)/),
+  detail: z.enum(['auto', 'low', 'high']).optional(),
+});
+const textPart = z.strictObject({ type: z.literal('text'), text });
+const imagePart = z.strictObject({ type: z.literal('image_url'), image_url: image });
+const part = z.discriminatedUnion('type', [textPart, imagePart]);
+const texts = z.union([text, z.array(textPart).min(1)]);
+
+const message = z.discriminatedUnion('role', [
+  z.strictObject({ role: z.enum(['system', 'developer']), content: texts, name: text.optional() }),
+  z.strictObject({
+    role: z.literal('user'),
+    content: z.union([text, z.array(part).min(1)]),
+    name: text.optional(),
+  }),
+  z.strictObject({
+    role: z.literal('assistant'),
+    content: texts.nullish(),
+    tool_calls: z.array(call).min(1).optional(),
+    ...unread('name refusal audio function_call annotations'),
+  }),
+  z.strictObject({ role: z.literal('tool'), content: texts, tool_call_id: text }),
+]);
+
+const sequence = text.min(1);
+const penalty = z.number().min(-2).max(2).nullish();
+
+/** A body of Chat Completions, as OpenAI's reference has it. */
+const bodyShape = z.strictObject({
+  model: text.optional(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  max_completion_tokens: z.int().min(1).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  seed: z.int().nullish(),
+  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish(),
+  verbosity: z.enum(['low', 'medium', 'high']).nullish(),
+  stop: z.union([sequence, z.array(sequence).max(4)]).nullish(),
+  tools: z.array(tool).min(1).max(128).optional(),
+  tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
+  parallel_tool_calls: z.boolean().nullish(),
+  response_format: format.optional(),
+  messages: z.array(message).min(1),
+  ...unread(`audio function_call functions logit_bias logprobs max_tokens metadata modalities moderation n prediction
+    prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
+    web_search_options`),
+});
+
+export type OpenAiBody = z.output<typeof bodyShape>;
+export type OpenAiMessage = z.output<typeof message>;
+export type OpenAiPart = z.output<typeof part>;
+
+/** OpenAI's words for a body of the wrong shape. */
+const openAiComplaints: Complaints = {
+  unknown(path, keys) {
+    if (path.length > 0) {
+      const param = bracketed([...path, keys[0] ?? '']);
+      return invalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter');
+    }
+    const noun = keys.length === 1 ? 'argument' : 'arguments';
+    return openAiError(400, `Unrecognized request ${noun} supplied: ${keys.join(', ')}`);
+  },
+  wrong(path, value, issue) {
+    const param = bracketed(path);
+    if (path.at(-1) === 'content' && value == null) {
+      return invalid("Invalid value for 'content': expected a string, got null.", param);
+    }
+    if (value === undefined) return missing(param);
+    switch (issue.code) {
+      case 'invalid_value':
+        return invalidValue(param, value, issue.values.join(', '));
+      case 'invalid_type':
+        return wrongType(param, typeNames[issue.expected] ?? 'an object', value);
+      case 'too_small':
+        if (value === '') return wrongType(param, 'a string of at least one character', value);
+        return Array.isArray(value)
+          ? wrongLength(param, value, Infinity)
+          : outOfRange(param, value, `>= ${issue.minimum}`);
+      case 'too_big':
+        return Array.isArray(value)
+          ? wrongLength(param, value, Number(issue.maximum))
+          : outOfRange(param, value, `<= ${issue.maximum}`);
+      default:
+        if (typeof value === 'string') return invalidValue(param, value, 'those of the reference');
+        return wrongType(
+          param,
+          `one of a string or array of ${param === 'stop' ? 'strings' : 'objects'}`,
+          value,
+        );
+    }
+  },
+};
+
+const typeNames: Record<string, string> = {
+  ...{ string: 'a string', boolean: 'a boolean', array: 'an array of objects' },
+  ...{ number: 'a decimal', int: 'an integer' },
+};
+
+const missing = (param: string): Refusal =>
+  invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+
+const invalidValue = (param: string, value: unknown, supported: string): Refusal =>
+  invalid(`Invalid value: '${value}'. Supported values are: ${supported}.`, param, 'invalid_value');
+
+function wrongType(param: string, expected: string, value: unknown): Refusal {
+  const but = `but got ${typeName(value)} instead.`;
+  return invalid(`Invalid type for '${param}': expected ${expected}, ${but}`, param, 'invalid_type');
 }
 
-function checkTokenLimit({ max_tokens: old, max_completion_tokens: limit }: JsonObject): Refusal | undefined {
-  if (old != null) {
-    return openAiError(
-      400,
-      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-      { param: 'max_tokens', code: 'unsupported_parameter' },
-    );
-  }
-  if (limit == null || isPositiveInteger(limit)) return undefined;
-  if (!Number.isInteger(limit)) return wrongType('max_completion_tokens', 'an integer', limit);
-  return openAiError(
-    400,
-    `Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got ${limit} instead.`,
-    { param: 'max_completion_tokens', code: 'integer_below_min_value' },
+/** The array has no items, or more than `max`. */
+function wrongLength(param: string, { length }: readonly unknown[], max: number): Refusal {
+  const [is, bound, code] =
+    length === 0
+      ? ['empty array', 'minimum length 1', 'empty_array']
+      : ['array too long', `maximum length ${max}`, 'array_above_max_length'];
+  const given = length === 0 ? 'an empty array' : `an array with length ${length}`;
+  return invalid(
+    `Invalid '${param}': ${is}. Expected an array with ${bound}, but got ${given} instead.`,
+    param,
+    code,
   );
 }
 
-const ranges = [
-  ['temperature', 0, 2],
-  ['top_p', 0, 1],
-  ['frequency_penalty', -2, 2],
-  ['presence_penalty', -2, 2],
-] as const;
-const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
-
-function checkSampling(body: JsonObject): Refusal | undefined {
-  const { seed, reasoning_effort: effort } = body;
-  const refusal = firstRefusal(ranges, ([param, min, max]) => checkRange(param, body[param], { min, max }));
-  if (refusal !== undefined) return refusal;
-  if (seed != null && !Number.isInteger(seed)) return wrongType('seed', 'an integer', seed);
-  if (effort == null || efforts.includes(String(effort))) return undefined;
-  return invalidValue('reasoning_effort', effort, efforts.join(', '));
-}
-
-function checkRange(
-  param: string,
-  value: unknown,
-  { min, max }: { min: number; max: number },
-): Refusal | undefined {
-  if (value == null) return undefined;
-  if (typeof value !== 'number') return wrongType(param, 'a decimal', value);
-  if (value >= min && value <= max) return undefined;
-  const [is, code, expected] =
-    value < min
-      ? ['below minimum', 'decimal_below_min_value', `>= ${min}`]
-      : ['above maximum', 'decimal_above_max_value', `<= ${max}`];
-  const message = `Invalid '${param}': decimal ${is} value. Expected a value ${expected}, but got ${value} instead.`;
-  return openAiError(400, message, { param, code });
-}
-
-const maxStops = 4;
-
-function checkStop(stop: unknown): Refusal | undefined {
-  if (stop == null || (typeof stop === 'string' && stop !== '')) return undefined;
-  if (!Array.isArray(stop)) return wrongType('stop', 'one of a string or array of strings', stop);
-  if (stop.length > maxStops) {
-    return openAiError(
-      400,
-      `Invalid 'stop': array too long. Expected an array with maximum length ${maxStops}, but got an array with length ${stop.length} instead.`,
-      { param: 'stop', code: 'array_above_max_length' },
-    );
-  }
-  const wrong = stop.findIndex((text) => typeof text !== 'string' || text === '');
-  return wrong === -1
-    ? undefined
-    : wrongType(`stop[${wrong}]`, 'a string of at least one character', stop[wrong]);
-}
-
-function checkMessages({ messages }: JsonObject): Refusal | undefined {
-  if (messages === undefined) return missing('messages');
-  if (!Array.isArray(messages)) return wrongType('messages', 'an array of objects', messages);
-  if (messages.length === 0) return emptyArray('messages');
-  return (
-    firstRefusal(messages, (message, index) => checkMessage(message, `messages[${index}]`)) ??
-    firstRefusal(messages, checkOpenAiMessage)
-  );
-}
-
-function checkMessage(message: unknown, at: string): Refusal | undefined {
-  if (!isObject(message)) return wrongType(at, 'an object', message);
-  const [unknown] = unknownKeys(message, knownMessageFields);
-  if (unknown !== undefined) return unknownParameter(`${at}.${unknown}`);
-  if (message.role === undefined) return missing(`${at}.role`);
-  if (typeof message.role !== 'string' || !roles.has(message.role)) {
-    const supported = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'";
-    return invalidValue(`${at}.role`, message.role, supported);
-  }
-  return checkContent(message, `${at}.content`);
-}
-
-function checkContent({ role, content, tool_calls: toolCalls }: JsonObject, at: string): Refusal | undefined {
-  if (typeof content === 'string') return undefined;
-  if (content == null) {
-    if (role === 'assistant' && toolCalls !== undefined) return undefined;
-    return openAiError(400, "Invalid value for 'content': expected a string, got null.", { param: at });
-  }
-  if (!Array.isArray(content)) return wrongType(at, 'one of a string or array of objects', content);
-  if (content.length === 0) return emptyArray(at);
-  const wrong = content.findIndex((part) => !isContentPart(part));
-  if (wrong === -1) return undefined;
-  const param = `${at}[${wrong}]`;
-  return openAiError(400, `Invalid content part at '${param}'.`, { param, code: 'invalid_value' });
-}
-
-function isContentPart(part: unknown): boolean {
-  if (!isObject(part) || typeof part.type !== 'string' || !partTypes.has(part.type)) return false;
-  return part.type !== 'text' || typeof part.text === 'string';
+/** The number is not within a bound, such as `>= 0`. */
+function outOfRange(param: string, value: unknown, bound: string): Refusal {
+  const kind = param.endsWith('tokens') ? 'integer' : 'decimal';
+  const [is, side] = bound.startsWith('>') ? ['below minimum', 'below_min'] : ['above maximum', 'above_max'];
+  const message = `Invalid '${param}': ${kind} ${is} value. Expected a value ${bound}, but got ${value} instead.`;
+  return invalid(message, param, `${kind}_${side}_value`);
 }

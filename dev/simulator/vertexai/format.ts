@@ -1,21 +1,13 @@
-import type { Turn } from '../../../shared/conversation.js';
-import { givenFields, type JsonObject, serverSentEvent } from '../json.js';
+import { serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import type {
-  CallParameters,
-  Ending,
-  Reply,
-  RequestHead,
-  Route,
-  StreamFrames,
-  WireFormat,
-} from '../wire-format.js';
+import { sign } from '../signature.js';
+import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
 import { vertexPartRules } from './part-rules.js';
-import { hasForeignVertexSignature, readVertexTools, readVertexTurns, writeVertexCalls } from './parts.js';
+import { readVertexParameters, readVertexTurns, writeVertexCalls } from './parts.js';
+import type { VertexBody } from './rules.js';
 import { checkVertexRequest } from './rules.js';
-import type { VertexBody, VertexContent } from './shapes.js';
 
 const operation =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent)$/;
@@ -43,10 +35,10 @@ export const vertexFormat: WireFormat = {
     );
   },
   validate: checkVertexRequest,
-  turns: (body) => readTurns(body as unknown as WireRequest),
-  parameters: readParameters,
+  turns: (body) => readVertexTurns(body as VertexBody),
+  parameters: (body) => readVertexParameters(body as VertexBody),
   partRules: vertexPartRules,
-  hasForeignSignature: hasForeignVertexSignature,
+  signatureOf: sign,
   headers: () => ({ vary: 'X-Origin, Referer' }),
   reply: (reply) => ({ ...writeAnswer(reply, partsOfReply(reply)), ...writeFacts(reply) }),
   stream: writeChunks,
@@ -63,24 +55,6 @@ function readRoute({ method, path, query }: RequestHead): Route | Refusal {
     return vertexError(400, 'The simulator streams server-sent events only: add ?alt=sse.');
   }
   return { model, stream };
-}
-
-interface WireRequest extends JsonObject {
-  systemInstruction?: VertexContent;
-  contents: VertexContent[];
-}
-
-function readTurns({ systemInstruction, contents }: WireRequest): Turn[] {
-  const [system] = systemInstruction === undefined ? [] : readVertexTurns([systemInstruction]);
-  return [...(system ? [{ ...system, role: 'system' as const }] : []), ...readVertexTurns(contents)];
-}
-
-function readParameters(body: JsonObject): CallParameters {
-  const { stopSequences, ...config } = (body.generationConfig ?? {}) as JsonObject;
-  const { maxOutputTokens, temperature, topP, seed, frequencyPenalty, presencePenalty } = config;
-  const stop = stopSequences as string[] | undefined;
-  const basic = { maxOutputTokens, temperature, topP, stop, seed, frequencyPenalty, presencePenalty };
-  return givenFields({ ...basic, ...readVertexTools(body as VertexBody) });
 }
 
 const finishReasons: Partial<Record<Ending, string>> = {

@@ -1,16 +1,17 @@
-import { type Part, partsOf, type Turn } from '../../../shared/conversation.js';
+import type { Part, Turn } from '../../../shared/conversation.js';
 import { contentOf } from '../blocks.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
+import { givenFields } from '../json.js';
 import { sign } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
-import type { VertexBody, VertexContent, VertexPart } from './shapes.js';
+import type { VertexBody, VertexPart } from './rules.js';
 
 /**
- * The turns of contents. Calls have no ids here: they get `call_` and their number, and responses those of the calls
- * before them that have their names, in order.
+ * The conversation of a valid body. Calls have no ids here: they get `call_` and their number, and responses those of
+ * the calls before them that have their names, in order.
  */
-export function readVertexTurns(contents: readonly VertexContent[]): Turn[] {
+export function readVertexTurns({ systemInstruction: system, contents = [] }: VertexBody): Turn[] {
   const names: string[] = [];
   let responses = 0;
   const idOf = ({ functionCall, functionResponse }: VertexPart): string => {
@@ -19,10 +20,13 @@ export function readVertexTurns(contents: readonly VertexContent[]): Turn[] {
     responses += functionResponse === undefined ? 0 : 1;
     return name === functionResponse?.name ? `call_${responses}` : 'of another call';
   };
-  return contents.map(({ role, parts }) => ({
-    role: role === 'model' ? 'assistant' : 'user',
-    content: contentOf(parts.flatMap((part) => [...signatureOf(part), readPart(part, idOf(part))])),
-  }));
+  const roles = { system: 'system', user: 'user', model: 'assistant' } as const;
+  return [...(system ? [{ ...system, role: 'system' as const }] : []), ...contents].map(
+    ({ role, parts = [] }) => ({
+      role: roles[role],
+      content: contentOf(parts.flatMap((part) => [...signatureOf(part), readPart(part, idOf(part))])),
+    }),
+  );
 }
 
 const signatureOf = ({ thoughtSignature: data }: VertexPart): Part[] =>
@@ -42,17 +46,22 @@ function readPart({ text = '', inlineData, functionCall, functionResponse }: Ver
   return { type: 'tool_result', callId: id, content, ...(isError && { isError }) };
 }
 
-/** The tools of a body, and the form of the reply that it asks for. */
-export function readVertexTools({ tools, toolConfig, generationConfig = {} }: VertexBody): CallParameters {
-  const { responseJsonSchema: schema, responseMimeType: type, thinkingConfig } = generationConfig;
+const efforts = { MINIMAL: 'minimal', LOW: 'low', MEDIUM: 'medium', HIGH: 'high' } as const;
+
+/** The parameters of a valid body. */
+export function readVertexParameters({
+  tools,
+  toolConfig,
+  generationConfig = {},
+}: VertexBody): CallParameters {
+  const { stopSequences: stop, thinkingConfig, responseMimeType: type, ...config } = generationConfig;
+  const { responseJsonSchema: schema, ...sampling } = config;
   const { mode, allowedFunctionNames: [name] = [] } = toolConfig?.functionCallingConfig ?? {};
-  const choices = {
-    AUTO: 'auto',
-    VALIDATED: 'auto',
-    NONE: 'none',
-    ANY: name === undefined ? 'required' : { name },
-  } as const;
-  return {
+  const any = name === undefined ? 'required' : { name };
+  const choices = { AUTO: 'auto', VALIDATED: 'auto', NONE: 'none', ANY: any } as const;
+  const json = type === 'application/json' ? ({ type: 'json_object' } as const) : undefined;
+  return givenFields({
+    ...{ stop, ...sampling },
     tools: tools
       ?.flatMap(({ functionDeclarations }) => functionDeclarations)
       .map(({ parametersJsonSchema: parameters, ...tool }) => ({
@@ -60,29 +69,10 @@ export function readVertexTools({ tools, toolConfig, generationConfig = {} }: Ve
         ...(parameters && { parameters }),
       })),
     toolChoice: mode && choices[mode],
-    format:
-      schema !== undefined
-        ? { type: 'json_schema', schema }
-        : type === 'application/json'
-          ? { type: 'json_object' }
-          : undefined,
-    reasoningEffort: thinkingConfig?.thinkingLevel?.toLowerCase(),
-  };
-}
-
-/** The documented value for calls whose signature is not known. */
-const skipped = 'skip_thought_signature_validator';
-
-/** Whether a signature in a turn is not the one of the call behind it. */
-export const hasForeignVertexSignature = (turn: Turn): boolean =>
-  partsOf(turn).some((part, index, parts) => {
-    const next = parts[index + 1];
-    return (
-      part.type === 'opaque' &&
-      part.data !== skipped &&
-      !(next?.type === 'tool_call' && part.data === sign(next.name + next.arguments))
-    );
+    format: schema ? ({ type: 'json_schema', schema } as const) : json,
+    reasoningEffort: thinkingConfig && efforts[thinkingConfig.thinkingLevel],
   });
+}
 
 /** The calls of a reply; one that the token limit cut before its arguments is not there. */
 export const writeVertexCalls = ({ calls, ending, isSigned }: Reply): object[] =>
@@ -90,5 +80,5 @@ export const writeVertexCalls = ({ calls, ending, isSigned }: Reply): object[] =
     .filter((call) => call.arguments !== '')
     .map((call, index) => ({
       functionCall: { name: call.name, args: inputOf(call, ending) },
-      ...(isSigned && index === 0 && { thoughtSignature: sign(`${call.name}${call.arguments}`) }),
+      ...(isSigned && index === 0 && { thoughtSignature: sign(call) }),
     }));

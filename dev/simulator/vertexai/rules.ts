@@ -1,145 +1,64 @@
-import { isObject, isPositiveInteger, type JsonObject, unknownKeys } from '../json.js';
-import { firstRefusal, type Refusal } from '../refusal.js';
-import { checkFieldsOf, checkShape } from '../shape.js';
+import { z } from 'zod';
+import type { JsonObject } from '../json.js';
+import { firstRefusal, type Refusal, snakeCase } from '../refusal.js';
+import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';
 import { unable, unknownName, vertexError, wrongType } from './errors.js';
-import { bodyShape, partsShape, type VertexContent, vertexComplaints } from './shapes.js';
 
-const knownFields = new Set(
-  'contents systemInstruction generationConfig safetySettings tools toolConfig labels cachedContent modelArmorConfig serviceTier'.split(
-    ' ',
-  ),
-);
-const knownGenerationFields = new Set(
-  `temperature topP topK candidateCount maxOutputTokens stopSequences responseLogprobs logprobs presencePenalty
-  frequencyPenalty seed responseMimeType responseSchema responseJsonSchema routingConfig modelConfig responseModalities
-  mediaResolution speechConfig thinkingConfig audioTimestamp enableAffectiveDialog imageConfig`.split(/\s+/),
-);
 const learnMore = 'Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini';
 
 /** The error for the first rule of generateContent that a body violates. */
 export function checkVertexRequest(body: JsonObject): Refusal | undefined {
+  return checkShape(bodyShape, body, vertexComplaints) ?? checkValues(body as VertexBody);
+}
+
+function checkValues({ generationConfig = {}, systemInstruction, contents = [] }: VertexBody) {
+  const refusal = checkRanges(generationConfig);
+  if (refusal !== undefined) return refusal;
+  if (contents.length === 0) return unable(`at least one contents field is required. ${learnMore}`);
   return (
-    checkFields(body, knownFields) ??
-    checkGeneration(body.generationConfig) ??
-    checkFieldsOf(bodyShape, body, vertexComplaints) ??
-    checkSystem(body.systemInstruction) ??
-    checkContents(body.contents)
-  );
-}
-
-function checkFields(object: JsonObject, known: ReadonlySet<string>, at?: string): Refusal | undefined {
-  const [unknown] = unknownKeys(object, known);
-  return unknown === undefined ? undefined : unknownName(unknown, at);
-}
-
-function checkGeneration(config: unknown): Refusal | undefined {
-  if (config === undefined) return undefined;
-  if (!isObject(config)) return wrongType('generation_config');
-  return (
-    checkFields(config, knownGenerationFields, 'generation_config') ??
-    checkTokenLimit(config.maxOutputTokens) ??
-    checkSampling(config) ??
-    checkStop(config.stopSequences)
-  );
-}
-
-function checkTokenLimit(limit: unknown): Refusal | undefined {
-  if (limit === undefined || isPositiveInteger(limit)) return undefined;
-  if (!Number.isInteger(limit)) return wrongType('generation_config.max_output_tokens');
-  return outOfRange(limit, { name: 'maxOutputTokens', min: 1, end: 65_537 });
-}
-
-/** The smallest accepted value, and the bound that all values are below. */
-interface Range {
-  readonly name: string;
-  readonly min: number;
-  readonly end: number;
-}
-
-const ranges: readonly Range[] = [
-  { name: 'temperature', min: 0, end: 2.0001 },
-  { name: 'topP', min: 0, end: 1.0001 },
-  { name: 'frequencyPenalty', min: -2, end: 2 },
-  { name: 'presencePenalty', min: -2, end: 2 },
-];
-
-function checkRange(value: unknown, { name, min, end }: Range): Refusal | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value !== 'number') return wrongType(`generation_config.${name}`);
-  if (value >= min && value < end) return undefined;
-  return outOfRange(value, { name, min, end });
-}
-
-const outOfRange = (value: unknown, { name, min, end }: Range): Refusal =>
-  unable(
-    `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
-  );
-
-function checkSampling(config: JsonObject): Refusal | undefined {
-  const { seed } = config;
-  const refusal = firstRefusal(ranges, (range) => checkRange(config[range.name], range));
-  if (refusal !== undefined || seed === undefined || seed === Number(seed) >> 0) return refusal;
-  return wrongType('generation_config.seed');
-}
-
-const maxStops = 5;
-
-function checkStop(sequences: unknown): Refusal | undefined {
-  if (sequences === undefined) return undefined;
-  if (!Array.isArray(sequences) || sequences.some((text) => typeof text !== 'string' || text === ''))
-    return wrongType('generation_config.stop_sequences');
-  return sequences.length > maxStops
-    ? unable(`it has ${sequences.length} stop sequences but the supported number is at most ${maxStops}.`)
-    : undefined;
-}
-
-function checkSystem(system: unknown): Refusal | undefined {
-  if (system === undefined) return undefined;
-  return isObject(system) ? checkParts(system.parts, 'system_instruction') : wrongType('system_instruction');
-}
-
-function checkContents(contents: unknown): Refusal | undefined {
-  if (contents !== undefined && !Array.isArray(contents)) return wrongType('contents');
-  if (contents === undefined || contents.length === 0) {
-    return unable(`at least one contents field is required. ${learnMore}`);
-  }
-  return (
-    firstRefusal(contents, (content, index) => checkContent(content, `contents[${index}]`)) ??
+    (systemInstruction && checkParts(systemInstruction, 'system_instruction')) ??
+    firstRefusal(contents, (content, index) => checkParts(content, `contents[${index}]`)) ??
     checkOrder(contents)
   );
 }
 
-function checkContent(content: unknown, at: string): Refusal | undefined {
-  if (!isObject(content)) return wrongType(at);
-  if (content.role !== 'user' && content.role !== 'model') {
-    return vertexError(400, 'Please use a valid role: user, model.');
-  }
-  return checkFields(content, new Set(['role', 'parts']), at) ?? checkParts(content.parts, at);
+/** The smallest accepted value, and the bound that all values are below. */
+const ranges = [
+  { name: 'maxOutputTokens', min: 1, end: 65_537 },
+  { name: 'temperature', min: 0, end: 2.0001 },
+  { name: 'topP', min: 0, end: 1.0001 },
+  { name: 'frequencyPenalty', min: -2, end: 2 },
+  { name: 'presencePenalty', min: -2, end: 2 },
+] as const;
+
+function checkRanges(config: NonNullable<VertexBody['generationConfig']>): Refusal | undefined {
+  return firstRefusal(ranges, ({ name, min, end }) => {
+    const { [name]: value = min } = config;
+    if (value >= min && value < end) return undefined;
+    return unable(
+      `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
+    );
+  });
 }
 
-function checkParts(parts: unknown, at: string): Refusal | undefined {
-  if (parts !== undefined && !Array.isArray(parts)) return wrongType(`${at}.parts`);
-  if (parts === undefined || parts.length === 0) {
+/** A content has parts, and each of them one of the fields for data. */
+function checkParts({ parts = [] }: { parts?: VertexPart[] | undefined }, at: string): Refusal | undefined {
+  if (parts.length === 0) {
     return unable(`it must include at least one parts field, which describes the prompt input. ${learnMore}`);
   }
-  for (const [index, part] of parts.entries()) {
-    const place = `${at}.parts[${index}]`;
-    if (!isObject(part)) return wrongType(place);
-    if (Object.keys(part).length === 0) return unable(`it must have a text parameter. ${learnMore}`);
-    if (part.text !== undefined && typeof part.text !== 'string') return wrongType(`${place}.text`);
-    if (part.text === '') {
-      return unable(
-        `it has an empty text parameter. Add a value to the parameter and try again. ${learnMore}`,
-      );
-    }
-  }
-  return checkShape(partsShape, parts, { at: [at, 'parts'], complaints: vertexComplaints });
+  return firstRefusal(parts, ({ text, inlineData, functionCall, functionResponse }, index) => {
+    const given = [text, inlineData, functionCall, functionResponse].filter((data) => data !== undefined);
+    if (given.length === 0) return unable(`it must have a text parameter. ${learnMore}`);
+    if (given.length > 1) return wrongType(`${at}.parts[${index}]`);
+    if (text !== '') return undefined;
+    return unable(`it has an empty text parameter. Add a value to the parameter and try again. ${learnMore}`);
+  });
 }
 
-function checkOrder(contents: VertexContent[]): Refusal | undefined {
+function checkOrder(contents: NonNullable<VertexBody['contents']>): Refusal | undefined {
   const isRepeated = contents.some((content, index) => {
     const before = contents[index - 1];
-    return content.role === before?.role && !before.parts.some(({ functionResponse }) => functionResponse);
+    return content.role === before?.role && !before.parts?.some(({ functionResponse }) => functionResponse);
   });
   if (isRepeated) {
     return vertexError(400, 'Please ensure that multiturn requests alternate between user and model.');
@@ -152,3 +71,67 @@ function checkOrder(contents: VertexContent[]): Refusal | undefined {
       : 'Please ensure that multiturn requests end with a user role or a function response.',
   );
 }
+
+const part = z.strictObject({
+  text: text.optional(),
+  inlineData: z.strictObject({ mimeType: text, data: text }).optional(),
+  // Calls have no ids: older models refuse those.
+  functionCall: z.strictObject({ name: text, args: json.optional() }).optional(),
+  functionResponse: z.strictObject({ name: text, response: json }).optional(),
+  thoughtSignature: text.optional(),
+  thought: z.boolean().optional(),
+});
+const content = z.strictObject({ role: z.enum(['user', 'model']), parts: z.array(part).optional() });
+
+const declaration = z.strictObject({
+  name: text,
+  description: text.optional(),
+  parametersJsonSchema: json.optional(),
+});
+const functionCallingConfig = z
+  .strictObject({
+    mode: z.enum(['AUTO', 'ANY', 'NONE', 'VALIDATED']),
+    allowedFunctionNames: z.array(text).optional(),
+  })
+  .refine(({ mode, allowedFunctionNames: names }) => mode === 'ANY' || names === undefined);
+const number = z.number().optional();
+const generationConfig = z
+  .strictObject({
+    maxOutputTokens: z.int().optional(),
+    ...{ temperature: number, topP: number, frequencyPenalty: number, presencePenalty: number },
+    seed: z.int32().optional(),
+    stopSequences: z.array(text.min(1)).max(5).optional(),
+    responseMimeType: z.enum(['text/plain', 'application/json']).optional(),
+    responseJsonSchema: json.optional(),
+    thinkingConfig: z
+      .strictObject({ thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']) })
+      .optional(),
+    ...unread(`topK candidateCount responseLogprobs logprobs responseSchema routingConfig modelConfig
+      responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog imageConfig`),
+  })
+  .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
+
+/** A body of generateContent, as in Vertex AI's reference. */
+const bodyShape = z.strictObject({
+  generationConfig: generationConfig.optional(),
+  tools: z.array(z.strictObject({ functionDeclarations: z.array(declaration).min(1) })).optional(),
+  toolConfig: z.strictObject({ functionCallingConfig }).optional(),
+  systemInstruction: z.strictObject({ role: text.optional(), parts: z.array(part).optional() }).optional(),
+  contents: z.array(content).optional(),
+  ...unread('safetySettings labels cachedContent modelArmorConfig serviceTier'),
+});
+
+export type VertexBody = z.output<typeof bodyShape>;
+export type VertexPart = z.output<typeof part>;
+
+/** Vertex AI's words for a body of the wrong shape. */
+const vertexComplaints: Complaints = {
+  unknown: (path, [key = '']) => unknownName(key, path.length === 0 ? undefined : placeOf(path)),
+  wrong(path, value, { code }) {
+    if (path.at(-1) === 'role') return vertexError(400, 'Please use a valid role: user, model.');
+    if (code !== 'too_big' || !Array.isArray(value)) return wrongType(placeOf(path));
+    return unable(`it has ${value.length} stop sequences but the supported number is at most 5.`);
+  },
+};
+
+const placeOf = (path: Path): string => snakeCase(bracketed(path));

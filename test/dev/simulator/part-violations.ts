@@ -50,8 +50,8 @@ const jsonSchema = (schema: object) => ({
 });
 
 const openai: Violation[] = [
-  [{ tools: [] }, "Invalid type for 'tools'"],
-  [{ tools: Array(129).fill(openAi.tool()) }, "Invalid type for 'tools'"],
+  [{ tools: [] }, "Invalid 'tools': empty array."],
+  [{ tools: Array(129).fill(openAi.tool()) }, "Invalid 'tools': array too long."],
   [{ tools: [{ type: 'custom' }] }, "Invalid value: 'custom'. Supported values are: function."],
   [{ tools: [{ ...openAi.tool(), x: 1 }] }, "Unknown parameter: 'tools[0].x'."],
   [{ tools: [openAi.tool({ x: 1 })] }, "Unknown parameter: 'tools[0].function.x'."],
@@ -131,7 +131,7 @@ const anthropic: Violation[] = [
   ],
   [
     { output_config: { effort: 'minimal' } },
-    'output_config.effort: Input should be low, medium, high, xhigh, max',
+    "output_config.effort: Input should be 'low' or 'medium' or 'high' or 'xhigh' or 'max'",
   ],
   [
     { output_config: { format: { type: 'json_schema', name: 'f', schema: closed } } },
@@ -199,7 +199,7 @@ const format = (schema: object) => ({
 const modelError = 'The model returned the following errors: ';
 
 const bedrock: Violation[] = [
-  [tools(), 'Unexpected type of value at toolConfig.tools'],
+  [tools(), "at 'toolConfig.tools' failed to satisfy constraint: Member must have length"],
   [tools(spec({ x: 1 })), '#/toolConfig/tools/0/toolSpec: extraneous key [x] is not permitted'],
   [
     tools(spec({ name: 'a.b' })),
@@ -237,11 +237,11 @@ const bedrock: Violation[] = [
   [{ ...tools(spec()), messages: [u, toolUse({ input: '{}' }), u] }, 'messages.1.content.0.toolUse.input'],
   [
     { ...tools(spec()), messages: [u, toolUse(), toolResult({ content: [] })] },
-    'messages.2.content.0.toolResult',
+    'messages.3.member.content.1.member.toolResult.content',
   ],
   [
     { ...tools(spec()), messages: [u, toolUse(), toolResult({ content: [{ text: '' }] })] },
-    'messages.2.content.0.toolResult.content.0',
+    'messages.3.member.content.1.member.toolResult.content.1.member.text',
   ],
   [
     { messages: [said('user', { text: 'a', x: 1 })] },
@@ -281,7 +281,7 @@ const choice = (facts: object) => ({
 const vertexai: Violation[] = [
   [
     declared({ ...declaration, strict: true }),
-    'Unknown name "strict" at \'tools[0].functionDeclarations[0]\'',
+    'Unknown name "strict" at \'tools[0].function_declarations[0]\'',
   ],
   [
     declared({ name: '1' }),
@@ -305,7 +305,7 @@ const vertexai: Violation[] = [
   ],
   [
     choice({ mode: 'AUTO', allowedFunctionNames: ['a'] }),
-    "Invalid value at 'toolConfig.functionCallingConfig'",
+    "Invalid value at 'tool_config.function_calling_config'",
   ],
   [
     contents(['user', ask], ['model', call], ['user', ask]),
@@ -333,7 +333,7 @@ const vertexai: Violation[] = [
       ['model', { functionCall: { ...call.functionCall, id: '1' } }],
       ['user', response],
     ),
-    'Unknown name "id" at \'contents[1].parts[0].functionCall\'',
+    'Unknown name "id" at \'contents[1].parts[0].function_call\'',
   ],
   [
     contents(['user', { ...ask, inlineData: { mimeType: 'image/png', data: png } }]),
@@ -347,10 +347,10 @@ const vertexai: Violation[] = [
     contents(['user', { inlineData: { mimeType: 'image/gif', data: png } }]),
     'mimeType parameter with value image/gif',
   ],
-  [{ generationConfig: { responseJsonSchema: object } }, "Invalid value at 'generationConfig'"],
+  [{ generationConfig: { responseJsonSchema: object } }, "Invalid value at 'generation_config'"],
   [
     { generationConfig: { thinkingConfig: { thinkingLevel: 'XHIGH' } } },
-    "'generationConfig.thinkingConfig.thinkingLevel'",
+    "'generation_config.thinking_config.thinking_level'",
   ],
 ];
 

@@ -21,7 +21,7 @@ const openai: Violation[] = [
   [{ messages: [user, { role: 'user' }] }, "Invalid value for 'content': expected a string, got null."],
   [{ messages: [{ role: 'user', content: 5 }] }, 'one of a string or array of objects, but got an integer'],
   [{ messages: [{ role: 'user', content: [] }] }, "Invalid 'messages[0].content': empty array."],
-  [{ messages: [{ role: 'user', content: [{ type: 'txt' }] }] }, 'Invalid content part'],
+  [{ messages: [{ role: 'user', content: [{ type: 'txt' }] }] }, "Invalid value: 'txt'."],
   [{ messages: [{ ...user, id: 1 }] }, "Unknown parameter: 'messages[0].id'."],
   [{ max_output_tokens: 5 }, 'Unrecognized request argument supplied: max_output_tokens'],
   [{ foo: 5, bar: 1 }, 'Unrecognized request arguments supplied: foo, bar'],
@@ -110,10 +110,10 @@ const vertexai: Violation[] = [
   [{ messages: [] }, 'Unknown name "messages": Cannot find field.'],
   [{ generationConfig: { maxTokens: 1 } }, 'Unknown name "maxTokens" at \'generation_config\''],
   [generation({ temperature: 2.1 }), 'it has a temperature value of 2.1 but the supp'],
-  [generation({ topP: '1' }), "Invalid value at 'generation_config.topP'"],
+  [generation({ topP: '1' }), "Invalid value at 'generation_config.top_p'"],
   [generation({ presencePenalty: 2 }), 'range is from -2 (inclusive) to 2 (exclusive)'],
   [generation({ seed: 2 ** 31 }), "Invalid value at 'generation_config.seed'"],
-  [generation({ stopSequences: [''] }), "at 'generation_config.stop_sequences'"],
+  [generation({ stopSequences: [''] }), "at 'generation_config.stop_sequences[0]'"],
   [generation({ stopSequences: [...'abcdef'] }), 'it has 6 stop sequences but'],
 ];
 
