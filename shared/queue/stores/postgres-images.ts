@@ -27,9 +27,9 @@ export function openPostgresImages(
   const queue = new QueryQueue({ concurrency, silentMs: timeoutMs });
   const end = (ttlMs: string) => `clock_timestamp() + ${ttlMs}::float8 * interval '1 millisecond'`;
   const ofImage = `user_id = $1 and sha256 = $2 and ends_at > clock_timestamp()`;
-  const extend = `with extended as
-    (update ${table} set ends_at = ${end('$3')} where ${ofImage} and ends_at < ${end('$3')})
-    select n from ${table} where ${ofImage}`;
+  // What it returns was there as it was extended; a query beside it may have seen what ended since.
+  const extend = `
+    update ${table} set ends_at = greatest(ends_at, ${end('$3')}) where ${ofImage} returning n`;
   const write = `
     insert into ${table} as there (user_id, sha256, n, bytes, ends_at) values ($1, $2, $4, $5, ${end('$3')})
     on conflict (user_id, sha256, n) do update set ends_at = greatest(there.ends_at, excluded.ends_at)`;

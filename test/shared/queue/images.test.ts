@@ -4,6 +4,7 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
 import { withImages, writeImage } from '../../../shared/queue/images.js';
+import { storeTimeoutMs } from '../../../shared/runtime/with-timeout.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
@@ -93,6 +94,25 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     expect(await read(user, long.part)).toEqual([long.bytes.toString('base64')]);
   });
 
+  it('are not there if PostgreSQL removes them while it waits to have them stay', async () => {
+    if (shared.store.kind === 'redis') return;
+    const [user, image] = [randomUUID(), create(1000)];
+    const client = new pg.Client(shared.wire.url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await write(user, image);
+    await client.query('begin');
+    await client.query('delete from bullmq.quillgate_images where user_id = $1', [user]);
+    const name = { user, sha256: image.sha256 };
+    const extended = shared.store.images.extend(name, { chunks: 1, ttlMs: minute });
+    await vi.waitFor(async () => {
+      const { rowCount } = await client.query('select from pg_locks where not granted');
+      expect(rowCount).toBe(1);
+    });
+    await client.query('commit');
+    expect(await extended).toEqual(new Set());
+  });
+
   /** How long each chunk of the user's that the store has will stay, in milliseconds. */
   async function livesOf(user: string): Promise<number[]> {
     const { url } = shared.wire;
@@ -159,5 +179,18 @@ describe('writeImage', () => {
     const image = { bytes: Buffer.alloc(2_000_000), ttlMs };
     await expect(writeImage(store, { user: 'u', sha256: 'a' }, image)).rejects.toThrow('left');
     expect(written).toEqual([0, 1]);
+  });
+});
+
+describe('writeImage', () => {
+  it('takes a store that does not answer at all for down, as soon as any other command does', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const never = () => new Promise<never>(() => {});
+    const silent = { extend: never, write: never, read: never, removeEnded: never };
+    const image = { bytes: Buffer.alloc(1), ttlMs: () => minute };
+    const ended = writeImage(silent, { user: 'u', sha256: '0'.repeat(64) }, image).catch((error) => error);
+    await vi.advanceTimersByTimeAsync(storeTimeoutMs);
+    expect(await Promise.race([ended, 'waits'])).toBeInstanceOf(Error);
   });
 });
