@@ -48,6 +48,7 @@ import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
 import { toStoredCompletion } from './openai/completion.js';
 import { completionBody } from './openai/completion-body.js';
+import { jsonBytesPerCharacter } from './openai/images.js';
 import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
@@ -136,7 +137,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.jsonBody = jsonBody(body);
   app.locals.completionJsonBody = jsonBody({
     ...body,
-    maxBytes: config.MAX_BODY_BYTES + Math.ceil(config.MAX_IMAGE_BYTES * bytesOfJsonPerByte),
+    maxBytes: config.MAX_BODY_BYTES + Math.ceil((config.MAX_IMAGE_BYTES * 4 * jsonBytesPerCharacter) / 3),
     // Schemas of tools may nest 32 levels deep by themselves.
     maxDepth: 48,
   });
@@ -203,8 +204,6 @@ export const describeApi = (facts: DocumentFacts): object =>
 const minMaxValues = 20_000;
 /** The message, its role, its content, and one ignored field. */
 const valuesPerMessage = 4;
-/** Base64 takes four for three, and a client may escape each of its slashes. */
-const bytesOfJsonPerByte = 1.4;
 /** The page must also work over plain HTTP; HTTPS is up to the proxy in front. */
 const pageHeaders = {
   contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } },

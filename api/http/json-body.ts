@@ -54,10 +54,14 @@ export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): Bo
     });
     // The decoded size counts: a gzip bomb is small on the wire.
     if (bytes.length > largeBytes) await new Promise<void>((resolve) => largeBodies.run(resolve));
+    response.locals.bodyBytes = bytes.length;
     request.body = parse(bytes, treeLimits);
     next();
   };
 }
+
+/** The bytes of a body that was read, after decoding any Content-Encoding. */
+export const bodyBytesOf = (response: Response): number => response.locals.bodyBytes;
 
 /** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
 const largeBytes = 65_536;

@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { bytesOf, partsOf } from '../../shared/conversation.js';
+import { partsOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import {
   findUnsupported,
@@ -12,7 +12,7 @@ import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel } from '../chat/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { type Conversation, readConversation } from './conversation.js';
-import type { RequestImages } from './images.js';
+import { isDataUrl, jsonBytesPerCharacter, type RequestImages } from './images.js';
 import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
@@ -49,17 +49,20 @@ export function toCompletionRequest(
   };
 }
 
-/** Throws `payload_too_large` for a chat that is larger without its images than the body of any other chat may be. */
+/**
+ * Throws `payload_too_large` for a body that is larger without its images than that of any other chat may be: before
+ * anything takes a time for what only images leave room for.
+ */
 export function checkSize(
-  { turns, parameters }: Pick<CompletionRequest, 'turns' | 'parameters'>,
-  maxBytes: number,
+  { messages }: CompletionBody,
+  { bodyBytes, maxBytes }: { bodyBytes: number; maxBytes: number },
 ): void {
-  const texts = turns.map((turn) => ({
-    ...turn,
-    content: partsOf(turn).filter(({ type }) => type !== 'image'),
-  }));
-  const bytes = bytesOf(texts) + Buffer.byteLength(JSON.stringify(parameters ?? {}));
-  if (bytes > maxBytes) throw new Failure('payload_too_large');
+  let imageBytes = 0;
+  for (const { content } of messages)
+    for (const part of Array.isArray(content) ? content : [])
+      if (part.type === 'image_url' && isDataUrl(part.image_url.url))
+        imageBytes += part.image_url.url.length * jsonBytesPerCharacter;
+  if (bodyBytes - imageBytes > maxBytes) throw new Failure('payload_too_large');
 }
 
 const invalid = (pointer: string, detail: string) => invalidRequest([{ pointer, detail }]);

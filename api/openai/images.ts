@@ -12,6 +12,7 @@ export class UnfitImage extends Error {
 export class RequestImages {
   /** The images that came as bytes, each once. */
   readonly uploads: UploadedImage[] = [];
+  readonly #digests = new Set<string>();
   readonly #maxBytes: number;
   #bytes = 0;
 
@@ -31,8 +32,8 @@ export class RequestImages {
     const image = readDataUrl(url);
     this.#bytes += image.bytes.length;
     if (this.#bytes > this.#maxBytes) throw this.#tooLarge();
-    const isKnown = this.uploads.some(({ part }) => part.sha256 === image.part.sha256);
-    if (!isKnown) this.uploads.push(image);
+    if (!this.#digests.has(image.part.sha256)) this.uploads.push(image);
+    this.#digests.add(image.part.sha256);
     return image.part;
   }
 
@@ -42,7 +43,10 @@ export class RequestImages {
   }
 }
 
-const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === 'data:';
+/** A client may escape each slash of base64. */
+export const jsonBytesPerCharacter = 1.05;
+
+export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === 'data:';
 
 /** A media type with its parameters takes less; nothing behind it is searched for a comma. */
 const maxHeadLength = 256;

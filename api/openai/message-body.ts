@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { toolSchema } from '../../shared/protocol/model-parameters.js';
+import { maxSignatureLength } from '../../shared/protocol/parts.js';
 import { maxTools } from './tools-body.js';
 
 /** The messages of `POST /v1/chat/completions`. */
@@ -20,8 +21,7 @@ const part = z.discriminatedUnion('type', [textPart, imagePart], {
   },
 });
 
-/** Some thinking is long, but a call is no place for a text without end. */
-const signature = z.string().max(65_536).nullish();
+const signature = z.string().max(maxSignatureLength).nullish();
 
 const toolCall = z.object({
   id: z.string().min(1),

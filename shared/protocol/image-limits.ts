@@ -25,6 +25,8 @@ const limits: Record<ProviderId, ImageLimits> = {
 };
 
 const maxUrlLength = 2048;
+/** Other hosts take a time to parse that is quadratic to their length. */
+const httpsInAscii = /^https:\/\/[\w.:@[\]-]+([/?#]|$)/i;
 
 /** Why the provider cannot be sent this image, to follow the name of its field; undefined if it can. */
 export function unsupportedImage(provider: ProviderId, part: ImagePart): string | undefined {
@@ -40,6 +42,6 @@ export function unsupportedImage(provider: ProviderId, part: ImagePart): string 
 
 function findUrlDefect(url: string): string | undefined {
   if (url.length > maxUrlLength) return `is longer than ${maxUrlLength} characters`;
-  const isHttps = URL.canParse(url) && new URL(url).protocol === 'https:';
-  return isHttps ? undefined : 'must be an https: or a data: URL';
+  if (httpsInAscii.test(url) && URL.canParse(url)) return undefined;
+  return 'must be a data: URL, or an https: URL with a host in ASCII';
 }

@@ -1,5 +1,5 @@
 import type { ProviderId } from '../contract.js';
-import { childOf, isObject, type Json, maxDepth } from './schema-bounds.js';
+import { childOf, isObject, type Json, keywords, maxDepth } from './schema-bounds.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';
@@ -34,11 +34,13 @@ const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
   keywords.split(' ').map((keyword): [string, Taking] => [keyword, kind]);
 const any = () => true;
 const isPrimitive = (value: unknown) => value === null || typeof value !== 'object';
-const isTextOrNumber = (value: unknown) => typeof value === 'string' || typeof value === 'number';
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isTextOrNumber = (value: unknown) => isText(value) || typeof value === 'number';
 const formats = new Set<unknown>('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
 
 const takenByAll = [
-  ...each(any, 'type title description required'),
+  ...each(any, 'type title required'),
+  ...each(isText, 'description'),
   ...each('names', 'properties $defs definitions'),
   ...each('list', 'anyOf oneOf'),
   ...each('schema', 'items'),
@@ -59,7 +61,7 @@ const claude: Dialect = {
     ...each((value) => formats.has(value), 'format'),
     ...each((value) => value === 0 || value === 1, 'minItems'),
     // Without looking around, references back and word boundaries.
-    ...each((value) => !/\(\?[=!<]|\\[1-9bBk]/.test(String(value)), 'pattern'),
+    ...each((value) => isText(value) && !/\(\?[=!<]|\\[1-9bBk]/.test(value), 'pattern'),
   ]),
 };
 
@@ -107,8 +109,6 @@ const untyped = 'must have a type with this provider';
 /** They say nothing to a model. */
 const silent: ReadonlySet<string> = new Set(['$schema', '$comment']);
 const definitions: ReadonlySet<string> = new Set(['$defs', 'definitions']);
-/** A header names them. */
-const maxMoved = 32;
 
 /** One schema on its way to a provider. The depth of schemas bounds the recursion. */
 class Fitting {
@@ -128,7 +128,7 @@ class Fitting {
   result() {
     const schema = this.#schema(this.#root) as Record<string, unknown>;
     if (this.#dialect.isStrict && hasCircle(this.#below)) throw new UnfitSchema([], 'cannot contain itself');
-    return { schema, moved: [...this.#moved].slice(0, maxMoved) };
+    return { schema, moved: [...this.#moved] };
   }
 
   #schema(schema: unknown): unknown {
@@ -152,7 +152,7 @@ class Fitting {
   }
 
   #move(keyword: string, value: unknown): string {
-    this.#moved.add(/^\$?[A-Za-z]{1,40}$/.test(keyword) ? keyword : 'others');
+    this.#moved.add(keywords.has(keyword) ? keyword : 'others');
     return `${keyword}: ${JSON.stringify(value)}`;
   }
 
@@ -236,7 +236,8 @@ function separateReference({ $ref, ...others }: Record<string, unknown>, path: r
 /** Whether a schema leads back to itself: takes away those that none leads to, until there are no more of them. */
 function hasCircle(below: ReadonlyMap<object, readonly object[]>): boolean {
   const leading = new Map<object, number>();
-  for (const target of [...below.values()].flat()) leading.set(target, (leading.get(target) ?? 0) + 1);
+  for (const targets of below.values())
+    for (const target of targets) leading.set(target, (leading.get(target) ?? 0) + 1);
   const free = [...below.keys()].filter((schema) => !leading.has(schema));
   for (const schema of free) {
     for (const target of below.get(schema) ?? []) {

@@ -149,15 +149,42 @@ const isMisnamed = (provider: ProviderId, name: string) =>
   provider === 'vertexai' && !/^[A-Za-z_]/.test(name);
 
 function findUnfitSchema(provider: ProviderId, parameters: ModelParameters): Unsupported | undefined {
-  for (const { parameter, path, schema, use } of schemasOf(parameters)) {
-    try {
-      fitSchema(provider, schema, use);
-    } catch (error) {
-      if (!(error instanceof UnfitSchema)) throw error;
-      return { parameter, path: [...path, ...error.path], detail: error.detail };
-    }
+  for (const declared of schemasOf(parameters)) {
+    const { parameter, path } = declared;
+    const { unfit } = fitted(provider, declared);
+    if (unfit) return { parameter, path: [...path, ...unfit.path], detail: unfit.detail };
   }
   return undefined;
+}
+
+interface Fit {
+  readonly moved: readonly string[];
+  readonly unfit?: UnfitSchema;
+}
+
+/** What `fitSchema` says of a schema, which it reads once: a request asks several times about several providers. */
+const fitted = fitOnce();
+
+function fitOnce(): (provider: ProviderId, declared: Declared) => Fit {
+  const fits = new WeakMap<JsonSchema, Map<string, Fit>>();
+  return (provider, { schema, use }) => {
+    const known = fits.get(schema) ?? new Map<string, Fit>();
+    fits.set(schema, known);
+    // Bedrock's schemas are Claude's, as Anthropic's are.
+    const name = `${provider === 'bedrock' ? 'anthropic' : provider} ${use}`;
+    const found = known.get(name) ?? tryToFit(provider, { schema, use });
+    known.set(name, found);
+    return found;
+  };
+}
+
+function tryToFit(provider: ProviderId, { schema, use }: Pick<Declared, 'schema' | 'use'>): Fit {
+  try {
+    return { moved: fitSchema(provider, schema, use).moved };
+  } catch (error) {
+    if (error instanceof UnfitSchema) return { moved: [], unfit: error };
+    throw error;
+  }
 }
 
 function schemasOf({ tools = [], format }: ModelParameters): Declared[] {
@@ -191,8 +218,8 @@ function whyUnfit(provider: ProviderId, part: Part): string | undefined {
 /** The hints that the provider does not take, or not with this value; those within a parameter with its name before. */
 export function ignoredHints(provider: ProviderId, parameters: ModelParameters): string[] {
   const isStrict = provider === 'vertexai' && parameters.tools?.some(({ strict }) => strict);
-  const keywords = schemasOf(parameters).flatMap(({ parameter, schema, use }) =>
-    fitSchema(provider, schema, use).moved.map((keyword) => `${parameter}.${keyword}`),
+  const keywords = schemasOf(parameters).flatMap((declared) =>
+    fitted(provider, declared).moved.map((keyword) => `${declared.parameter}.${keyword}`),
   );
   return [
     ...untaken(provider, parameters).filter((name) => hints.has(name)),

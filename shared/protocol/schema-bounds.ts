@@ -19,6 +19,18 @@ const kinds: ReadonlyMap<string, Place['kind']> = new Map([
   ...['const', 'enum', 'default', 'examples'].map((keyword) => [keyword, 'data'] as const),
 ]);
 
+/** The keywords of JSON Schema that may be named to a caller: other words are the caller's own. */
+export const keywords: ReadonlySet<string> = new Set(
+  [
+    '$anchor $defs $dynamicAnchor $dynamicRef $id additionalItems additionalProperties allOf anyOf const contains',
+    'contentEncoding contentMediaType contentSchema default definitions dependencies dependentRequired',
+    'dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items',
+    'maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum',
+    'multipleOf not nullable oneOf pattern patternProperties prefixItems properties propertyNames readOnly then',
+    'unevaluatedItems unevaluatedProperties uniqueItems writeOnly',
+  ].flatMap((line) => line.split(' ')),
+);
+
 const tooLarge = 'is too large, or the schemas are together';
 
 /**
@@ -61,7 +73,9 @@ function placesIn({ value, kind, path }: Place): Place[] {
 
 function isMisled({ value, kind }: Place, root: unknown): boolean {
   if (kind !== 'schema' || !isObject(value) || !Object.hasOwn(value, '$ref')) return false;
-  const [first, ...segments] = String(value.$ref).split('/');
+  if (typeof value.$ref !== 'string') return true;
+  // No schema is deeper, and an address may have millions of steps.
+  const [first, ...segments] = value.$ref.split('/', maxDepth + 2);
   return first !== '#' || !isObject(segments.reduce(childOf, root));
 }
 

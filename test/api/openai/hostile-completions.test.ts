@@ -33,6 +33,12 @@ const manyCalls = (message: number) => {
     ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'x' })),
   ];
 };
+const withImages = (urls: string[]) => ({
+  messages: [{ role: 'user', content: urls.map((url) => ({ type: 'image_url', image_url: { url } })) }],
+});
+/** Cannot be made a text. */
+const textless = { toString: 1, valueOf: 1 };
+const tiny = (n: number) => Buffer.from(`GIF89a${String(n).padStart(6, '0')}`).toString('base64');
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
 
 /** A schema that nests so deeply. */
@@ -88,6 +94,15 @@ const cases: [string, object, RegExp | undefined][] = [
     { tools: [tool({ type: 'object', properties: { a: { $ref: `#${'/properties/a'.repeat(15_000)}` } } })] },
     /refer/,
   ],
+  ['a reference of 8,000,000 steps', { tools: [tool({ $ref: `#${'/'.repeat(8_000_000)}` })] }, /refer/],
+  ['a reference that is no text', { tools: [tool({ $ref: textless })] }, /refer/],
+  [
+    'keywords that are no texts',
+    {
+      tools: [tool({ ...names(1), type: 'object', maxLength: 1, pattern: textless, description: textless })],
+    },
+    undefined,
+  ],
   ['arguments of 10,000 levels', withArguments(`{"a":${nested(10_000)}}`), /nests deeper than 128 levels/],
   [
     'arguments of a million commas',
@@ -135,6 +150,14 @@ const cases: [string, object, RegExp | undefined][] = [
       ],
     },
     /base64/,
+  ],
+  ['4,900 images', withImages(times(4900, (n) => `data:;base64,${tiny(n)}`)), /GIF|undefined/],
+  [
+    'addresses whose hosts are no ASCII',
+    withImages(
+      times(500, (m) => `https://${String.fromCharCode(...times(2000, (n) => 0x4e00 + m + n * 7))}/`),
+    ),
+    /data: URL/,
   ],
   ['a name of a megabyte', { tools: [tool({}, 'x'.repeat(1_000_000))] }, /1 to 64 letters/],
 ];

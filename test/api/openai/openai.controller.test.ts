@@ -400,6 +400,14 @@ describe('the models', () => {
 
 describe('what goes wrong', () => {
   const canary = 'canary-of-the-caller';
+  const shownAt = { type: 'image_url', image_url: { url: `https://a/${'b'.repeat(2038)}` } };
+  const calledAndAnswered = (id: string) => [
+    {
+      role: 'assistant',
+      tool_calls: [{ id, type: 'function', function: { name: 'a', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: id, content: 'x' },
+  ];
 
   it.each<[string, Call, object]>([
     ['JSON that is none', { body: '{' }, { status: 400, code: 'invalid_json', param: null }],
@@ -414,6 +422,21 @@ describe('what goes wrong', () => {
     [
       'a text that only images leave room for',
       { fields: { messages: [{ role: 'user', content: 'x'.repeat(1_048_577) }] } },
+      { status: 413, code: 'payload_too_large' },
+    ],
+    [
+      'addresses of images that only other images leave room for',
+      { fields: { messages: [{ role: 'user', content: Array(600).fill(shownAt) }] } },
+      { status: 413, code: 'payload_too_large' },
+    ],
+    [
+      'an id that only images leave room for',
+      { fields: { messages: calledAndAnswered('x'.repeat(600_000)) } },
+      { status: 413, code: 'payload_too_large' },
+    ],
+    [
+      'a field without effect that only images leave room for',
+      { fields: { metadata: { a: 'x'.repeat(1_048_577) } } },
       { status: 413, code: 'payload_too_large' },
     ],
     [

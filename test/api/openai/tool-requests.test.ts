@@ -350,7 +350,7 @@ describe('a conversation with calls', () => {
     [
       'an image of another scheme',
       [{ role: 'user', content: [image('http://example.com/a.png')] }],
-      '/messages/0/content/0/image_url/url must be an https: or a data: URL',
+      '/messages/0/content/0/image_url/url must be a data: URL, or an https: URL with a host in ASCII',
     ],
     [
       'data that are no image',

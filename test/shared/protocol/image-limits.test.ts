@@ -25,6 +25,9 @@ describe('unsupportedImage', () => {
     { what: 'a file: URL', image: at('file:///etc/passwd'), by: [] },
     { what: 'a path', image: at('cat.png'), by: [] },
     { what: 'https: without a host', image: at('https://'), by: [] },
+    { what: 'a host that is no ASCII', image: at('https://bücher.example/'), by: [] },
+    { what: 'a host with escapes', image: at('https://b%C3%BCcher.example/'), by: [] },
+    { what: 'any path', image: at('https://a.example:8443/ü?x=%20#y'), by: ['openai', 'anthropic'] },
     { what: '2,048 characters', image: at(`https://a/${'b'.repeat(2038)}`), by: ['openai', 'anthropic'] },
     { what: '2,049 characters', image: at(`https://a/${'b'.repeat(2039)}`), by: [] },
   ])('lets $what go to $by', ({ image, by }) => {

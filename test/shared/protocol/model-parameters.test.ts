@@ -205,3 +205,22 @@ it.each<[ProviderId[], Part]>([
   const found = providerIds.flatMap((id) => findUnsupported(id, { turns }) ?? []);
   expect(found).toEqual(ids.map(() => ({ parameter: 'turns', path: [1, 1], detail: expect.any(String) })));
 });
+
+it('reads a schema once for each provider, however often it is asked', () => {
+  let reads = 0;
+  const schema = {
+    type: 'object',
+    get title() {
+      reads += 1;
+      return 'Answer';
+    },
+  };
+  const parameters: ModelParameters = { format: { type: 'json_schema', name: 'answer', schema } };
+  const ask = () => [findUnsupported('vertexai', { parameters }), ignoredHints('vertexai', parameters)];
+  ask();
+  const first = reads;
+  ask();
+  expect([first > 0, reads]).toEqual([true, first]);
+  findUnsupported('anthropic', { parameters });
+  expect(reads).toBeGreaterThan(first);
+});

@@ -32,6 +32,7 @@ describe('checkSchemas', () => {
     ['nothing', [{ $ref: '#/$defs/a' }], ['0', '$ref']],
     ['what an object has by itself', [{ $ref: '#/constructor' }], ['0', '$ref']],
     ['no text', [{ $ref: 1 }], ['0', '$ref']],
+    ['a list with a reference', [{ $ref: ['#'] }], ['0', '$ref']],
     ['a wrong escape', [{ $ref: '#/%' }], ['0', '$ref']],
   ])('refuses %s', (_, schemas, path) => {
     expect(checkSchemas(schemas)).toEqual({ path, detail: expect.any(String) });
