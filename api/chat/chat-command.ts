@@ -124,7 +124,7 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { turns, parameters, trace, stream } = command;
+  const { turns, parameters, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
@@ -135,6 +135,7 @@ export function toNewJob(
     parameters,
     trace,
     keptUntil: expiresAt,
+    ...(isStrict && parameters && { isStrict }),
     ...(stream && { stream: true, firstDeltaBy: startBy }),
   };
 }

@@ -20,6 +20,8 @@ export const chatJobSchema = z.object({
   turns: jsonText(z.array(turnSchema).min(1)),
   /** The caller's parameters for the model; absent means none. */
   parameters: jsonText(modelParametersSchema).optional(),
+  /** Whether it must fail if the model refuses a hint of the parameters; absent means to ask without that hint. */
+  isStrict: z.literal(true).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
   deadline: z.number(),
   /** The API process that waits for the outcome: the id of its node in the relay. */

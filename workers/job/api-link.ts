@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Delta, WrittenDeltas } from '../../shared/protocol/deltas.js';
 import { topics } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
-import { writtenVersion } from '../../shared/protocol/version.js';
+import { partsVersion, writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Cursor } from './delta-publisher.js';
@@ -90,27 +90,24 @@ export class ApiLink {
     // The deltas of one turn of the event loop share a message.
     await nextTurn();
     this.#isUrgent = false;
-    const message = this.#take();
-    // The API process notices a lost message at the next delta, or at the end.
-    if (message.deltas.length > 0)
-      await relay
-        .send(topics.deltas(this.api), message)
-        .catch((err) => log.debug({ err }, 'deltas not published'));
+    // Chats of one version share a message.
+    for (const v of [writtenVersion, partsVersion]) {
+      const message = this.#take(v);
+      // The API process notices a lost message at the next delta, or at the end.
+      if (message.deltas.length > 0)
+        await relay
+          .send(topics.deltas(this.api), message)
+          .catch((err) => log.debug({ err }, 'deltas not published'));
+    }
     this.#isPublishing = false;
     this.#schedule();
   }
 
-  /** Chats of one version share a message; the others are next. */
-  #take(): WrittenDeltas {
+  #take(v: number): WrittenDeltas {
     const deltas: Delta[] = [];
-    const [first] = this.#unsent;
-    const v = first?.version ?? writtenVersion;
     let room = maxMessageChars;
     for (const source of this.#unsent) {
-      if (source.version !== v) {
-        this.#isUrgent = true;
-        continue;
-      }
+      if (source.version !== v) continue;
       this.#unsent.delete(source);
       const delta = source.take(room);
       const isReport = this.#reports.delete(source);

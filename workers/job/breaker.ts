@@ -76,7 +76,10 @@ export class Breaker {
     const { state } = this;
     const isProbe = state === 'half-open';
     if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
-    if (isProbe) this.#isProbing = true;
+    if (isProbe) {
+      this.#isProbing = true;
+      call.isProbe = true;
+    }
     try {
       return await this.#watch(call, next, isProbe);
     } finally {

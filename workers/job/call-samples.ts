@@ -123,7 +123,11 @@ export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
 const isTimeout = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_timeout';
 
 const isProviderFault = (error: unknown): boolean =>
-  error instanceof Failure && !concernsAccount(error) && error.code === 'provider_error' && error.retryable;
+  error instanceof Failure &&
+  error.code === 'provider_error' &&
+  error.retryable &&
+  !concernsAccount(error) &&
+  !callErrorOf(error)?.isUnusable;
 
 /** Whether the provider answered, though not with a reply. */
 const isAnswer = (error: unknown): boolean =>

@@ -26,7 +26,8 @@ export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>)
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
  * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other
  * limits: one for the provider's silence, and the deadline for the whole. Until then a call whose schema is compiled
- * first has the deadline alone.
+ * first has the deadline alone. Since anyone can send a new schema each time, it keeps its slot no longer than other
+ * calls.
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
@@ -35,14 +36,16 @@ export class CallSignal {
   readonly #onStop: () => void;
   #timer: NodeJS.Timeout;
   #idleTimer: NodeJS.Timeout | undefined;
+  #slotTimer: NodeJS.Timeout | undefined;
 
-  constructor(call: Pick<Call, 'asked' | 'deadline' | 'stop' | 'isCompiling'>) {
+  constructor(call: Call) {
     this.#call = call;
-    const { asked, deadline, stop, isCompiling } = call;
+    const { asked, deadline, stop, isProbe, isCompiling } = call;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = asked.settings;
     const isStream = asked.job.deltas !== undefined;
     const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
-    const providerMs = isCompiling ? Number.POSITIVE_INFINITY : limitMs;
+    // Others wait for a probe.
+    const providerMs = isCompiling && !isProbe ? Number.POSITIVE_INFINITY : limitMs;
     const callerMs = this.#msUntil(deadline);
     const mayBeCut =
       isStream && !isCompiling && asked.hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
@@ -50,6 +53,7 @@ export class CallSignal {
       this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     else if (callerMs <= providerMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
     else this.#timer = this.#abortAfter(providerMs, 'provider_timeout');
+    if (isCompiling) this.#slotTimer = setTimeout(() => asked.circuit.park(call), limitMs);
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
@@ -64,6 +68,7 @@ export class CallSignal {
     if (this.#idleTimer !== undefined) return;
     const { chatJob, settings } = this.#call.asked;
     clearTimeout(this.#timer);
+    clearTimeout(this.#slotTimer);
     this.#timer = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
     this.#idleTimer = this.#abortAfter(settings.idleTimeoutMs, 'provider_timeout');
   }
@@ -75,6 +80,7 @@ export class CallSignal {
 
   release(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#slotTimer);
     clearTimeout(this.#idleTimer);
     this.#idleTimer = undefined;
     this.#call.stop.removeEventListener('abort', this.#onStop);

@@ -14,13 +14,13 @@ export interface Asked {
     RunningJob,
     'id' | 'slot' | 'signal' | 'now' | 'deltas' | 'trace' | 'ignored' | 'begin' | 'recordFirstDelta'
   >;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'firstDeltaBy' | 'attempt'> & {
+  readonly chatJob: Pick<ChatJob, 'deadline' | 'firstDeltaBy' | 'attempt' | 'isStrict'> & {
     readonly user?: string | undefined;
   };
   readonly request: ModelRequest;
   /** As `schemaOf` has it. */
   readonly schema?: string | undefined;
-  readonly circuit: Pick<Circuit, 'run'> & {
+  readonly circuit: Pick<Circuit, 'run' | 'park'> & {
     readonly cooldown: Pick<Cooldown, 'leftMs'>;
     readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
     readonly memory: ModelMemory;
@@ -56,6 +56,8 @@ export class Call {
   traceparent: string | undefined;
   /** Whether it is the one call that the breaker of its user lets through. */
   isUsersProbe = false;
+  /** Whether it is the one call that a half-open breaker lets through. */
+  isProbe = false;
   /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
   isCompiling = false;
   hasBegun = false;
@@ -78,8 +80,9 @@ export class Call {
 
   /** The request that it makes: without what its model is known to refuse at the first look. */
   get narrowed(): NarrowedRequest {
-    const { request, circuit } = this.asked;
-    this.#narrowed ??= narrow(request, { ...circuit.memory.omittedFrom(request), ...this.kind.omitted });
+    const { request, circuit, chatJob } = this.asked;
+    const known = chatJob.isStrict ? {} : circuit.memory.omittedFrom(request);
+    this.#narrowed ??= narrow(request, { ...known, ...this.kind.omitted });
     return this.#narrowed;
   }
 

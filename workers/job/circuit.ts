@@ -104,6 +104,11 @@ export class Circuit {
     }
   }
 
+  /** Gives the slot of a call that takes long to another job, if one more may be here without a slot. */
+  park({ slot }: Call): void {
+    if (this.#options.hasRoom()) slot.park();
+  }
+
   /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ProviderId } from '../../shared/contract.js';
+import { hints, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { ModelRequest, Omitted } from './model-request.js';
 
 /** When a model has last refused something. */
@@ -16,8 +17,9 @@ const maxSchemas = 100;
 
 /** Remembers of a circuit's models which hints they refuse, and which schemas were compiled. */
 export class ModelMemory {
-  /** The latest for its hints, and for a request with tools that did not forbid it to reason. */
-  #hints: Refusal | undefined;
+  /** The latest for each hint that a refused request had. The other hints are still sent: callers have odd values. */
+  readonly #hints = new Map<ParameterName, Refusal>();
+  /** The latest of a request with tools that did not forbid the model to reason. */
   #reasoning: Refusal | undefined;
   /** The digests of the schemas, in order of last use. */
   readonly #schemas = new Set<string>();
@@ -27,13 +29,15 @@ export class ModelMemory {
     const remembers = (refusal: Refusal | undefined) =>
       refusal?.model === model && performance.now() - refusal.at < rememberedMs;
     const reasoning = parameters?.tools !== undefined && remembers(this.#reasoning);
-    return { hints: reasoning || remembers(this.#hints), reasoning };
+    const refused = [...this.#hints.keys()].filter((name) => remembers(this.#hints.get(name)));
+    return { hints: reasoning ? hints : new Set(refused), reasoning };
   }
 
-  recordRefusal(model: string, { hints, reasoning }: Omitted): void {
+  /** Takes the request that was refused, and what its repetition is made without. */
+  recordRefusal({ model, parameters = {} }: ModelRequest, omitted: Omitted): void {
     const refusal = { model, at: performance.now() };
-    if (reasoning) this.#reasoning = refusal;
-    else if (hints) this.#hints = refusal;
+    if (omitted.reasoning) this.#reasoning = refusal;
+    else for (const name of omitted.hints ?? []) if (name in parameters) this.#hints.set(name, refusal);
   }
 
   hasUsed(schema: string): boolean {

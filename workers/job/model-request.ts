@@ -7,6 +7,7 @@ import {
   hints,
   type ModelParameters,
   neutralValues,
+  type ParameterName,
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
@@ -44,7 +45,8 @@ function blankEndsOf({ stop, maxOutputTokens }: NonNullable<ChatJob['parameters'
 
 /** The parts that a request is made without, because the model refuses them. */
 export interface Omitted {
-  readonly hints?: boolean;
+  /** The hints of these names. */
+  readonly hints?: ReadonlySet<ParameterName>;
   /** Whether the model is told not to reason instead: some call tools only then. */
   readonly reasoning?: boolean;
   /** The opaque parts. */
@@ -64,7 +66,7 @@ export interface NarrowedRequest {
 export function narrow(request: ModelRequest, omitted: Omitted): NarrowedRequest {
   const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
   const kept = { ...parameters };
-  if (omitted.hints) for (const name of hints) delete kept[name];
+  for (const name of omitted.hints ?? []) delete kept[name];
   if (omitted.reasoning) kept.reasoningEffort = 'none';
   const changed = [...hints].filter((name) => parameters[name] !== kept[name]);
   const ignored = changed.filter(

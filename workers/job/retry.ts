@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
+import { hints } from '../../shared/protocol/model-parameters.js';
 import { Tally } from '../../shared/runtime/tally.js';
 import { refusalOf } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
@@ -32,13 +33,17 @@ export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<
     return await next(call);
   } catch (error) {
     const omitted = omittedAfter(error, call);
-    if (omitted) return await next(call.retry(omitted));
-    await pause(error, call, job.now() - startedAt);
-    return await next(call.retry()).catch((second) => {
-      throw isRefused(second) ? error : second;
+    if (!omitted) await pause(error, call, job.now() - startedAt);
+    const retry = call.retry(omitted);
+    return await next(retry).catch((second) => {
+      if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
+      throw !omitted && isRefused(second) ? error : second;
     });
   }
 }
+
+/** A second refusal of what an answer does not need says nothing against asking again, nor against the fallback. */
+const passing = ({ cause }: Failure): Failure => new Failure('provider_error', { cause });
 
 /** Waits until the retry of a call that took this long may begin; throws its error when there is none. */
 async function pause(error: unknown, call: Call, tookMs: number): Promise<void> {
@@ -58,8 +63,8 @@ async function pause(error: unknown, call: Call, tookMs: number): Promise<void> 
 }
 
 const omittedBy: Partial<Record<Refusal, Omitted>> = {
-  hint: { hints: true },
-  effort: { hints: true, reasoning: true },
+  hint: { hints },
+  effort: { hints, reasoning: true },
   signatures: { signatures: true },
 };
 
@@ -69,7 +74,8 @@ function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omit
   const omitted = refusal && omittedBy[refusal];
   const { request } = narrowed;
   if (omitted === undefined || !narrow(request, omitted).isNarrower) return undefined;
-  asked.circuit.memory.recordRefusal(request.model, omitted);
+  if (omitted.hints && asked.chatJob.isStrict) return undefined;
+  asked.circuit.memory.recordRefusal(request, omitted);
   return omitted;
 }
 

@@ -11,7 +11,13 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { readJson } from './answer-fields.js';
 import { parseExactly } from './exact-json.js';
-import { type AlternatingTurn, resultText, toAlternating, toClaudeId } from './message-shaping.js';
+import {
+  type AlternatingTurn,
+  resultText,
+  toAlternating,
+  toClaudeId,
+  withThinkingFirst,
+} from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The body of a request for a message. */
@@ -29,7 +35,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
 
 const toMessage = ({ role, content }: AlternatingTurn): Anthropic.MessageParam => ({
   role,
-  content: typeof content === 'string' ? content : content.flatMap(toBlocks),
+  content: typeof content === 'string' ? content : withThinkingFirst(content).flatMap(toBlocks),
 });
 
 function toBlocks(part: Part): Anthropic.ContentBlockParam[] {

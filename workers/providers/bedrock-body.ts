@@ -17,7 +17,14 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { readJson } from './answer-fields.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
-import { type AlternatingTurn, callsIn, resultText, toAlternating, toClaudeId } from './message-shaping.js';
+import {
+  type AlternatingTurn,
+  callsIn,
+  resultText,
+  toAlternating,
+  toClaudeId,
+  withThinkingFirst,
+} from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
@@ -43,7 +50,7 @@ export function toInput({
 
 const toMessage = ({ role, content }: AlternatingTurn) => ({
   role,
-  content: typeof content === 'string' ? [{ text: content }] : content.flatMap(toBlocks),
+  content: typeof content === 'string' ? [{ text: content }] : withThinkingFirst(content).flatMap(toBlocks),
 });
 
 function toBlocks(part: Part): ContentBlock[] {

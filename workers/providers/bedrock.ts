@@ -9,7 +9,7 @@ import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
@@ -153,8 +153,7 @@ function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
   };
 }
 
-// `malformed_tool_use` and `malformed_model_output` are no ends of a reply that can be used.
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['tool_use', 'stop'],
@@ -162,6 +161,8 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['model_context_window_exceeded', 'length'],
   ['content_filtered', 'blocked'],
   ['guardrail_intervened', 'blocked'],
+  ['malformed_tool_use', 'malformed'],
+  ['malformed_model_output', 'malformed'],
 ]);
 
 const usage = z

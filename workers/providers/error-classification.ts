@@ -52,11 +52,18 @@ export class ProviderCallError extends Error {
     return this.isUnreachable || this.status === 401 || badCredentials.has(this.word ?? '');
   }
 
+  /** Whether an answer came whole that cannot be used: what the caller asks for may bring that about. */
+  get isUnusable(): boolean {
+    return this.name === unusable && this.word !== 'unfinished';
+  }
+
   /** The parameter that only the caller can mend. */
   get refusedParameter(): 'toolChoice' | undefined {
     return this.refusal === 'toolChoice' ? this.refusal : undefined;
   }
 }
+
+const unusable = 'UnusableAnswer';
 
 /** Undefined for a failure that is no such refusal. */
 export const refusalOf = ({ cause }: Failure): Refusal | undefined =>
@@ -102,14 +109,15 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
 export type Unusable =
   | ('unfinished' | 'blank' | 'oversized')
   | ('unknown_tool' | 'nameless_call' | 'too_many_calls' | 'interleaved_calls')
-  | ('malformed_arguments' | 'malformed_json');
+  | ('malformed_arguments' | 'malformed_call' | 'malformed_json');
 
 /**
  * The failure for an answer that came but cannot be used. A provider that says nothing is well and would charge for the
- * next blank, too, and one that says too much will again: neither is retried, nor says anything to the breaker.
+ * next blank, too, and one that says too much will again: neither is retried. Only an answer that breaks off says
+ * anything to the breaker: callers with odd tools or schemas could open it for the others.
  */
 export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
-  const cause = new ProviderCallError('UnusableAnswer', undefined, what);
+  const cause = new ProviderCallError(unusable, undefined, what);
   return new Failure('provider_error', { retryable: what !== 'blank' && what !== 'oversized', usage, cause });
 }
 

@@ -102,6 +102,18 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
   return [...before, ...turns, ...after];
 }
 
+/**
+ * The parts of a turn in the order in which Claude wrote them. Claude thinks before the text in front of its first
+ * call, and refuses thinking that has moved.
+ */
+export function withThinkingFirst(parts: readonly Part[]): Part[] {
+  const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
+  const before = parts.slice(0, Math.max(0, firstCall));
+  const thinking = before.filter(({ type }) => type === 'opaque');
+  const said = before.filter(({ type }) => type !== 'opaque');
+  return [...thinking, ...said, ...parts.slice(before.length)];
+}
+
 /** An id of a call as Claude takes it: one of another provider's, or of a caller's, may be of any form. */
 export const toClaudeId = (id: string, pattern: RegExp): string =>
   pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;

@@ -9,8 +9,8 @@ export interface ReplyPart {
   /** Comes before the call of the same part. */
   text?: string | undefined;
   call?: CallPiece | undefined;
-  /** Only once the provider has said that the reply is complete. */
-  reason?: FinishReason | undefined;
+  /** Only once the provider has said that the reply is complete; `malformed` if its model could not write a call. */
+  reason?: FinishReason | 'malformed' | undefined;
   model?: string | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
@@ -82,6 +82,7 @@ async function collect(
   }
   const usage = completeUsage(end.usage);
   if (end.reason === undefined) throw unusableAnswer('unfinished', usage);
+  if (end.reason === 'malformed') throw unusableAnswer('malformed_call', usage);
   const reply = tape.end(end.reason, usage);
   return { ...reply, reason: end.reason, model: end.model ?? request.model, ...(usage && { usage }) };
 }

@@ -27,12 +27,12 @@ const hintName =
   /\b(temperature|top_?p|seed|((frequency|presence)_?)?penalty|(reasoning_?)?effort|thinking[ _]?level|verbosity|(disable_)?parallel_tool_(calls|use))\b/i;
 
 const refused =
-  /\b(deprecated|unsupported|unrecognized|unknown|not (supported|enabled|allowed|permitted)|not support|cannot (both )?be|may only be|must be)\b/i;
+  /\b(deprecated|unsupported|unrecognized|unknown|not (supported|enabled|allowed|permitted)|not support|doesn't support|cannot (both )?be|may only be|must be)\b/i;
 
 /** OpenAI's newer models refuse tools at any other effort, also at the one that they have by default. */
 const noEffort = /\bset reasoning_effort to 'none'/;
 
 const signatures =
-  /\binvalid `?signature`? in `?thinking`? block|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b/i;
+  /\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b/i;
 
 const toolChoice = /\b(tool[ _]?choice|function[ _]calling[ _](config|mode)|allowed_function_names)\b/i;

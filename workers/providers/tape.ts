@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isBlank } from '../../shared/conversation.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
-import type { Mark } from '../../shared/protocol/parts.js';
+import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
 import { readJson, readObject } from './answer-fields.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
@@ -107,7 +107,7 @@ export class Tape {
     const isTaken = this.#marks.some((mark) => mark.kind === 'call' && mark.id === id);
     return {
       ...{ kind: 'call', at: this.#text.length, id: id && !isTaken ? id : newCallId(), name },
-      ...(signature !== undefined && { signature }),
+      ...(signature !== undefined && signature.length <= maxSignatureLength && { signature }),
     };
   }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
+import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 import { toBody } from './vertexai-body.js';
@@ -118,9 +118,7 @@ function toParts(
   return [...parts, rest];
 }
 
-// Without one for `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS` and `MALFORMED_RESPONSE`: an
-// answer that ends so is unfinished.
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
   ['SAFETY', 'blocked'],
@@ -128,6 +126,10 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['BLOCKLIST', 'blocked'],
   ['PROHIBITED_CONTENT', 'blocked'],
   ['SPII', 'blocked'],
+  ['MALFORMED_FUNCTION_CALL', 'malformed'],
+  ['UNEXPECTED_TOOL_CALL', 'malformed'],
+  ['TOO_MANY_TOOL_CALLS', 'malformed'],
+  ['MALFORMED_RESPONSE', 'malformed'],
 ]);
 
 const usage = z

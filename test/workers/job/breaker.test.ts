@@ -49,7 +49,7 @@ function startCall({ isCompiling = false, ...own }: Pick<EndedCall, 'hasBegun' |
       () => 'done',
       (error) => (error instanceof Failure ? error.code : error.name),
     );
-  return { ended, resolve, reject };
+  return { calling, ended, resolve, reject };
 }
 
 /** Calls one after another, each with this end; gives the end of the last. */
@@ -194,6 +194,17 @@ describe('a call whose schema is compiled first', () => {
       expect(changes).toEqual(['open']);
     },
   );
+
+  it('knows that it is the probe, and leaves the next call to be one if it is silent', async () => {
+    await halfOpen();
+    const { calling, reject, ended } = startCall({ isCompiling: true });
+    expect([calling.isProbe, breaker.isProbing]).toEqual([true, true]);
+    reject(new Failure('provider_timeout'));
+    await ended;
+    expect([breaker.state, breaker.isProbing]).toEqual(['half-open', false]);
+    expect(await call()).toBe('done');
+    expect(breaker.state).toBe('closed');
+  });
 
   it('counts as any other once its reply has begun', async () => {
     await call(undefined);

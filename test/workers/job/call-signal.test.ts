@@ -69,8 +69,9 @@ describe('CallSignal', () => {
 
 describe('the first use of a schema', () => {
   const memory = new ModelMemory();
+  const park = vi.fn();
   const circuit = {
-    ...{ run: () => expect.unreachable(), cooldown: { leftMs: 0 } },
+    ...{ run: () => expect.unreachable(), park, cooldown: { leftMs: 0 } },
     ...{ budget: { earn: () => {}, spend: () => true }, memory },
   };
   const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 10, idleTimeoutMs: 10 };
@@ -108,6 +109,30 @@ describe('the first use of a schema', () => {
     vi.advanceTimersByTime(10);
     await failed;
     expect([first.isCompiling, second.isCompiling]).toEqual([true, false]);
+  });
+
+  it.each([
+    ['keeps its slot no longer than any other call', 'slow', false, 1],
+    ['keeps it when its reply has begun', 'begun', true, 0],
+  ])('%s', async (_, schema, hasBegun, times) => {
+    park.mockClear();
+    const one = open(schema, true);
+    const failed = endInTime(one, hang).catch(() => undefined);
+    vi.advanceTimersByTime(9);
+    expect(park).not.toHaveBeenCalled();
+    if (hasBegun) one.begin();
+    vi.advanceTimersByTime(20_000);
+    await failed;
+    expect(park.mock.calls).toEqual(Array(times).fill([one]));
+  });
+
+  it('has the usual limits where it probes for a breaker: others wait for that', async () => {
+    const one = open('probing');
+    one.isProbe = true;
+    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
+    vi.advanceTimersByTime(10);
+    await failed;
+    expect(one.isCompiling).toBe(true);
   });
 
   it('leaves a stream that has begun its usual limits', async () => {

@@ -17,6 +17,7 @@ interface Limits {
   cooldown?: { readonly leftMs: number };
   hasFallback?: boolean;
   attempt?: number;
+  isStrict?: true;
   hasBegun?: boolean;
   request?: ModelRequest;
   memory?: ModelMemory;
@@ -67,7 +68,7 @@ async function run(
     return 'done';
   };
   const deadline = nowMs + inMs;
-  const circuit = { run: () => expect.unreachable(), cooldown, budget, memory };
+  const circuit = { run: () => expect.unreachable(), park: () => {}, cooldown, budget, memory };
   const call = callOf({ deadline, now, stop: signal, slot, circuit, ...limits });
   return withOneRetry(call, attempt).catch((error) => error);
 }
@@ -241,6 +242,15 @@ describe('withOneRetry of a refused hint', () => {
     expect(attempts).toBe(1);
   });
 
+  it('fails a chat that must not be asked without its hints, also when the refusal is known', async () => {
+    const memory = new ModelMemory();
+    await run([hint, 'done'], { request: tuned, memory });
+    attempts = 0;
+    asked = [];
+    expect(await run([hint, 'done'], { request: tuned, memory, isStrict: true })).toBe(hint);
+    expect(asked.map(({ ignored }) => ignored)).toEqual([undefined]);
+  });
+
   it('asks a model that reasons no more with tools not to reason, also where the request says nothing', async () => {
     expect(await run([effort, 'done'], { request: requestOf({ tools }) })).toBe('done');
     expect(asked[1]).toMatchObject({ request: { parameters: { tools, reasoningEffort: 'none' } } });
@@ -297,6 +307,14 @@ describe('withOneRetry of a refused hint', () => {
       tuned.parameters,
     ]);
     vi.useRealTimers();
+  });
+
+  it('is remembered of the hints that the refused request had: others keep theirs', async () => {
+    const memory = new ModelMemory();
+    await run([hint, 'done'], { request: requestOf({ reasoningEffort: 'max' }), memory });
+    attempts = 0;
+    await run(['done'], { request: tuned, memory });
+    expect(asked[2]).toMatchObject({ request: { parameters: tuned.parameters }, ignored: undefined });
   });
 
   it('is remembered of reasoning with tools for requests with tools alone', async () => {

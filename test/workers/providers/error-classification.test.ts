@@ -133,17 +133,21 @@ describe('refusalOf', () => {
     { text: `${behind}This model does not support the effort parameter` },
     { text: 'Thinking level is not supported for this model.' },
     { text: 'Penalty is not enabled for this model' },
+    { text: "This model doesn't support the temperature field. Remove temperature and try again." },
   ];
   const signatures = [
     'messages.1.content.0: Invalid `signature` in `thinking` block',
+    'messages.1.content.2: Invalid `data` in `redacted_thinking` block',
     'Thought signature is not valid.',
     'Corrupted thought signature.',
+    "This model doesn't support the reasoningContent.reasoningText.signature field. Remove it and try again.",
   ];
   const choices = [
     { param: 'tool_choice' },
     { text: 'tool_choice: type "tool" and "any" are not supported for this model.' },
     { text: `${behind}tool_choice: type "tool" and "any" are not supported for this model.` },
     { text: 'Thinking may not be enabled when tool_choice forces tool use.' },
+    { text: "This model doesn't support the toolConfig.toolChoice.any field." },
   ];
   const withTools =
     "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";

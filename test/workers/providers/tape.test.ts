@@ -137,6 +137,12 @@ describe('Tape', () => {
     expect(play(pieces).marks).toEqual([{ ...markF, signature: 's' }]);
   });
 
+  it('leaves out a signature that is too long to come back', () => {
+    const signed = (length: number) => play([{ ...f, signature: 's'.repeat(length), arguments: '{}' }]).marks;
+    expect(signed(65_536)).toMatchObject([{ signature: expect.any(String) }]);
+    expect(signed(65_537)).toEqual([markF]);
+  });
+
   it('leaves a blocked reply as it is', () => {
     expect(play([{ ...f, arguments: '{' }], { reason: 'blocked' })).toMatchObject({ text: '{' });
     expect(play([f], { reason: 'blocked' })).toEqual({ text: '', deltas: [] });

@@ -275,6 +275,37 @@ const requests: Record<string, Asked> = {
       [resultOf('a', '1').bedrock, resultOf('b', '2').bedrock],
     ),
   },
+  'its signed thinking before the text that it has thought about, as it was': {
+    turns: [
+      question,
+      {
+        role: 'assistant',
+        content: [
+          ...[said('Look:'), opaque('anthropic', thinking), opaque('bedrock', reasoning), call('a')],
+          ...[opaque('anthropic', thinking), opaque('bedrock', reasoning), call('b')],
+        ],
+      },
+      { role: 'user', content: [result('a', '1'), result('b', '2')] },
+    ],
+    anthropic: messagesOf(
+      'anthropic',
+      [
+        ...[...thinking, { type: 'text', text: 'Look:' }, use('a').anthropic],
+        ...[...thinking, use('b').anthropic],
+      ],
+      [resultOf('a', '1').anthropic, resultOf('b', '2').anthropic],
+    ),
+    bedrock: messagesOf(
+      'bedrock',
+      [
+        ...reasoning.map((reasoningContent) => ({ reasoningContent })),
+        ...[{ text: 'Look:' }, use('a').bedrock],
+        ...reasoning.map((reasoningContent) => ({ reasoningContent })),
+        use('b').bedrock,
+      ],
+      [resultOf('a', '1').bedrock, resultOf('b', '2').bedrock],
+    ),
+  },
   images: {
     turns: [{ role: 'user', content: [said('What?'), png] }],
     anthropic: {
@@ -534,7 +565,10 @@ describe.each(ids)('%s', (id) => {
       'takes no reply that ends with %s, and may ask again',
       async (stopReason) => {
         const failing = play({ ...plain, stopReason }, { stream, parameters: { tools } });
-        await expect(failing).rejects.toMatchObject({ code: 'provider_error', retryable: true });
+        await expect(failing).rejects.toMatchObject({
+          ...{ code: 'provider_error', retryable: true },
+          cause: { word: id === 'bedrock' ? 'malformed_call' : 'unfinished' },
+        });
       },
     );
   });

@@ -501,7 +501,7 @@ describe.each(replyModes)('$mode', ({ stream }) => {
     async (reason) => {
       const whole = { candidates: [{ content: {}, finishReason: reason }], ...geminiUsage };
       await expect(receive('vertexai', { whole, chunks: [whole], gives: {} })).rejects.toMatchObject({
-        ...{ code: 'provider_error', retryable: true },
+        ...{ code: 'provider_error', retryable: true, cause: { word: 'malformed_call' } },
       });
     },
   );
