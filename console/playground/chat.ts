@@ -47,13 +47,10 @@ export class PlaygroundChat {
     try {
       const read = usesTools(request) ? readChunk : readEvent;
       for await (const message of await openStream(request, stopping.signal)) {
-        const so = this.progress.value ?? emptyProgress;
-        const facts = read(message, so);
-        const isFirst = so.firstTextMs === undefined && (facts.text || facts.calls?.length);
-        update({
-          ...facts,
-          ...(facts.state ? { totalMs: elapsed() } : isFirst && { firstTextMs: elapsed() }),
-        });
+        const { firstTextMs = elapsed(), ...before } = this.progress.value ?? emptyProgress;
+        const facts = read(message, before);
+        const hasBegun = facts.text || facts.calls?.length;
+        update({ ...facts, ...(facts.state ? { totalMs: elapsed() } : hasBegun && { firstTextMs }) });
       }
       if (this.progress.value?.state === 'running') throw new ApiError(undefined);
     } catch (error) {
@@ -108,7 +105,8 @@ interface Chunk {
   usage?: CompletionUsage | null;
 }
 
-type CallPiece = Partial<CompletionToolCall> & { index: number };
+/** The first piece of a call has its id and its name; the texts of all pieces are its arguments. */
+type CallPiece = CompletionToolCall & { index: number };
 
 const readChunk: Reader = ({ data }, { text, calls, completion }) => {
   if (data === '[DONE]') return { state: 'completed' };
@@ -118,7 +116,7 @@ const readChunk: Reader = ({ data }, { text, calls, completion }) => {
   const [provider = '', ...names] = model.split('/');
   return {
     text: text + (choice?.delta.content ?? ''),
-    calls: (choice?.delta.tool_calls ?? []).reduce(addPiece, calls),
+    calls: (choice?.delta.tool_calls ?? []).reduce<readonly CompletionToolCall[]>(addPiece, calls),
     completion: {
       ...{ provider, model: names.join('/') },
       finishReason: choice?.finish_reason ?? completion?.finishReason ?? '',
@@ -129,18 +127,12 @@ const readChunk: Reader = ({ data }, { text, calls, completion }) => {
 
 const noProblem = { type: 'about:blank', title: '', status: 502, requestId: '' };
 
-/** The first piece of a call has its id and its name; the texts of all pieces are its arguments. */
-function addPiece(
-  calls: readonly CompletionToolCall[],
-  { index, function: piece, ...head }: CallPiece,
-): CompletionToolCall[] {
-  const known = calls[index] ?? noCall;
-  const text = known.function.arguments + (piece?.arguments ?? '');
-  const call = { ...known, ...head, function: { ...known.function, ...piece, arguments: text } };
-  return calls.toSpliced(index, 1, call);
+function addPiece(calls: readonly CompletionToolCall[], { index, ...piece }: CallPiece) {
+  const known = calls[index];
+  const call = known ?? piece;
+  const text = (known?.function.arguments ?? '') + piece.function.arguments;
+  return calls.toSpliced(index, 1, { ...call, function: { ...call.function, arguments: text } });
 }
-
-const noCall: CompletionToolCall = { id: '', type: 'function', function: { name: '', arguments: '' } };
 
 /** The messages that go on with a reply: itself, and the result of each of its calls in their order. */
 export const answerCalls = (
