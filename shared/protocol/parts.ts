@@ -29,6 +29,12 @@ export const turnSchema: z.ZodType<Turn> = z.object({
 });
 
 /**
+ * The longest `data` of an opaque part. Some thinking is long, but a call is no place for a text without end; one that
+ * no request could bring back is not handed out.
+ */
+export const maxSignatureLength = 65_536;
+
+/**
  * The place where a part of a reply begins. A reply is one text, the *tape*: its texts and the arguments of its calls,
  * joined. Before the first mark the tape is text. No two marks have the same place, because a part is never empty: a
  * call has at least the two characters `{}`.

@@ -1,6 +1,6 @@
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { callChain } from '../../workers/job/call-chain.js';
+import { type CallChainDeps, callChain } from '../../workers/job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../../workers/job/chat-job.js';
 import type { RunningJob } from '../../workers/job/running-job.js';
 import type { LivePoolSettings } from '../../workers/pool/live-settings.js';
@@ -24,7 +24,7 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
   ...own,
 });
 
-interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits'>> {
+interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits'>>, Pick<CallChainDeps, 'withImages'> {
   provider: Provider;
   circuits: ReturnType<typeof openCircuits>;
   mayRequeue?: boolean;
@@ -32,11 +32,11 @@ interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits'>> {
 
 /** Runs a job through the whole call chain; gives its outcome. */
 export async function runJob(running: RunningJob, job: ChatJob, options: RunOptions): Promise<Outcome> {
-  const { provider, circuits: open, mayRequeue = false, ...deps } = options;
+  const { provider, circuits: open, mayRequeue = false, withImages, ...deps } = options;
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
     circuits: open.circuits,
-    call: callChain({ provider, ...open, metrics: poolMetrics, mayRequeue: () => mayRequeue }),
+    call: callChain({ provider, ...open, metrics: poolMetrics, mayRequeue: () => mayRequeue, withImages }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

@@ -30,10 +30,11 @@ interface StartOptions {
   limits?: ConstructorParameters<typeof UserShares>[0];
   /** Since when no worker has been heard; by default no time, so that it may still be heard. */
   since?: number;
+  imageUploads?: NonNullable<ConstructorParameters<typeof ChatService>[0]['imageUploads']>;
 }
 
 /** A chat service on a fake clock. The test is its client, its queue, its records and its worker. */
-export function startChatService({ limits = {}, since }: StartOptions = {}) {
+export function startChatService({ limits = {}, since, imageUploads }: StartOptions = {}) {
   vi.useFakeTimers({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
   });
@@ -114,6 +115,7 @@ export function startChatService({ limits = {}, since }: StartOptions = {}) {
   };
   const chatService = new ChatService({
     ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000 },
+    ...(imageUploads && { imageUploads }),
     jobClient: () => (started.isConnected ? jobs : undefined),
     storedChats: {
       find: () => started.find(),

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Turn } from '../../shared/contract.js';
+import type { Turn } from '../../shared/conversation.js';
 import type {
   FinishReason,
   Provider,

@@ -8,6 +8,7 @@ import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
+import { askWithTools, callsIn, weatherTool } from '../support/tool-completions.js';
 
 // The programs of this checkout beside those of the release before it, on the schema of this one. OpenAI has an older
 // worker alone, Anthropic a newer one alone, and Vertex AI one of each.
@@ -141,6 +142,43 @@ describe('two releases at once', () => {
       const reply = await apis[asked].chat({ provider, model: 'sim-retry-after-3600' });
       expect(reply.body.code).toBe('provider_rate_limited');
       await untilRefused(apis[asked], provider);
+    });
+  });
+
+  it('leave a chat with tools to the newer worker, which alone can answer it', async () => {
+    const asked = Array.from({ length: 8 }, () =>
+      askWithTools(apis.newer, { model: 'vertexai/sim-tools', tools: [weatherTool], stream: true }),
+    );
+    for (const reply of await Promise.all(asked)) {
+      expect(reply).toMatchObject({ status: 200, finish: 'tool_calls' });
+      expect(callsIn(reply).map(([name]) => name)).toEqual(['weather']);
+    }
+    const alone = 'sim-tools@older-alone';
+    const body = { model: `openai/${alone}`, tools: [weatherTool] };
+    const reply = await askWithTools(apis.newer, body, { headers: { Prefer: 'wait=2' } });
+    expect(reply.error?.code).toBe('timeout');
+    expect(deployment.simulator.calls.list({ model: alone })).toEqual([]);
+  });
+
+  it('stream text to an older API beside calls of tools, and tell it of a chat that it cannot read', async () => {
+    const headers = { 'Idempotency-Key': 'upgrade-tools' };
+    const model = 'anthropic/sim-tool-slow-20-50';
+    const calling = askWithTools(apis.newer, { model, tools: [weatherTool], stream: true }, { headers });
+    const text = await readStream(
+      await openStream({ url: apis.older.url, provider: 'anthropic', model: 'sim-stream-40-20' }),
+    );
+    expect(text.end).toMatchObject({ event: 'done', data: { response: text.text } });
+    expect(text.deltas.length).toBeGreaterThan(2);
+    const called = await calling;
+    expect(called.finish).toBe('tool_calls');
+    const id = called.headers.get('content-location')?.split('/').at(-1);
+    const unread = await keptChat(apis.older, id);
+    expect([unread.status, await unread.json()]).toEqual([
+      500,
+      expect.objectContaining({ code: 'internal', retryable: true }),
+    ]);
+    expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
+      completion: { choices: [{ message: { tool_calls: called.calls } }] },
     });
   });
 

@@ -86,7 +86,7 @@ describe('upkeep', () => {
     const abandoned = deployment.chat({ model: 'sim-hang', messages });
     await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang');
     const ofNewer = store.createQueue(queueName('openai'));
-    await ofNewer.add('chat', { v: 2, turns: canary }, { jobId: 'newer' });
+    await ofNewer.add('chat', { v: 3, turns: canary }, { jobId: 'newer' });
     await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'), patience);
     await ofNewer.close();
     const [worker] = deployment.workers;
