@@ -17,6 +17,7 @@ const laborious = [
   'test/db/post-{explain,search-cost}.test.ts',
   'test/blog/hostile-input.test.ts',
   'test/api/blog/rendering/hostile-texts.test.ts',
+  'test/api/openai/hostile-completions.test.ts',
 ];
 /** How a release is built, packed, started, backed up and followed by the next one. */
 const release = [
@@ -40,7 +41,7 @@ const release = [
 /** A deployment for each test, or seconds that have to pass. */
 const longPath = [
   'test/system/{procfile,release,upgrade}.test.ts',
-  'test/system/{console-sessions,database-down,fleet,history,live-settings,metrics,prometheus,rate-limits,real-providers,traces,upkeep,worker-faults}.test.ts',
+  'test/system/{console-sessions,database-down,fleet,history,images,live-settings,metrics,prometheus,rate-limits,real-providers,tools-clients,traces,upkeep,worker-faults}.test.ts',
 ];
 /** Faults that take a whole machine, or are measured to a tenth of a second: nothing else runs beside them. */
 const faultsAlone = ['test/faults/{cancel,deadlines,fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
@@ -99,8 +100,8 @@ const onTopology = (store: string) =>
   project({
     name: store,
     include: [...wholePath, 'test/redis/**/*.test.ts', 'test/faults/{workers,store-trouble}.test.ts'],
-    // The release before this one knows of one server alone.
-    exclude: ['test/system/upgrade.test.ts'],
+    // The release before this one knows of one server alone, and clients know nothing of servers.
+    exclude: ['test/system/{upgrade,tools-clients}.test.ts'],
     globalSetup: withStore,
     ...waitingLong(3),
     order: 20,
@@ -185,7 +186,7 @@ const suites = [
 
 /** Files that take most of a minute. */
 const longest =
-  /(fuzz\/changes|live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|unread-streams|faults\/(load|workers))\.test\.ts$/;
+  /(fuzz\/changes|live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|unread-streams|system\/tools|faults\/(load|workers))\.test\.ts$/;
 
 /** The longest files first, the many short ones last: so no processor waits at the end for a long one. */
 class ShortFilesLast extends BaseSequencer {

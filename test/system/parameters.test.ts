@@ -68,7 +68,10 @@ describe('a fallback', () => {
 
   it('is none where its provider cannot do what is asked for', async () => {
     const headers = { 'X-LLM-Fallback': 'anthropic/sim-echo@not-asked' };
-    const asked = { model: failing('refused'), reasoning_effort: 'low' };
+    const asked = {
+      ...{ model: failing('refused'), response_format: { type: 'json_object' } },
+      messages: [{ role: 'user', content: 'As JSON, please.' }],
+    };
     const { status } = await completionOf(deployment, asked, headers);
     expect(status).toBe(502);
     expect(callOf('sim-echo@not-asked')).toBeUndefined();

@@ -10,6 +10,7 @@ import {
 import type { StreamCall } from '../../support/event-streams.js';
 import { audit } from './audit.js';
 import type { Balance, BooksRules } from './balance.js';
+import { type AskedCompletion, type CompletionCall, createCompletions } from './completions.js';
 import { type JobBoard, openJobBoard } from './job-board.js';
 import { type Asked, createRequests } from './requests.js';
 import { type AskedStream, createStreams } from './streams.js';
@@ -26,6 +27,8 @@ export interface Books {
   ask(call?: ChatCall): Asked;
   /** The same, for the answer alone. */
   chat(call?: ChatCall): Promise<ChatReply>;
+  /** Asks for a chat completion with a tool, in the same way. */
+  complete(call?: CompletionCall): AskedCompletion;
   /** Asks for a stream, in the same way. */
   stream(call?: Partial<StreamCall>): AskedStream;
   /** Kills a program without a word to it, and waits until it is gone. */
@@ -73,6 +76,7 @@ export function openBooks(id: string): Books {
     },
     ask: (call = {}) => requests.ask(call),
     chat: (call = {}) => requests.ask(call).reply,
+    complete: createCompletions({ requests, deployment: running }),
     stream: createStreams({ requests, deployment: running }),
     kill: async (program) => {
       if (program === undefined) throw new TypeError('no such program');

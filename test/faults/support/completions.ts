@@ -1,0 +1,70 @@
+import type { ProviderId } from '../../../shared/contract.js';
+import { promptCanary } from '../../support/canaries.js';
+import type { ChatReply, Deployment } from '../../support/deployment.js';
+import {
+  askWithTools,
+  clockTool,
+  hasBegunCall,
+  type ReadToolCompletion,
+  weatherTool,
+} from '../../support/tool-completions.js';
+import type { Asked, Requests } from './requests.js';
+
+/** A request of `/v1/chat/completions`, which offers two tools. */
+export interface CompletionCall {
+  provider?: ProviderId;
+  model?: string;
+  /** Of the body. */
+  fields?: object;
+  headers?: Record<string, string>;
+  url?: string;
+}
+
+export interface AskedCompletion extends Omit<Asked, 'reply'> {
+  readonly reply: Promise<ReadToolCompletion>;
+  /** Resolves when a part of a call's arguments has come; rejects when the reply ends without one. */
+  readonly begun: Promise<void>;
+}
+
+interface CompletionsDeps {
+  requests: Pick<Requests, 'enter' | 'settle'>;
+  deployment: () => Pick<Deployment, 'url'>;
+}
+
+/** Asks for chat completions in a case's books. */
+export function createCompletions({ requests, deployment }: CompletionsDeps) {
+  return ({
+    provider = 'openai',
+    fields,
+    headers = {},
+    url,
+    ...call
+  }: CompletionCall = {}): AskedCompletion => {
+    const { model, entry, signal, arrived, leave } = requests.enter(call.model);
+    const begun = Promise.withResolvers<void>();
+    const body = {
+      ...{ model: `${provider}/${model}`, tools: [weatherTool, clockTool] },
+      ...{ messages: [{ role: 'user', content: promptCanary }], ...fields },
+    };
+    const onText = (text: string) => {
+      if (hasBegunCall(text)) begun.resolve();
+    };
+    const startedAt = performance.now();
+    const reply = askWithTools({ url: url ?? deployment().url }, body, { headers, signal, onText });
+    reply.then(
+      () => begun.reject(new Error('ended without a call')),
+      (error) => begun.reject(error),
+    );
+    begun.promise.catch(() => undefined);
+    const end = reply.then((read) => inTermsOfChat(read, performance.now() - startedAt));
+    end.catch(() => undefined);
+    requests.settle(entry, end);
+    return { model, reply, begun: begun.promise, arrived: () => arrived(end), leave };
+  };
+}
+
+/** A stream that ends with an error counts as failed. */
+const inTermsOfChat = ({ status, headers, error }: ReadToolCompletion, tookMs: number): ChatReply => ({
+  ...{ status: error && status === 200 ? 500 : status, headers, tookMs },
+  body: { ...error },
+});
