@@ -52,7 +52,7 @@ function send(onStatus: (status: string) => void): Socket {
   return socket;
 }
 
-it('200 images of 5 MiB at once cost no more than their user may hold, and another user is served', async () => {
+it('200 images of 5 MiB at once are not all held in memory, and another user is served', async () => {
   const other = await addUser(deployment, 'another');
   const before = residentBytes();
   let most = 0;
