@@ -24,7 +24,7 @@ export function describeOpenAi({ paths, components }: Document, completion: z.Zo
 
 const text = { type: 'string' };
 /** Refused before anything of the chat is known. */
-const refusedEarly: ReadonlySet<string> = new Set(['401', '403', '405', '413', '415']);
+const refusedEarly: ReadonlySet<string> = new Set(['401', '403', '405', '415']);
 const chatHeaders = {
   'Preference-Applied': { schema: text },
   'X-Ignored-Fields': { schema: text },

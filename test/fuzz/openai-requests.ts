@@ -93,7 +93,17 @@ const bodies: fc.Arbitrary<PlannedBody> = fc.oneof(
     weight: 1,
     arbitrary: jsonBody(canary.map((mark) => ({ model: mark, messages: [{ role: 'user', content: 'x' }] }))),
   },
-  { weight: 2, arbitrary: brokenBody(completion) },
+  {
+    weight: 2,
+    arbitrary: fc.oneof(
+      { weight: 3, arbitrary: brokenBody(completion) },
+      // Only images may make a body larger than that of any other operation.
+      {
+        weight: 1,
+        arbitrary: jsonBody(completion.map((some) => ({ ...some, metadata: 'x'.repeat(1_048_577) }))),
+      },
+    ),
+  },
 );
 
 const prefer = one(
