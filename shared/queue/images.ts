@@ -1,7 +1,6 @@
 import type { Part, StoredImage, Turn } from '../conversation.js';
 import { Failure } from '../failures.js';
 import { retry } from '../runtime/retry.js';
-import { storeTimeoutMs, withTimeout } from '../runtime/with-timeout.js';
 import { retryBriefly } from './add-attempt.js';
 
 /** Names the bytes of an image in the store: those of two users are apart, even if they are the same. */
@@ -37,17 +36,14 @@ interface NewImage {
   ttlMs: () => number;
 }
 
-/**
- * Writes the chunks of an image that are not there yet, one after the other, and has the others stay as long. A store
- * that does not answer the first command, which is small, counts as down.
- */
+/** Writes the chunks of an image that are not there yet, one after the other, and has the others stay as long. */
 export async function writeImage(
   store: ImageStore,
   image: ImageName,
   { bytes, ttlMs }: NewImage,
 ): Promise<void> {
   const chunks = countChunks(bytes.length);
-  const there = await withTimeout(storeTimeoutMs, store.extend(image, { chunks, ttlMs: ttlMs() }));
+  const there = await store.extend(image, { chunks, ttlMs: ttlMs() });
   for (let n = 0; n < chunks; n += 1) {
     if (there.has(n)) continue;
     const chunk = bytes.subarray(n * chunkBytes, (n + 1) * chunkBytes);

@@ -4,7 +4,6 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
 import { withImages, writeImage } from '../../../shared/queue/images.js';
-import { storeTimeoutMs } from '../../../shared/runtime/with-timeout.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
@@ -162,35 +161,5 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     await shared.wire.mend();
     await vi.waitFor(() => write(user, image), 10_000);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
-  });
-});
-
-describe('writeImage', () => {
-  it('ends between two chunks when the caller has left', async () => {
-    const written: number[] = [];
-    const store = {
-      ...{ extend: async () => new Set<number>(), read: async () => [], removeEnded: async () => undefined },
-      write: async (_: unknown, { n }: { n: number }) => void written.push(n),
-    };
-    const ttlMs = () => {
-      if (written.length === 2) throw new Error('left');
-      return minute;
-    };
-    const image = { bytes: Buffer.alloc(2_000_000), ttlMs };
-    await expect(writeImage(store, { user: 'u', sha256: 'a' }, image)).rejects.toThrow('left');
-    expect(written).toEqual([0, 1]);
-  });
-});
-
-describe('writeImage', () => {
-  it('takes a store that does not answer at all for down, as soon as any other command does', async () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
-    const never = () => new Promise<never>(() => {});
-    const silent = { extend: never, write: never, read: never, removeEnded: never };
-    const image = { bytes: Buffer.alloc(1), ttlMs: () => minute };
-    const ended = writeImage(silent, { user: 'u', sha256: '0'.repeat(64) }, image).catch((error) => error);
-    await vi.advanceTimersByTimeAsync(storeTimeoutMs);
-    expect(await Promise.race([ended, 'waits'])).toBeInstanceOf(Error);
   });
 });
