@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
 import { withImages, writeImage } from '../../../shared/queue/images.js';
 import { createRecordingLog } from '../../support/recording-log.js';
