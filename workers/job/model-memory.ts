@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { ProviderId } from '../../shared/contract.js';
 import { hints, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { ModelRequest, Omitted } from './model-request.js';
@@ -21,8 +22,8 @@ export class ModelMemory {
   readonly #hints = new Map<ParameterName, Refusal>();
   /** The latest of a request with tools that did not forbid the model to reason. */
   #reasoning: Refusal | undefined;
-  /** The digests of the schemas, in order of last use. */
-  readonly #schemas = new Set<string>();
+  /** The digests of the schemas. */
+  readonly #schemas = new LRUCache<string, true>({ max: maxSchemas });
 
   /** The parts that this request is made without from the start. */
   omittedFrom({ model, parameters }: ModelRequest): Omitted {
@@ -45,10 +46,7 @@ export class ModelMemory {
   }
 
   recordUse(schema: string): void {
-    this.#schemas.delete(schema);
-    this.#schemas.add(schema);
-    const [oldest] = this.#schemas;
-    if (this.#schemas.size > maxSchemas && oldest) this.#schemas.delete(oldest);
+    this.#schemas.set(schema, true);
   }
 }
 

@@ -15,7 +15,7 @@ import {
   type AlternatingTurn,
   resultText,
   toAlternating,
-  toClaudeId,
+  toFittingId,
   withThinkingFirst,
 } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -57,7 +57,7 @@ function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
   }
 }
 
-const toId = (id: string): string => toClaudeId(id, /^[\w-]+$/);
+const toId = (id: string): string => toFittingId(id, /^[\w-]+$/);
 
 const toSource = (image: ImagePart): Anthropic.ImageBlockParam['source'] =>
   'url' in image

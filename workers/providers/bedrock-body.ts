@@ -22,7 +22,7 @@ import {
   callsIn,
   resultText,
   toAlternating,
-  toClaudeId,
+  toFittingId,
   withThinkingFirst,
 } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -72,7 +72,7 @@ function toBlocks(part: Part): ContentBlock[] {
   }
 }
 
-const toId = (id: string): string => toClaudeId(id, /^[\w-]{1,64}$/);
+const toId = (id: string): string => toFittingId(id, /^[\w-]{1,64}$/);
 
 function toImage(image: ImagePart): ContentBlock[] {
   if ('url' in image) return [];

@@ -114,8 +114,11 @@ export function withThinkingFirst(parts: readonly Part[]): Part[] {
   return [...thinking, ...said, ...parts.slice(before.length)];
 }
 
-/** An id of a call as Claude takes it: one of another provider's, or of a caller's, may be of any form. */
-export const toClaudeId = (id: string, pattern: RegExp): string =>
+/**
+ * An id of a call as the provider takes it: one of another provider's may be of any form. Ids only have to match within
+ * one request.
+ */
+export const toFittingId = (id: string, pattern: RegExp): string =>
   pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
 
 /** The text of a result as Claude takes it: not blank. */

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import type OpenAI from 'openai';
 import { type ImagePart, type Part, type Turn, textOf } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
-import { speakSystemOnly } from './message-shaping.js';
+import { speakSystemOnly, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 type Message = OpenAI.Chat.ChatCompletionMessageParam;
@@ -68,11 +67,8 @@ function toUser(parts: readonly Part[]): Message[] {
 const toUrl = (image: ImagePart): string =>
   'url' in image ? image.url : `data:${image.mediaType};base64,${image.data}`;
 
-const maxIdLength = 40;
-
-/** OpenAI refuses longer ids, which may come from elsewhere; they only have to match within one request. */
-const toId = (id: string): string =>
-  id.length <= maxIdLength ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
+/** OpenAI refuses longer ids. */
+const toId = (id: string): string => toFittingId(id, /^.{0,40}$/s);
 
 const toTool = ({ name, description, parameters, strict }: Tool): OpenAI.Chat.ChatCompletionFunctionTool => ({
   type: 'function',
