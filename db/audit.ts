@@ -40,7 +40,7 @@ export async function listAudit(database: Pick<Database, 'run'>, filter: AuditFi
   return rows.map(({ at, before, after, ...entry }) => ({
     at: at.toISOString(),
     ...entry,
-    ...givenFields({ before: before ?? undefined, after: after ?? undefined }),
+    ...givenFields({ before, after }),
   }));
 }
 

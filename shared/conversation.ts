@@ -1,4 +1,60 @@
-import type { Message, ProviderId, Role } from './contract.js';
+import { z } from 'zod';
+import { type Message, providerIds, type Role } from './contract.js';
+
+const textPart = z.object({ type: z.literal('text'), text: z.string() });
+export type TextPart = z.output<typeof textPart>;
+
+/** An image that a provider fetches itself. */
+const linkedImage = z.object({ type: z.literal('image'), url: z.string() });
+
+/** An image whose bytes lie in the queue's store. */
+const storedImage = z.object({
+  type: z.literal('image'),
+  mediaType: z.enum(['image/png', 'image/jpeg', 'image/webp', 'image/gif']),
+  /** The digest of its bytes, in hexadecimal. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** How many bytes it has. */
+  bytes: z.int().positive(),
+});
+
+export type ImageType = z.output<typeof storedImage>['mediaType'];
+
+export interface StoredImage extends z.output<typeof storedImage> {
+  /** Its bytes in base64; there only while a call is made. */
+  data?: string | undefined;
+}
+
+export type ImagePart = z.output<typeof linkedImage> | StoredImage;
+
+/** A call that the model made of one of the caller's tools. */
+const toolCall = z.object({
+  type: z.literal('tool_call'),
+  /** As the caller names it: any text. */
+  id: z.string(),
+  name: z.string(),
+  /** JSON text of an object, as the model wrote it. */
+  arguments: z.string(),
+});
+export type ToolCallPart = z.output<typeof toolCall>;
+
+/** The caller's answer to a call of this conversation. */
+const toolResult = z.object({
+  type: z.literal('tool_result'),
+  /** The id of the call. */
+  callId: z.string(),
+  content: z.string(),
+  isError: z.boolean().optional(),
+});
+export type ToolResultPart = z.output<typeof toolResult>;
+
+/** Data for a model of this provider alone, such as a signature; it belongs to the call that follows it. */
+const opaque = z.object({ type: z.literal('opaque'), provider: z.enum(providerIds), data: z.string() });
+export type OpaquePart = z.output<typeof opaque>;
+
+/** A piece of a message. Results come in turns of the user, calls and opaque parts in those of the assistant. */
+export type Part = TextPart | ImagePart | ToolCallPart | ToolResultPart | OpaquePart;
+
+const part = z.union([textPart, toolCall, toolResult, opaque, linkedImage, storedImage]);
 
 /** One message after validation: a known role, and a text or parts of which one at least says something. */
 export interface Turn {
@@ -6,55 +62,11 @@ export interface Turn {
   content: string | readonly Part[];
 }
 
-/** A piece of a message. Results come in turns of the user, calls and opaque parts in those of the assistant. */
-export type Part = TextPart | ImagePart | ToolCallPart | ToolResultPart | OpaquePart;
-
-export interface TextPart {
-  type: 'text';
-  text: string;
-}
-
-/** An image that a provider fetches itself, or one whose bytes lie in the queue's store. */
-export type ImagePart = { type: 'image'; url: string } | StoredImage;
-
-export interface StoredImage {
-  type: 'image';
-  mediaType: ImageType;
-  /** The digest of its bytes, in hexadecimal. */
-  sha256: string;
-  /** How many bytes it has. */
-  bytes: number;
-  /** Its bytes in base64; there only while a call is made. */
-  data?: string | undefined;
-}
-
-export type ImageType = 'image/png' | 'image/jpeg' | 'image/webp' | 'image/gif';
-
-/** A call that the model made of one of the caller's tools. */
-export interface ToolCallPart {
-  type: 'tool_call';
-  /** As the caller names it: any text. */
-  id: string;
-  name: string;
-  /** JSON text of an object, as the model wrote it. */
-  arguments: string;
-}
-
-/** The caller's answer to a call of this conversation. */
-export interface ToolResultPart {
-  type: 'tool_result';
-  /** The id of the call. */
-  callId: string;
-  content: string;
-  isError?: boolean | undefined;
-}
-
-/** Data for a model of this provider alone, such as a signature; it belongs to the call that follows it. */
-export interface OpaquePart {
-  type: 'opaque';
-  provider: ProviderId;
-  data: string;
-}
+/** A turn as it crosses between processes. */
+export const turnSchema: z.ZodType<Turn> = z.object({
+  role: z.enum(['system', 'user', 'assistant']),
+  content: z.union([z.string(), z.array(part).min(1)]),
+});
 
 /** The turns of a conversation: a missing role is `user`, blank messages are dropped, texts stay byte for byte. */
 export function toTurns(messages: readonly Message[]): Turn[] {

@@ -1,8 +1,5 @@
-type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
+type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], null | undefined> };
 
-/** The fields that have a value, for types that allow no undefined. Some SDKs would send it as null. */
-export function givenFields<Fields extends object>(fields: Fields): Given<Fields> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Given<Fields>;
-}
+/** The fields that have a value, neither undefined nor null, for types and SDKs that want no others. */
+export const givenFields = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as Given<Fields>;

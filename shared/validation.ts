@@ -34,5 +34,8 @@ const toProblemError = ({ code, path, message }: z.core.$ZodIssue): ProblemError
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>
   new Failure('invalid_request', { errors: errors.slice(0, maxErrorsListed) });
 
+/** As `invalidRequest`, for one error. */
+export const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);
+
 /** Errors that one problem lists. */
 export const maxErrorsListed = 20;

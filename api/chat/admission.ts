@@ -1,7 +1,8 @@
 import type { Target } from '../../shared/contract.js';
+import { partsOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';
+import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
@@ -91,9 +92,11 @@ function targetsOf(
   { provider, model, turns, parameters = {}, isStrict }: ChatCommand,
   { jobClient: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
+  const parts = turns.flatMap(partsOf);
   const able = fallback.filter(
     (target) =>
-      findUnsupported(target.provider, { turns, parameters }) === undefined &&
+      findUnsupported(target.provider, parameters) === undefined &&
+      parts.every((part) => whyUnfit(target.provider, part) === undefined) &&
       !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
   const targets = [{ provider, model }, ...able];

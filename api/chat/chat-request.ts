@@ -9,8 +9,9 @@ import {
 } from '../../shared/contract.js';
 import { type Turn, toTurns } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { isObject } from '../../shared/json.js';
 import { isModelName } from '../../shared/model-names.js';
-import { invalidRequest, maxErrorsListed } from '../../shared/validation.js';
+import { invalid, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
 import { onCredentialsEnd } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
@@ -92,9 +93,6 @@ function unknownFields(body: object, messages: readonly unknown[]): (ProblemErro
   ];
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /**
  * How the headers want the chat to be done. Marks on the response which preferences are applied and, once it is known,
  * which stored chat it is, so that errors say it as well. Throws `invalid_request`.
@@ -142,8 +140,6 @@ export function attachedSignal(request: HttpRequest): AbortSignal {
   }
   return left.signal;
 }
-
-const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);
 
 /** The conversation without its blank messages; throws `empty_conversation`. */
 export function readTurns({ messages }: ChatRequest): Turn[] {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { modelParametersSchema, type ParameterName } from '../../shared/protocol/model-parameters.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import { message } from './message-body.js';
 import { maxTools, toolFields } from './tools-body.js';
 
@@ -155,5 +155,3 @@ const typeNames: ReadonlyMap<string, string> = new Map([
   ['array', 'an array'],
   ['object', 'an object'],
 ]);
-
-const invalid = (pointer: string, detail: string) => invalidRequest([{ pointer, detail }]);

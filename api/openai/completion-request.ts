@@ -1,17 +1,17 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { partsOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
 import {
   findUnsupported,
   ignoredHints,
   type ModelParameters,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel } from '../chat/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
-import { type Conversation, readConversation } from './conversation.js';
+import { readConversation } from './conversation.js';
 import { isDataUrl, jsonBytesPerCharacter, type RequestImages } from './images.js';
 import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
@@ -37,11 +37,11 @@ export function toCompletionRequest(
   const { provider, model } = readModel(fields.model, named);
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is for streams alone');
-  const conversation = readConversation(fields.messages, { provider, images });
+  const turns = readConversation(fields.messages, { provider, images });
   const parameters = readParameters(fields);
-  refuseUnsupported(provider, conversation, parameters);
+  refuseUnsupported(provider, parameters);
   return {
-    ...{ provider, model, turns: conversation.turns },
+    ...{ provider, model, turns },
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     isLowPriority: fields.service_tier === 'flex',
     isStream: fields.stream === true,
@@ -65,8 +65,6 @@ export function checkSize(
   if (bodyBytes - imageBytes > maxBytes) throw new Failure('payload_too_large');
 }
 
-const invalid = (pointer: string, detail: string) => invalidRequest([{ pointer, detail }]);
-
 /** `provider/model`, or a bare model of the provider that the header names. */
 function readModel(id: string, named: ProviderId | undefined): { provider: ProviderId; model: string } {
   const prefix = providerIds.find((each) => id.startsWith(`${each}/`));
@@ -79,21 +77,11 @@ function readModel(id: string, named: ProviderId | undefined): { provider: Provi
 }
 
 /** Throws `invalid_request` for what the provider cannot be asked for at all. */
-function refuseUnsupported(
-  provider: ProviderId,
-  { turns, places }: Conversation,
-  parameters: ModelParameters,
-): void {
-  const unsupported = findUnsupported(provider, { turns, parameters });
+function refuseUnsupported(provider: ProviderId, parameters: ModelParameters): void {
+  const unsupported = findUnsupported(provider, parameters);
   if (unsupported === undefined) return;
   const { parameter, path = [], detail } = unsupported;
   const [first, ...rest] = path;
-  if (parameter === 'turns') {
-    const parts = turns.slice(Number(first)).flatMap(partsOf).slice(0, Number(rest[0]));
-    const call = parts.filter(({ type }) => type === 'tool_call').length;
-    // Images and arguments were checked as they were read.
-    throw invalid(`/messages/${places[Number(first)]}/tool_calls/${call}/function/name`, detail);
-  }
   if (first === undefined) throw invalid(`/${fieldNames[parameter]}`, detail);
   if (parameter === 'tools' && rest[0] === 'name') throw invalid(`/tools/${first}/function/name`, detail);
   throw invalidSchema(parameter === 'tools' ? inTool(Number(first), rest) : inFormat(path), detail);
@@ -132,6 +120,5 @@ function readParameters(fields: CompletionBody): ModelParameters {
     verbosity: fields.verbosity,
     ...readTools(fields),
   } satisfies Record<ParameterName, unknown>;
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(entries) as ModelParameters;
+  return givenFields(given);
 }

@@ -9,8 +9,9 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { unsupportedImage } from '../../shared/protocol/image-limits.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { readObject } from '../../shared/json.js';
+import { whyUnfit } from '../../shared/protocol/model-parameters.js';
+import { invalid } from '../../shared/validation.js';
 import { measureTree } from '../http/json-body.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
@@ -20,22 +21,17 @@ const maxArgumentValues = 20_000;
 const maxArgumentDepth = 128;
 const maxResults = 2000;
 
-/** The messages as turns, and for each turn the place of its first message. */
-export interface Conversation {
-  readonly turns: Turn[];
-  readonly places: readonly number[];
-}
-
 /**
- * Reads the messages: blank ones are dropped, and the results of calls become one turn of the user, in the order of the
- * calls. Throws `empty_conversation`, and `invalid_request` for calls and results that do not belong together.
+ * The messages as turns: blank ones are dropped, and the results of calls become one turn of the user, in the order of
+ * the calls. Throws `empty_conversation`, and `invalid_request` for calls and results that do not belong together, and
+ * for what the provider does not take.
  */
-export function readConversation(messages: readonly MessageBody[], context: ReadingContext): Conversation {
+export function readConversation(messages: readonly MessageBody[], context: ReadingContext): Turn[] {
   const reader = new ConversationReader(context);
   for (const [place, message] of messages.entries()) reader.read(message, place);
   reader.endCalls();
   if (reader.turns.length === 0) throw new Failure('empty_conversation');
-  return reader;
+  return reader.turns;
 }
 
 interface ReadingContext {
@@ -55,15 +51,12 @@ interface OpenCall {
   result?: ToolResultPart;
 }
 
-class ConversationReader implements Conversation {
+class ConversationReader {
   readonly turns: Turn[] = [];
-  readonly places: number[] = [];
   readonly #ids = new Set<string>();
   /** By their ids: those of the last message, in their order. */
   readonly #calls = new Map<string, OpenCall>();
   readonly #context: ReadingContext;
-  /** The place of the first result of those. */
-  #resultsFrom: number | undefined;
   #resultCount = 0;
   #argumentValues = 0;
 
@@ -88,7 +81,7 @@ class ConversationReader implements Conversation {
       throw invalid(`${at}/role`, 'must be tool: there are calls before it without results');
     this.endCalls();
     const whole = calls.length === 0 ? content : this.#withCalls(textOf({ content }), { calls, at });
-    this.#add({ role, content: whole }, place);
+    this.turns.push({ role, content: whole });
   }
 
   /** Adds the turn with the results of the last calls. */
@@ -98,14 +91,8 @@ class ConversationReader implements Conversation {
     if (unanswered)
       throw invalid(unanswered.at, 'has no result: a message of role tool with its id has to follow');
     const results = [...this.#calls.values()].flatMap(({ result }) => result ?? []);
-    this.#add({ role: 'user', content: results }, this.#resultsFrom ?? 0);
+    this.turns.push({ role: 'user', content: results });
     this.#calls.clear();
-    this.#resultsFrom = undefined;
-  }
-
-  #add(turn: Turn, place: number): void {
-    this.turns.push(turn);
-    this.places.push(place);
   }
 
   #unanswered(): OpenCall | undefined {
@@ -120,7 +107,6 @@ class ConversationReader implements Conversation {
     if (call === undefined)
       throw invalid(`${at}/tool_call_id`, 'is not the id of a call in the message before the results');
     if (call.result) throw invalid(`${at}/tool_call_id`, 'has a result already');
-    this.#resultsFrom ??= place;
     call.result = { type: 'tool_result', callId, content: textOf({ content }) };
   }
 
@@ -139,7 +125,10 @@ class ConversationReader implements Conversation {
     this.#calls.set(id, { at });
     const text = called.arguments.trim() === '' ? '{}' : called.arguments;
     this.#checkArguments(text, `${at}/function/arguments`);
-    return { type: 'tool_call', id, name: called.name, arguments: text };
+    const call = { type: 'tool_call', id, name: called.name, arguments: text } as const;
+    const defect = whyUnfit(this.#context.provider, call);
+    if (defect !== undefined) throw invalid(`${at}/function/name`, defect);
+    return call;
   }
 
   /** The limits are checked first: see `measureTree`. */
@@ -150,7 +139,7 @@ class ConversationReader implements Conversation {
       throw invalid(pointer, `and those before it have more than ${maxArgumentValues} values`);
     if (excess) throw invalid(pointer, excess);
     this.#argumentValues += values;
-    if (!isObjectText(text)) throw invalid(pointer, 'must be the JSON text of an object');
+    if (!readObject(text)) throw invalid(pointer, 'must be the JSON text of an object');
   }
 }
 
@@ -186,21 +175,10 @@ function toPart(part: PartBody, { role, at, provider, images }: Place & { role: 
   const pointer = `${at}/image_url/url`;
   try {
     const image = images.read(part.image_url.url);
-    const defect = unsupportedImage(provider, image);
+    const defect = whyUnfit(provider, image);
     if (defect === undefined) return image;
     throw new UnfitImage(defect);
   } catch (error) {
     throw error instanceof UnfitImage ? invalid(pointer, error.message) : error;
   }
 }
-
-function isObjectText(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
-}
-
-const invalid = (pointer: string, detail: string): Failure => invalidRequest([{ pointer, detail }]);

@@ -37,7 +37,7 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): MarkIgnor
 function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
   const providers = [provider, ...fallback.map((target) => target.provider)];
   // One that cannot do it at all is not asked.
-  const able = providers.filter((each) => !findUnsupported(each, { parameters }));
+  const able = providers.filter((each) => !findUnsupported(each, parameters));
   const untaken = able.flatMap((each) =>
     ignoredFieldsOf(each, parameters).map((name) => {
       const [field, ...part] = name.split('.');

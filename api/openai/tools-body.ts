@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { isObject } from '../../shared/json.js';
 import {
   type JsonSchema,
   type ReplyFormat,
@@ -9,21 +10,14 @@ import {
   toolSchema,
 } from '../../shared/protocol/model-parameters.js';
 import { checkSchemas } from '../../shared/protocol/schema-bounds.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import { pointerStep } from '../http/ignored-fields.js';
 
 /** The tools of `POST /v1/chat/completions`, and the form of its reply. */
 
 const { name } = toolSchema.shape;
 /** Left as it was sent: `checkSchemas` reads what it holds. */
-const schema = z
-  .unknown()
-  .refine(
-    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-    'must be an object',
-  )
-  .meta({ type: 'object' })
-  .transform((value) => value as JsonSchema);
+const schema = z.unknown().refine(isObject, 'must be an object').meta({ type: 'object' });
 
 const described = { name, description: z.string().nullish(), strict: z.boolean().nullish() };
 
@@ -114,10 +108,9 @@ function refuseSchemas(tools: readonly Tool[], format: ReplyFormat | undefined):
 }
 
 /** Absent and null are the same. */
-const toTool = ({ function: { name, description, parameters, strict } }: z.output<typeof tool>): Tool => ({
+const toTool = ({ function: { name, ...given } }: z.output<typeof tool>): Tool => ({
   name,
-  ...givenFields({ description: description ?? undefined, parameters: parameters ?? undefined }),
-  ...givenFields({ strict: strict ?? undefined }),
+  ...givenFields(given),
 });
 
 function readChoice(choice: Fields['tool_choice'], offered: ReadonlySet<string>): ToolChoice | undefined {
@@ -134,9 +127,6 @@ function readChoice(choice: Fields['tool_choice'], offered: ReadonlySet<string>)
 function readFormat(format: Fields['response_format']): ReplyFormat | undefined {
   if (format === undefined || format === null || format.type === 'text') return undefined;
   if (format.type === 'json_object') return { type: 'json_object' };
-  const { name, schema, description, strict } = format.json_schema;
-  const more = givenFields({ description: description ?? undefined, strict: strict ?? undefined });
-  return { type: 'json_schema', name, schema, ...more };
+  const { name, schema, ...given } = format.json_schema;
+  return { type: 'json_schema', name, schema, ...givenFields(given) };
 }
-
-const invalid = (pointer: string, detail: string) => invalidRequest([{ pointer, detail }]);

@@ -14,23 +14,10 @@ export interface WrittenBlock {
   readonly deltas: readonly object[];
 }
 
-/** The frames of a block of a streamed reply. */
-export interface BlockFrames {
-  readonly start: Frame;
-  readonly deltas: readonly Frame[];
-  readonly stop: Frame;
-}
-
-/** The frames of blocks: one block's end and the beginning of the next one come with the first piece behind them. */
-export function joinBlocks(blocks: readonly BlockFrames[]): StreamFrames {
-  const [first, ...others] = blocks;
-  const last = blocks.at(-1);
-  if (first === undefined || last === undefined) return { opening: [], deltas: [], closing: [] };
-  const more = others.flatMap(({ start, deltas: [piece, ...rest] }, index) => [
-    joinFrames([blocks[index]?.stop ?? '', start, piece ?? '']),
-    ...rest,
-  ]);
-  return { opening: [first.start], deltas: [...first.deltas, ...more], closing: [last.stop] };
+/** The frames of blocks that follow one another: the first begins the reply, and the last ends it. */
+export function joinBlocks(blocks: readonly (readonly Frame[])[]): StreamFrames {
+  const frames = blocks.flat();
+  return { opening: frames.slice(0, 1), deltas: frames.slice(1, -1), closing: frames.slice(1).slice(-1) };
 }
 
 /** Several frames as one. */

@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
+import { isObject, type JsonObject } from '../../shared/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
-import { isObject, type JsonObject } from './json.js';
 import { type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';
 import { type MadeCall, sign } from './signature.js';

@@ -1,8 +1,8 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
+import { readJson } from '../../shared/json.js';
 import type { CallsBehaviour } from './behaviour.js';
 import { splitInto } from './echo.js';
 import { fill } from './fill.js';
-import { parseJson } from './json.js';
 import type { CallParameters, Ending, OfferedTool, ReplyCall } from './wire-format.js';
 
 const usualPieces = 8;
@@ -46,4 +46,4 @@ function callOf({ name, parameters }: OfferedTool, behaviour: CallsBehaviour): R
 
 /** The arguments as an object; what was cut is an empty one, and what is broken stays a text. */
 export const inputOf = ({ arguments: text }: ReplyCall, ending: Ending): unknown =>
-  parseJson(text) ?? (ending === 'length' ? {} : text);
+  readJson(text) ?? (ending === 'length' ? {} : text);

@@ -1,10 +1,10 @@
 import type { Turn } from '../../shared/conversation.js';
+import type { JsonObject } from '../../shared/json.js';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
 import { echo, firstCharacters, firstHalf, lastUserText, sizeOf, splitText } from './echo.js';
 import { fill } from './fill.js';
-import type { JsonObject } from './json.js';
 import type { CallParameters, Reply } from './wire-format.js';
 
 const charactersPerToken = 4;

@@ -1,10 +1,10 @@
 import type { Turn } from '../../shared/conversation.js';
+import { isObject, type JsonObject, readJson } from '../../shared/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
 import type { Behaviour } from './behaviour.js';
 import { findBehaviour } from './behaviours.js';
 import type { CallContent, CallFacts } from './call.js';
-import { isObject, type JsonObject, parseJson } from './json.js';
 import { openAiFormat } from './openai/format.js';
 import { checkParts } from './part-rules.js';
 import type { Refusal } from './refusal.js';
@@ -39,7 +39,7 @@ export function findFormat(head: RequestHead): WireFormat | undefined {
 /** Checks a request by its provider's rules, in the provider's order: address, credentials, JSON, shape, model. */
 export function examine(format: WireFormat, { head, url, bytes }: ReceivedRequest): Examined {
   const { method, headers } = head;
-  const body = parseJson(bytes.toString());
+  const body = readJson(bytes.toString());
   const route = format.route(head);
   const target = readTarget(route, body);
   const verdict = judge(format, head, { route, body, model: target.model });

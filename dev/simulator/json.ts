@@ -1,30 +1,7 @@
-/** A parsed JSON object with unchecked fields. */
-export type JsonObject = Record<string, unknown>;
-
-/** Whether a parsed JSON value is an object (not `null`, not an array). */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The value of a JSON text; undefined if it is none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Whether a text is empty or only white space. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
-
-/** The fields of an object that have a value other than null. */
-export const givenFields = <Fields extends object>(fields: Fields) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as Given<Fields>;
-
-type Given<Fields> = { [Name in keyof Fields]: Exclude<Fields[Name], null> };
 
 /** The first index whose role equals the one before it, or -1: where a run of one role starts to repeat. */
 export function repeatedRoleAt(messages: readonly { role: string }[]): number {

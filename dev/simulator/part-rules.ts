@@ -1,6 +1,6 @@
 import { type Part, partsOf, type StoredImage, type Turn } from '../../shared/conversation.js';
+import type { JsonObject } from '../../shared/json.js';
 import { imageTypeOf } from './image.js';
-import type { JsonObject } from './json.js';
 import { firstRefusal, type Refusal } from './refusal.js';
 import type { CallParameters, OfferedTool } from './wire-format.js';
 

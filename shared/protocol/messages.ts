@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
-import { turnSchema } from './parts.js';
 import { configuredSchema } from './settings.js';
 import { eachOf, partsVersion, version, writtenVersion } from './version.js';
 

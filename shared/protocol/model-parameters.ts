@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { ProviderId } from '../contract.js';
-import type { Part, Turn } from '../conversation.js';
+import type { Part } from '../conversation.js';
 import { unsupportedImage } from './image-limits.js';
 import { fitSchema, type SchemaUse, UnfitSchema } from './json-schema.js';
 
-/** Longer ones are of no use, and the text stays in the job's record after its conversation was dropped from there. */
+/** Longer ones are of no use. */
 const maxStopLength = 1000;
 
 const stopSequence = z
@@ -118,9 +118,9 @@ export const hints: ReadonlySet<ParameterName> = new Set<ParameterName>([
   ...(['reasoningEffort', 'verbosity', 'parallelToolCalls'] as const),
 ]);
 
-/** A place within a parameter or the turns that rules the provider out, and why, without any text of the caller's. */
+/** A place within a parameter that rules the provider out, and why, without any text of the caller's. */
 export interface Unsupported {
-  parameter: ParameterName | 'turns';
+  parameter: ParameterName;
   path?: (string | number)[];
   detail: string;
 }
@@ -128,14 +128,14 @@ export interface Unsupported {
 /** The first thing, hints aside, that the provider does not take; undefined without one. */
 export function findUnsupported(
   provider: ProviderId,
-  { turns = [], parameters = {} }: { turns?: readonly Turn[]; parameters?: ModelParameters | undefined },
+  parameters: ModelParameters = {},
 ): Unsupported | undefined {
   const parameter = untaken(provider, parameters).find((name) => !hints.has(name));
   if (parameter !== undefined)
     return { parameter, detail: 'is not supported by this provider, or not with this value' };
   const misplaced = parameters.tools?.findIndex(({ name }) => isMisnamed(provider, name)) ?? -1;
   if (misplaced >= 0) return { parameter: 'tools', path: [misplaced, 'name'], detail: misnamed };
-  return findUnfitSchema(provider, parameters) ?? findUnfitPart(provider, turns);
+  return findUnfitSchema(provider, parameters);
 }
 
 interface Declared extends Required<Pick<Unsupported, 'path'>> {
@@ -200,17 +200,8 @@ function schemasOf({ tools = [], format }: ModelParameters): Declared[] {
 /** The use of a tool's schema. */
 export const useOf = ({ strict }: Tool): SchemaUse => (strict ? 'strict-tool' : 'tool');
 
-function findUnfitPart(provider: ProviderId, turns: readonly Turn[]): Unsupported | undefined {
-  for (const [place, { content }] of turns.entries()) {
-    if (typeof content === 'string') continue;
-    const details = content.map((part) => whyUnfit(provider, part));
-    const unfit = details.findIndex((detail) => detail !== undefined);
-    if (unfit >= 0) return { parameter: 'turns', path: [place, unfit], detail: details[unfit] ?? '' };
-  }
-  return undefined;
-}
-
-function whyUnfit(provider: ProviderId, part: Part): string | undefined {
+/** Why the provider takes no such part of a turn; undefined where it does. No text of the caller's is in it. */
+export function whyUnfit(provider: ProviderId, part: Part): string | undefined {
   if (part.type === 'image') return unsupportedImage(provider, part);
   return part.type === 'tool_call' && isMisnamed(provider, part.name) ? misnamed : undefined;
 }

@@ -1,38 +1,10 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
-import type { Turn } from '../conversation.js';
-
-/** The parts of a turn as they cross between processes. */
-const partSchema = z.union([
-  z.object({ type: z.literal('text'), text: z.string() }),
-  z.object({ type: z.literal('tool_call'), id: z.string(), name: z.string(), arguments: z.string() }),
-  z.object({
-    type: z.literal('tool_result'),
-    callId: z.string(),
-    content: z.string(),
-    isError: z.boolean().optional(),
-  }),
-  z.object({ type: z.literal('opaque'), provider: z.enum(providerIds), data: z.string() }),
-  z.object({ type: z.literal('image'), url: z.string() }),
-  z.object({
-    type: z.literal('image'),
-    mediaType: z.enum(['image/png', 'image/jpeg', 'image/webp', 'image/gif']),
-    sha256: z.string().regex(/^[0-9a-f]{64}$/),
-    bytes: z.int().positive(),
-  }),
-]);
-
-/** A turn as it crosses between processes. */
-export const turnSchema: z.ZodType<Turn> = z.object({
-  role: z.enum(['system', 'user', 'assistant']),
-  content: z.union([z.string(), z.array(partSchema).min(1)]),
-});
 
 /**
- * The longest `data` of an opaque part. Some thinking is long, but a call is no place for a text without end; one that
- * no request could bring back is not handed out.
+ * The longest `data` of an opaque part of a call, in characters; as JSON text too, where it is handed out, so that each
+ * one has room in a message and may come back.
  */
-export const maxSignatureLength = 65_536;
+export const maxSignatureLength = 48_000;
 
 /**
  * The place where a part of a reply begins. A reply is one text, the *tape*: its texts and the arguments of its calls,

@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import type { ImagePart, ImageType, Turn } from '../../shared/conversation.js';
+import type { ImagePart, ImageType } from '../../shared/conversation.js';
 import { fitSchema, UnfitSchema } from '../../shared/protocol/json-schema.js';
 import {
   findUnsupported,
   ignoredHints,
   type JsonSchema,
   type ModelParameters,
+  whyUnfit,
 } from '../../shared/protocol/model-parameters.js';
 
 /** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */
 
-const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
 const tool = { name: 'look', parameters: { type: 'object', properties: {} } };
 const schema = { type: 'object', properties: {}, additionalProperties: false };
 const format = { type: 'json_schema', name: 'answer', schema } as const;
@@ -51,7 +51,7 @@ export const fieldTable = (): string =>
   );
 
 function answerTo(provider: ProviderId, parameters: ModelParameters): string {
-  if (findUnsupported(provider, { turns, parameters })) return '400';
+  if (findUnsupported(provider, parameters)) return '400';
   return ignoredHints(provider, parameters).length > 0 ? 'left out' : 'yes';
 }
 
@@ -74,7 +74,13 @@ const keywords: [text: string, schema: JsonSchema][] = [
   ['`default`', inField({ ...text, default: 'a' })],
   ['`anyOf`', inField({ anyOf: [text, number] })],
   ['`oneOf`', inField({ oneOf: [text, number] })],
-  ['`allOf`', inField({ allOf: [text] })],
+  ['`enum` with `null`', inField({ type: ['string', 'null'], enum: ['a', null] })],
+  ['`allOf` of what can be one schema', inField({ allOf: [text, { title: 'Name' }] })],
+  [
+    '`allOf` of a reference and properties',
+    inField({ allOf: [{ $ref: '#/$defs/name' }, closed({ a: text })] }, { $defs: { name: closed({}) } }),
+  ],
+  ['`properties` beside `anyOf` of objects', inField(closed({ a: text }, { anyOf: [closed({ b: text })] }))],
   ['`$ref` to `$defs`', inField({ $ref: '#/$defs/name' }, { $defs: { name: text } })],
   [
     '`$ref` to a schema that contains it',
@@ -170,8 +176,7 @@ const stored = (mediaType: ImageType, bytes: number): ImagePart => ({
   ...{ type: 'image', mediaType, bytes, sha256: '0'.repeat(64) },
 });
 
-const takes = (provider: ProviderId, image: ImagePart): boolean =>
-  !findUnsupported(provider, { turns: [{ role: 'user', content: [image] }], parameters: {} });
+const takes = (provider: ProviderId, image: ImagePart): boolean => whyUnfit(provider, image) === undefined;
 
 const yes = (isTaken: boolean): string => (isTaken ? 'yes' : '400');
 

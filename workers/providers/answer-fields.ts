@@ -13,19 +13,3 @@ export const modelName = z
   .regex(/^[\x21-\x7e]{1,256}$/)
   .optional()
   .catch(undefined);
-
-/** Undefined for what is no JSON; no error, because the parser's quotes the text. */
-export function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The object that a JSON text is; undefined for any other text. */
-export function readObject(text: string): Record<string, unknown> | undefined {
-  const value = readJson(text);
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
-}

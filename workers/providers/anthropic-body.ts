@@ -2,6 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import type { ImagePart, OpaquePart, Part } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -9,7 +10,6 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
-import { readJson } from './answer-fields.js';
 import { parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,

@@ -62,16 +62,10 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   const json = await response.text();
   const answer = message.parse(request.parameters?.tools ? parseExactly(json) : JSON.parse(json));
+  const { stop_reason, model, usage } = answer;
+  yield { reason: finishReasons.get(stop_reason), model, usage: toUsage(usage) };
   const blocks = new Blocks();
-  const parts = answer.content.map((said, index) => blocks.begin(index, said));
-  const last = parts.pop();
-  yield* parts;
-  yield {
-    ...last,
-    reason: finishReasons.get(answer.stop_reason),
-    model: answer.model,
-    usage: toUsage(answer.usage),
-  };
+  yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
 
 async function* streamed(

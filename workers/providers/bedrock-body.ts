@@ -8,6 +8,7 @@ import type {
 import { z } from 'zod';
 import type { ImagePart, OpaquePart, Part, ToolCallPart, Turn } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -15,7 +16,6 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
-import { readJson } from './answer-fields.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,

@@ -95,11 +95,9 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
+  yield { reason: finishReasons.get(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
-  const parts = answer.output.message.content.map((said, index) => blocks.add(index, said));
-  const last = parts.pop();
-  yield* parts;
-  yield { ...last, reason: finishReasons.get(answer.stopReason), usage: toUsage(answer.usage) };
+  yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
 
 async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {

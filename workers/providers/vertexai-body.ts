@@ -8,9 +8,9 @@ import {
 import { type Part, partsOf, type ToolResultPart } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { readObject } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../shared/protocol/model-parameters.js';
-import { readObject } from './answer-fields.js';
 import { parseExactly } from './exact-json.js';
 import { type AlternatingTurn, callsIn, toAlternating } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';

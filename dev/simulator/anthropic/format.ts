@@ -1,6 +1,6 @@
-import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
+import { joinBlocks, type WrittenBlock } from '../blocks.js';
 import { serverSentEvent } from '../json.js';
-import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
 import { anthropicPartRules } from './part-rules.js';
 import {
@@ -116,13 +116,11 @@ function writeEvents(reply: Reply): StreamFrames {
   };
 }
 
-function writeBlock({ start, deltas }: WrittenBlock, index: number): BlockFrames {
-  return {
-    start: event({ type: 'content_block_start', index, content_block: start }),
-    deltas: deltas.map((delta) => event({ type: 'content_block_delta', index, delta })),
-    stop: event({ type: 'content_block_stop', index }),
-  };
-}
+const writeBlock = ({ start, deltas }: WrittenBlock, index: number): Frame[] => [
+  event({ type: 'content_block_start', index, content_block: start }),
+  ...deltas.map((delta) => event({ type: 'content_block_delta', index, delta })),
+  event({ type: 'content_block_stop', index }),
+];
 
 /** Anthropic names each server-sent event like the `type` of its data. */
 function event(data: { type: string; [field: string]: unknown }): string {

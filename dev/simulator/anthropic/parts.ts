@@ -1,9 +1,9 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import type { WrittenBlock } from '../blocks.js';
 import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
-import { givenFields } from '../json.js';
 import type { MadeCall } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
 import type { AnthropicBlock, AnthropicBody } from './rules.js';

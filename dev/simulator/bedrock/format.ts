@@ -1,7 +1,7 @@
-import { type BlockFrames, joinBlocks, type WrittenBlock } from '../blocks.js';
+import { joinBlocks, type WrittenBlock } from '../blocks.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Ending, Frame, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
 import { bedrockPartRules } from './part-rules.js';
@@ -95,10 +95,8 @@ function writeFrames(reply: Reply): StreamFrames {
   };
 }
 
-function writeBlock({ start, deltas }: WrittenBlock, contentBlockIndex: number): BlockFrames {
-  return {
-    start: start ? eventFrame('contentBlockStart', { contentBlockIndex, start }) : '',
-    deltas: deltas.map((delta) => eventFrame('contentBlockDelta', { contentBlockIndex, delta })),
-    stop: eventFrame('contentBlockStop', { contentBlockIndex }),
-  };
-}
+const writeBlock = ({ start, deltas }: WrittenBlock, contentBlockIndex: number): Frame[] => [
+  start ? eventFrame('contentBlockStart', { contentBlockIndex, start }) : '',
+  ...deltas.map((delta) => eventFrame('contentBlockDelta', { contentBlockIndex, delta })),
+  eventFrame('contentBlockStop', { contentBlockIndex }),
+];

@@ -1,9 +1,10 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
+import { isObject, readJson } from '../../../shared/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
-import { givenFields, isObject, parseJson } from '../json.js';
 import type { MadeCall } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
 import type { BedrockBlock, BedrockBody } from './rules.js';
@@ -42,7 +43,7 @@ export function readBedrockParameters({
   const { tools, toolChoice: choice } = toolConfig ?? {};
   const format = outputConfig?.textFormat?.structure.jsonSchema;
   // An empty one is no schema that Claude takes.
-  const schema = parseJson(format?.schema ?? '');
+  const schema = readJson(format?.schema ?? '');
   return givenFields({
     ...{ maxOutputTokens, stop, ...sampling },
     tools: tools?.map(({ toolSpec: { inputSchema, ...tool } }) => ({

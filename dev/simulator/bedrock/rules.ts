@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import type { JsonObject } from '../../../shared/json.js';
 import { claudeEfforts } from '../claude.js';
-import { isBlank, type JsonObject, repeatedRoleAt } from '../json.js';
+import { isBlank, repeatedRoleAt } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { type Complaints, checkShape, dotted, type Issue, json, type Path, text, unread } from '../shape.js';
 import { constraint, modelError, validationException, wrongType } from './errors.js';

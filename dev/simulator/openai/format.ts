@@ -1,4 +1,5 @@
-import { isObject, serverSentEvent } from '../json.js';
+import { isObject } from '../../../shared/json.js';
+import { serverSentEvent } from '../json.js';
 import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
 import { openAiPartRules } from './part-rules.js';

@@ -1,8 +1,8 @@
 import type { Role } from '../../../shared/contract.js';
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import { contentOf } from '../blocks.js';
 import { readImage } from '../image.js';
-import { givenFields } from '../json.js';
 import type { CallParameters, Reply } from '../wire-format.js';
 import type { OpenAiBody, OpenAiMessage, OpenAiPart } from './rules.js';
 
@@ -52,7 +52,7 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
     presencePenalty: body.presence_penalty,
     reasoningEffort: body.reasoning_effort,
     verbosity: body.verbosity,
-    tools: tools?.map(({ function: tool }) => givenFields(tool)),
+    tools: tools?.map(({ function: { name, ...tool } }) => ({ name, ...givenFields(tool) })),
     toolChoice: typeof choice === 'object' ? choice.function : choice,
     parallelToolCalls: body.parallel_tool_calls,
     format: format && readFormat(format),
@@ -60,7 +60,7 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
 }
 
 function readFormat(format: NonNullable<OpenAiBody['response_format']>): CallParameters['format'] {
-  if (format.type === 'json_schema') return givenFields({ type: format.type, ...format.json_schema });
+  if (format.type === 'json_schema') return { type: format.type, ...givenFields(format.json_schema) };
   return format.type === 'text' ? undefined : format;
 }
 

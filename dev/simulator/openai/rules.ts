@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type JsonObject, typeName } from '../json.js';
+import type { JsonObject } from '../../../shared/json.js';
+import { typeName } from '../json.js';
 import type { Refusal } from '../refusal.js';
 import { bracketed, type Complaints, checkShape, json, text, unread } from '../shape.js';
 import { invalid, openAiError } from './errors.js';

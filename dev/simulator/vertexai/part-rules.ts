@@ -1,4 +1,4 @@
-import { isObject } from '../json.js';
+import { isObject } from '../../../shared/json.js';
 import type { PartRules } from '../part-rules.js';
 import { schemasIn } from '../schemas.js';
 import { unable, vertexError } from './errors.js';

@@ -1,8 +1,8 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import { contentOf } from '../blocks.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
-import { givenFields } from '../json.js';
 import { sign } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
 import type { VertexBody, VertexPart } from './rules.js';
