@@ -1,5 +1,8 @@
 import type { ProviderId } from '../contract.js';
-import { childOf, isObject, type Json, keywords, maxDepth } from './schema-bounds.js';
+import { isObject } from '../json.js';
+import { childOf, type Json, keywords, maxDepth } from './schema-bounds.js';
+import { claude, type Dialect, gemini, isTextOrNumber, type Taking } from './schema-dialects.js';
+import { unite, withReferredRoot } from './schema-rewrites.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';
@@ -17,68 +20,6 @@ export class UnfitSchema extends Error {
   }
 }
 
-type Test = (value: unknown) => boolean;
-
-/** A keyword holds one schema, a list of them, or schemas by name; or a test says which values are taken. */
-type Taking = 'schema' | 'list' | 'names' | 'constant' | 'no-map' | 'reference' | Test;
-
-interface Dialect {
-  readonly taken: ReadonlyMap<string, Taking>;
-  /** Keywords that are sent as others. */
-  readonly renamed: ReadonlyMap<string, string>;
-  /** Whether each schema has to say its type, each object be closed, and none contain itself. */
-  readonly isStrict: boolean;
-}
-
-const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
-  keywords.split(' ').map((keyword): [string, Taking] => [keyword, kind]);
-const any = () => true;
-const isPrimitive = (value: unknown) => value === null || typeof value !== 'object';
-const isText = (value: unknown): value is string => typeof value === 'string';
-const isTextOrNumber = (value: unknown) => isText(value) || typeof value === 'number';
-const formats = new Set<unknown>('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
-
-const takenByAll = [
-  ...each(any, 'type title required'),
-  ...each(isText, 'description'),
-  ...each('names', 'properties $defs definitions'),
-  ...each('list', 'anyOf oneOf'),
-  ...each('schema', 'items'),
-  ...each('reference', '$ref'),
-];
-
-// https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
-const claude: Dialect = {
-  isStrict: true,
-  renamed: new Map([['oneOf', 'anyOf']]),
-  taken: new Map([
-    ...takenByAll,
-    ...each('list', 'allOf'),
-    ...each('no-map', 'additionalProperties patternProperties'),
-    ...each(any, 'default'),
-    ...each(isPrimitive, 'const'),
-    ...each((value) => Array.isArray(value) && value.every(isPrimitive), 'enum'),
-    ...each((value) => formats.has(value), 'format'),
-    ...each((value) => value === 0 || value === 1, 'minItems'),
-    // Without looking around, references back and word boundaries.
-    ...each((value) => isText(value) && !/\(\?[=!<]|\\[1-9bBk]/.test(value), 'pattern'),
-  ]),
-};
-
-// The list at `responseJsonSchema` in the types of @google/genai. What is not on it is ignored there.
-const gemini: Dialect = {
-  isStrict: false,
-  renamed: new Map([['definitions', '$defs']]),
-  taken: new Map([
-    ...takenByAll,
-    ...each('list', 'prefixItems'),
-    ...each('schema', 'additionalProperties'),
-    ...each(any, '$id $anchor format minItems maxItems minimum maximum propertyOrdering'),
-    ...each('constant', 'const'),
-    ...each((value) => Array.isArray(value) && value.every(isTextOrNumber), 'enum'),
-  ]),
-};
-
 /**
  * A schema as the provider takes it, and the names of the keywords that it does not take: they went into descriptions.
  * Throws `UnfitSchema` where the provider cannot be asked.
@@ -90,7 +31,8 @@ export function fitSchema(
 ): { schema: Record<string, unknown>; moved: string[] } {
   if (provider === 'openai') return { schema, moved: [] };
   const isClaude = provider !== 'vertexai';
-  const root = use === 'format' ? schema : toObject(schema, isClaude);
+  const whole = unite(withReferredRoot(schema));
+  const root = use === 'format' ? whole : toObject(whole, isClaude);
   // Claude takes any keyword in tools that are not strict.
   if (isClaude && use === 'tool') return { schema: root, moved: [] };
   return new Fitting(root, isClaude ? claude : gemini).result();
@@ -110,6 +52,12 @@ const untyped = 'must have a type with this provider';
 const silent: ReadonlySet<string> = new Set(['$schema', '$comment']);
 const definitions: ReadonlySet<string> = new Set(['$defs', 'definitions']);
 
+/** A schema that is being fitted, and those that it contains, definitions aside, or refers to. */
+interface Place {
+  readonly schema: Json;
+  readonly below: object[];
+}
+
 /** One schema on its way to a provider. The depth of schemas bounds the recursion. */
 class Fitting {
   readonly #root: Json;
@@ -117,7 +65,7 @@ class Fitting {
   readonly #moved = new Set<string>();
   /** The way to the place that is being fitted. */
   readonly #path: string[] = [];
-  /** The schemas that each one contains, definitions aside, or refers to. */
+  /** As `Place` has it, for the schemas as they came. */
   readonly #below = new Map<object, object[]>();
 
   constructor(root: Json, dialect: Dialect) {
@@ -131,17 +79,18 @@ class Fitting {
     return { schema, moved: [...this.#moved] };
   }
 
-  #schema(schema: unknown): unknown {
-    const { isStrict } = this.#dialect;
-    if (isStrict && !isObject(schema)) throw new UnfitSchema(this.#path, untyped);
-    if (!isObject(schema) || this.#path.length > maxDepth) return schema;
-    this.#below.set(schema, []);
+  #schema(given: unknown): unknown {
+    const { isStrict, rewrite } = this.#dialect;
+    if (isStrict && !isObject(given)) throw new UnfitSchema(this.#path, untyped);
+    if (!isObject(given) || this.#path.length > maxDepth) return given;
+    const place: Place = { schema: rewrite(given), below: [] };
+    this.#below.set(given, place.below);
     const fitted: Record<string, unknown> = {};
     const notes: string[] = [];
-    for (const [keyword, value] of Object.entries(schema)) {
+    for (const [keyword, value] of Object.entries(place.schema)) {
       if (silent.has(keyword)) continue;
       this.#path.push(keyword);
-      const taken = this.#take(schema, keyword);
+      const taken = this.#take(place, keyword);
       this.#path.pop();
       Object.assign(fitted, taken);
       if (taken === undefined) notes.push(this.#move(keyword, value));
@@ -157,28 +106,30 @@ class Fitting {
   }
 
   /** A keyword as the provider takes it; undefined if it does not. */
-  #take(schema: Json, keyword: string): object | undefined {
+  #take(place: Place, keyword: string): object | undefined {
+    const { schema } = place;
     const value = schema[keyword];
     const kind = this.#dialect.taken.get(keyword);
     if (kind === undefined) return undefined;
-    if (kind === 'reference') return { $ref: this.#refer(schema) };
+    if (kind === 'reference') return { $ref: this.#refer(place) };
     if (kind === 'constant') return toEnum(schema);
     if (kind === 'no-map') return refuseMap(value, this.#path);
+    if (kind === 'no-object') return refuseObjects(value, this.#path);
     const name = this.#dialect.renamed.get(keyword) ?? keyword;
     if (name !== keyword && name in schema) throw new UnfitSchema(this.#path, `cannot be beside ${name}`);
     const taken =
-      typeof kind === 'function' ? (kind(value) ? value : undefined) : this.#nested(schema, keyword);
+      typeof kind === 'function' ? (kind(value) ? value : undefined) : this.#nested(place, keyword);
     return taken === undefined ? undefined : { [name]: taken };
   }
 
   /** The schemas that stand below a keyword; undefined if these are none. */
-  #nested(schema: Json, keyword: string): unknown {
+  #nested({ schema, below }: Place, keyword: string): unknown {
     const value = schema[keyword];
-    const nest = (below: unknown, ...place: string[]) => {
-      if (isObject(below) && !definitions.has(keyword)) this.#below.get(schema)?.push(below);
-      this.#path.push(...place);
-      const fitted = this.#schema(below);
-      this.#path.length -= place.length;
+    const nest = (nested: unknown, ...steps: string[]) => {
+      if (isObject(nested) && !definitions.has(keyword)) below.push(nested);
+      this.#path.push(...steps);
+      const fitted = this.#schema(nested);
+      this.#path.length -= steps.length;
       return fitted;
     };
     const kind = this.#dialect.taken.get(keyword);
@@ -190,7 +141,7 @@ class Fitting {
   }
 
   /** The reference by the names that the provider takes. */
-  #refer(schema: Json): string {
+  #refer({ schema, below }: Place): string {
     const [first, ...segments] = String(schema.$ref).split('/');
     const { taken, renamed } = this.#dialect;
     let target: unknown = this.#root;
@@ -204,13 +155,20 @@ class Fitting {
     });
     if (first !== '#' || kind !== 'schema' || !isObject(target))
       throw new UnfitSchema(this.#path, 'must refer to a schema that this provider takes');
-    this.#below.get(schema)?.push(target);
+    below.push(target);
     return ['#', ...written].join('/');
   }
 }
 
 const toEnum = (schema: Json): object | undefined =>
   isTextOrNumber(schema.const) && !('enum' in schema) ? { enum: [schema.const] } : undefined;
+
+/** Undefined for what can go into words, such as a pattern. */
+function refuseObjects(value: unknown, path: readonly string[]): undefined {
+  const branches: unknown[] = [value].flat();
+  if (branches.some((branch) => isObject(branch) && ('$ref' in branch || 'properties' in branch)))
+    throw new UnfitSchema(path, 'must be one schema with this provider');
+}
 
 function refuseMap(value: unknown, path: readonly string[]): object {
   if (isObject(value)) throw new UnfitSchema(path, 'must be absent: this provider takes no maps');
@@ -219,10 +177,15 @@ function refuseMap(value: unknown, path: readonly string[]): object {
 
 /** Claude wants to know what each schema is, and objects that have nothing beside their properties. */
 function close(fitted: Record<string, unknown>, path: readonly string[]): object {
-  const says = ['type', 'enum', 'const', 'anyOf', 'allOf', '$ref'].some((keyword) => keyword in fitted);
+  const says = ['type', 'enum', 'const', 'anyOf', '$ref'].some((keyword) => keyword in fitted);
   if (!says) throw new UnfitSchema(path, untyped);
-  const isObjectType = 'properties' in fitted || [fitted.type].flat().includes('object');
-  return isObjectType ? { ...fitted, additionalProperties: false } : fitted;
+  const { type, properties = {}, ...others } = fitted;
+  const isObjectType = 'properties' in fitted || [type].flat().includes('object');
+  if (!isObjectType) return fitted;
+  if (!('anyOf' in fitted || '$ref' in fitted)) return { ...fitted, additionalProperties: false };
+  // The objects are further below: one that is closed here would have none of their properties.
+  if (isObject(properties) && Object.keys(properties).length === 0) return others;
+  throw new UnfitSchema([...path, 'properties'], 'cannot be beside other schemas with this provider');
 }
 
 /** Gemini wants nothing beside a reference. */

@@ -1,3 +1,5 @@
+import { isObject } from '../json.js';
+
 const maxBytes = 256 * 1024;
 const maxValues = 10_000;
 /** The levels of a schema. */
@@ -95,5 +97,3 @@ function decode(segment: string): string {
 }
 
 const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
-export const isObject = (value: unknown): value is Json => isContainer(value) && !Array.isArray(value);

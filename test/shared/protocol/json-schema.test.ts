@@ -102,7 +102,7 @@ describe('fitSchema', () => {
   it.each<[string, Json]>([
     ['plain keywords', { ...text, pattern: '^[a-z]+\\d$', format: 'date-time', title: 'T', default: 'a' }],
     ['primitives', { enum: ['a', 1, null, false] }],
-    ['lists of schemas', { allOf: [text], anyOf: [text] }],
+    ['lists of schemas', { anyOf: [text] }],
     ['names that are keywords', closed({ oneOf: text, $ref: text, maxLength: text, ['__proto__']: text })],
   ])('takes %s at Claude', (_, field) => {
     expect(fitSchema('bedrock', inField(field), 'format')).toEqual({ schema: inField(field), moved: [] });
@@ -120,9 +120,125 @@ describe('fitSchema', () => {
     [{ properties: { a: { $ref: 'https://example.org/' } } }, 'properties.a.$ref', 'refer'],
     [{ properties: { a: { $ref: '#/properties' } } }, 'properties.a.$ref', 'refer'],
     [{ properties: { a: { anyOf: [text], oneOf: [text] } } }, 'properties.a.oneOf', 'beside'],
+    [
+      { properties: { a: closed({ b: text }, { anyOf: [closed({})] }) } },
+      'properties.a.properties',
+      'beside',
+    ],
+    [
+      {
+        properties: { a: { allOf: [{ $ref: '#/$defs/b' }, closed({ c: text })] } },
+        $defs: { b: closed({}) },
+      },
+      ...(['properties.a.allOf', 'one schema'] as const),
+    ],
+    [
+      {
+        properties: {
+          a: {
+            allOf: [
+              closed({ b: text }),
+              inField(text, { minProperties: 1 }),
+              closed({ b: { type: 'number' } }),
+            ],
+          },
+        },
+      },
+      'properties.a.allOf',
+      'one schema',
+    ],
+    [
+      { properties: { a: { allOf: [text] }, b: { $ref: '#/properties/a/allOf/0' } } },
+      'properties.b.$ref',
+      'refer',
+    ],
   ])('refuses at Claude %j', (schema, path, detail) => {
     const refusal = refusalOf('anthropic', { type: 'object', ...schema }, 'format');
     expect(refusal).toEqual([path, expect.stringContaining(detail)]);
+  });
+
+  it.each<[string, given: Json, fitted: Json]>([
+    [
+      'a reference with a description',
+      { allOf: [{ $ref: '#/$defs/a' }], description: 'd' },
+      { $ref: '#/$defs/a', description: 'd' },
+    ],
+    [
+      'objects',
+      {
+        allOf: [
+          closed({ b: text }, { required: ['b'] }),
+          { allOf: [closed({ c: text }, { required: ['c'], title: 'C' })] },
+        ],
+      },
+      closed({ b: text, c: text }, { required: ['b', 'c'], title: 'C' }),
+    ],
+    [
+      'names that are keywords',
+      { allOf: [closed({ allOf: text, ['__proto__']: text })] },
+      closed({ allOf: text, ['__proto__']: text }),
+    ],
+  ])('makes one schema of an allOf of %s, for Claude and Gemini', (_, given, fitted) => {
+    const more = { $defs: { a: text } };
+    expect(fitSchema('anthropic', inField(given, more), 'format')).toEqual({
+      schema: inField(fitted, more),
+      moved: [],
+    });
+    const { schema, moved } = fitSchema('vertexai', inField(given, more), 'format');
+    // Gemini wants nothing beside a reference.
+    const { $ref, ...others } = fitted;
+    const separate = $ref === undefined ? fitted : { anyOf: [{ $ref }], ...others };
+    expect({ schema, moved }).toEqual({ schema: inField(separate, more), moved: [] });
+  });
+
+  it('leaves an allOf of patterns to words', () => {
+    const field = { ...text, allOf: [{ pattern: 'a' }, { pattern: 'b' }] };
+    expect(fitSchema('anthropic', inField(field), 'format').moved).toEqual(['allOf']);
+  });
+
+  it.each(['strict-tool', 'tool'] as const)(
+    'puts the schema that a root refers to in its place, of a %s',
+    (use) => {
+      const given = { $ref: '#/definitions/Args', definitions: { Args: inField(text) }, description: 'd' };
+      const { $ref: _, ...others } = given;
+      expect(fitSchema('bedrock', given, use).schema).toEqual({ ...inField(text), ...others });
+      expect(fitSchema('vertexai', given, use).schema).toMatchObject({
+        type: 'object',
+        properties: { field: text },
+      });
+    },
+  );
+
+  it('leaves the type of an object to the objects that it is one of, at Claude', () => {
+    const anyOf = [closed({ a: text }), closed({ b: text })];
+    const given = { type: 'object', anyOf, description: 'd' };
+    expect(fitSchema('anthropic', inField(given), 'format').schema).toEqual(
+      inField({ anyOf, description: 'd' }),
+    );
+  });
+
+  it.each<[given: Json, fitted: Json]>([
+    [
+      { type: ['string', 'null'], enum: ['a', null] },
+      { anyOf: [{ ...text, enum: ['a'] }, { type: 'null' }] },
+    ],
+    [
+      { enum: [1, null], title: 'T' },
+      { title: 'T', anyOf: [{ enum: [1] }, { type: 'null' }] },
+    ],
+    [{ enum: [null] }, { anyOf: [{ type: 'null' }] }],
+  ])('gives null a schema of its own at Gemini: %j', (given, fitted) => {
+    expect(fitSchema('vertexai', inField(given), 'format')).toEqual({ schema: inField(fitted), moved: [] });
+  });
+
+  it('reads an allOf of thousands in a moment', () => {
+    const allOf = Array.from({ length: 5000 }, (_, n) =>
+      closed({ [`p${n}`]: text }, { required: [`p${n}`] }),
+    );
+    const before = performance.now();
+    const { schema } = fitSchema('anthropic', inField({ allOf }), 'format');
+    expect(performance.now() - before).toBeLessThan(1000);
+    expect(schema).toMatchObject({ properties: { field: { required: { length: 5000 } } } });
   });
 
   it('tells a circle from schemas that are only used often', () => {

@@ -1,0 +1,70 @@
+import type { Json } from './schema-bounds.js';
+import { separateNull, unite } from './schema-rewrites.js';
+
+/** Which keywords of JSON Schema each provider takes. */
+
+type Test = (value: unknown) => boolean;
+
+/** A keyword holds one schema, a list of them, or schemas by name; or a test says which values are taken. */
+export type Taking = 'schema' | 'list' | 'names' | 'constant' | 'no-map' | 'no-object' | 'reference' | Test;
+
+export interface Dialect {
+  readonly taken: ReadonlyMap<string, Taking>;
+  /** Keywords that are sent as others. */
+  readonly renamed: ReadonlyMap<string, string>;
+  /** A schema that says the same with keywords that the provider takes; without one it stays as it is. */
+  readonly rewrite: (schema: Json) => Json;
+  /** Whether each schema has to say its type, each object be closed, and none contain itself. */
+  readonly isStrict: boolean;
+}
+
+const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
+  keywords.split(' ').map((keyword): [string, Taking] => [keyword, kind]);
+const any = () => true;
+const isPrimitive = (value: unknown) => value === null || typeof value !== 'object';
+const isText = (value: unknown): value is string => typeof value === 'string';
+export const isTextOrNumber = (value: unknown) => isText(value) || typeof value === 'number';
+const formats = new Set<unknown>('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
+
+const takenByAll = [
+  ...each(any, 'type title required'),
+  ...each(isText, 'description'),
+  ...each('names', 'properties $defs definitions'),
+  ...each('list', 'anyOf oneOf'),
+  ...each('schema', 'items'),
+  ...each('reference', '$ref'),
+];
+
+// https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
+export const claude: Dialect = {
+  isStrict: true,
+  rewrite: unite,
+  renamed: new Map([['oneOf', 'anyOf']]),
+  taken: new Map([
+    ...takenByAll,
+    ...each('no-object', 'allOf'),
+    ...each('no-map', 'additionalProperties patternProperties'),
+    ...each(any, 'default'),
+    ...each(isPrimitive, 'const'),
+    ...each((value) => Array.isArray(value) && value.every(isPrimitive), 'enum'),
+    ...each((value) => formats.has(value), 'format'),
+    ...each((value) => value === 0 || value === 1, 'minItems'),
+    // Without looking around, references back and word boundaries.
+    ...each((value) => isText(value) && !/\(\?[=!<]|\\[1-9bBk]/.test(value), 'pattern'),
+  ]),
+};
+
+// The list at `responseJsonSchema` in the types of @google/genai. What is not on it is ignored there.
+export const gemini: Dialect = {
+  isStrict: false,
+  rewrite: (schema) => separateNull(unite(schema)),
+  renamed: new Map([['definitions', '$defs']]),
+  taken: new Map([
+    ...takenByAll,
+    ...each('list', 'prefixItems'),
+    ...each('schema', 'additionalProperties'),
+    ...each(any, '$id $anchor format minItems maxItems minimum maximum propertyOrdering'),
+    ...each('constant', 'const'),
+    ...each((value) => Array.isArray(value) && value.every(isTextOrNumber), 'enum'),
+  ]),
+};
