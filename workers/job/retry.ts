@@ -62,21 +62,22 @@ async function pause(error: unknown, call: Call, tookMs: number): Promise<void> 
   }
 }
 
-const omittedBy: Partial<Record<Refusal, Omitted>> = {
-  hint: { hints },
-  effort: { hints, reasoning: true },
-  signatures: { signatures: true },
-};
-
-/** The refused parts that a call can do without; the circuit remembers refused hints. */
+/** The parts that a call can do without; the circuit remembers the refused ones. */
 function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omitted | undefined {
   const refusal = error instanceof Failure && !hasBegun ? refusalOf(error) : undefined;
-  const omitted = refusal && omittedBy[refusal];
+  const omitted = refusal && omittedBy(refusal);
   const { request } = narrowed;
-  if (omitted === undefined || !narrow(request, omitted).isNarrower) return undefined;
+  if (!refusal || !omitted || !narrow(request, omitted).isNarrower) return undefined;
   if (omitted.hints && asked.chatJob.isStrict) return undefined;
-  asked.circuit.memory.recordRefusal(request, omitted);
+  asked.circuit.memory.recordRefusal(request, refusal);
   return omitted;
+}
+
+/** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
+function omittedBy(refusal: Refusal): Omitted | undefined {
+  if (refusal === 'toolChoice') return undefined;
+  if (refusal === 'signatures') return { signatures: true };
+  return refusal === 'effort' ? { hints, reasoning: true } : { hints };
 }
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */

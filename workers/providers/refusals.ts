@@ -1,8 +1,10 @@
+import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+
 /**
- * A part of a request that a provider's 400 refuses. A call can do without a hint and without the signatures of earlier
- * replies; the effort, refused beside tools, has to be `none`; and the choice of a tool is the caller's to mend.
+ * A part of a request that a provider's 400 refuses. A call can do without the named hints, and without the signatures
+ * of earlier replies. The effort, refused beside tools, has to be `none`. The choice of a tool is the caller's to mend.
  */
-export type Refusal = 'hint' | 'effort' | 'signatures' | 'toolChoice';
+export type Refusal = readonly ParameterName[] | 'effort' | 'signatures' | 'toolChoice';
 
 /**
  * Reads it from OpenAI's name of the parameter, or from the text, where the others say it; texts are compared, and kept
@@ -12,19 +14,32 @@ export function readRefusal(param = '', text = ''): Refusal | undefined {
   const said = text.slice(0, maxCompared);
   if (noEffort.test(said)) return 'effort';
   if (param === 'tool_choice') return 'toolChoice';
-  if (param !== '') return !param.startsWith('tools') && hintName.test(param) ? 'hint' : undefined;
+  if (param !== '') return param.startsWith('tools') ? undefined : hintsNamedIn(param);
   if (signatures.test(said)) return 'signatures';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said)) return undefined;
-  if (hintName.test(said) && refused.test(said)) return 'hint';
-  return toolChoice.test(said) ? 'toolChoice' : undefined;
+  const named = refused.test(said) ? hintsNamedIn(said) : undefined;
+  return named ?? (toolChoice.test(said) ? 'toolChoice' : undefined);
+}
+
+function hintsNamedIn(text: string): ParameterName[] | undefined {
+  const named = hintNames.filter(([, name]) => name.test(text)).map(([hint]) => hint);
+  return named.length > 0 ? named : undefined;
 }
 
 /** All of these texts are shorter. */
 const maxCompared = 2000;
 
-const hintName =
-  /\b(temperature|top_?p|seed|((frequency|presence)_?)?penalty|(reasoning_?)?effort|thinking[ _]?level|verbosity|(disable_)?parallel_tool_(calls|use))\b/i;
+const hintNames: readonly [ParameterName, RegExp][] = [
+  ['temperature', /\btemperature\b/i],
+  ['topP', /\btop_?p\b/i],
+  ['seed', /\bseed\b/i],
+  ['frequencyPenalty', /\b(frequency_?)?penalty\b/i],
+  ['presencePenalty', /\b(presence_?)?penalty\b/i],
+  ['reasoningEffort', /\b((reasoning_?)?effort|thinking[ _]?level)\b/i],
+  ['verbosity', /\bverbosity\b/i],
+  ['parallelToolCalls', /\b(disable_)?parallel_tool_(calls|use)\b/i],
+];
 
 const refused =
   /\b(deprecated|unsupported|unrecognized|unknown|not (supported|enabled|allowed|permitted)|not support|doesn't support|cannot (both )?be|may only be|must be)\b/i;

@@ -229,7 +229,7 @@ describe('withOneRetry of a refused hint', () => {
     expect([attempts, second]).toMatchObject([2, { code: 'provider_error', retryable: true }]);
     attempts = 0;
     expect(await run(['done'], { request: tuned, memory })).toBe('done');
-    expect(asked.at(-1)?.request.parameters).toEqual({ stop: ['x'] });
+    expect(asked.at(-1)?.ignored).toEqual(['temperature']);
   });
 
   it.each<[string, Limits, Failure]>([
@@ -286,35 +286,44 @@ describe('withOneRetry of a refused hint', () => {
     expect(asked[2]?.request.turns).toEqual(request.turns);
   });
 
-  it('is remembered for an hour, for this model alone', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    const memory = new ModelMemory();
+  it('is remembered for an hour, for this model and this value alone', async () => {
+    let now = 1;
+    const memory = new ModelMemory({ now: () => now });
     await run([hint, 'done'], { request: tuned, memory });
     attempts = 0;
-    vi.advanceTimersByTime(3_599_999);
+    now += 3_600_000;
     await run(['done'], { request: tuned, memory });
     expect(asked[2]).toMatchObject({
-      request: { parameters: { stop: ['x'] } },
-      ignored: ['temperature', 'parallelToolCalls'],
+      request: { parameters: { stop: ['x'], parallelToolCalls: false } },
+      ignored: ['temperature'],
     });
+    const warmer = requestOf({ ...tuned.parameters, temperature: 0.6 });
+    for (const request of [{ ...tuned, model: 'other' }, warmer]) {
+      attempts = 0;
+      await run(['done'], { request, memory });
+    }
     attempts = 0;
-    await run(['done'], { request: { ...tuned, model: 'other' }, memory });
-    attempts = 0;
-    vi.advanceTimersByTime(1);
+    now += 1;
     await run(['done'], { request: tuned, memory });
     expect(asked.slice(3).map(({ request }) => request.parameters)).toEqual([
       tuned.parameters,
+      warmer.parameters,
       tuned.parameters,
     ]);
-    vi.useRealTimers();
   });
 
-  it('is remembered of the hints that the refused request had: others keep theirs', async () => {
+  it('is remembered of what was refused: neither other hints of the request nor other values are left out', async () => {
     const memory = new ModelMemory();
-    await run([hint, 'done'], { request: requestOf({ reasoningEffort: 'max' }), memory });
-    attempts = 0;
-    await run(['done'], { request: tuned, memory });
-    expect(asked[2]).toMatchObject({ request: { parameters: tuned.parameters }, ignored: undefined });
+    const odd = requestOf({ temperature: 0.5, reasoningEffort: 'max' });
+    await run([refusal("'reasoning_effort' is not supported."), 'done'], { request: odd, memory });
+    for (const parameters of [{ temperature: 0.5, reasoningEffort: 'high' as const }, odd.parameters]) {
+      attempts = 0;
+      await run(['done'], { request: requestOf(parameters), memory });
+    }
+    expect(asked.slice(2).map(({ request }) => request.parameters)).toEqual([
+      { temperature: 0.5, reasoningEffort: 'high' },
+      { temperature: 0.5 },
+    ]);
   });
 
   it('is remembered of reasoning with tools for requests with tools alone', async () => {
@@ -326,7 +335,7 @@ describe('withOneRetry of a refused hint', () => {
     }
     expect(asked.slice(2)).toMatchObject([
       { request: { parameters: { reasoningEffort: 'high' } }, ignored: undefined },
-      { request: { parameters: { tools, reasoningEffort: 'none' } }, ignored: ['verbosity'] },
+      { request: { parameters: { tools, reasoningEffort: 'none', verbosity: 'low' } }, ignored: undefined },
     ]);
   });
 });

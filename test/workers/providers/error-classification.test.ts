@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
   classifyError,
+  type ErrorFacts,
   ProviderCallError,
   refusalOf,
   refusesCredentials,
@@ -116,24 +117,41 @@ describe('refusesCredentials', () => {
 
 describe('refusalOf', () => {
   const behind = 'The model returned the following errors: ';
-  const hints = [
-    {
-      param: 'temperature',
-      text: "400 Unsupported value: 'temperature' does not support 0.2 with this model.",
-    },
-    { param: 'reasoning_effort', text: "Unsupported value: 'reasoning_effort' does not support 'max'." },
-    { param: 'parallel_tool_calls' },
-    { param: 'verbosity' },
-    { text: 'Unrecognized request argument supplied: verbosity' },
-    { text: '`temperature` is deprecated for this model.' },
-    { text: '`temperature` and `top_p` cannot both be specified for this model. Please use only one.' },
-    { text: 'This model does not support the effort parameter' },
-    { text: 'tool_choice.disable_parallel_tool_use: Extra inputs are not permitted' },
-    { text: `${behind}\`top_p\` is deprecated for this model.` },
-    { text: `${behind}This model does not support the effort parameter` },
-    { text: 'Thinking level is not supported for this model.' },
-    { text: 'Penalty is not enabled for this model' },
-    { text: "This model doesn't support the temperature field. Remove temperature and try again." },
+  const hints: [refused: string[], facts: ErrorFacts][] = [
+    [
+      ['temperature'],
+      {
+        param: 'temperature',
+        text: "400 Unsupported value: 'temperature' does not support 0.2 with this model.",
+      },
+    ],
+    [
+      ['reasoningEffort'],
+      { param: 'reasoning_effort', text: "Unsupported value: 'reasoning_effort' does not support 'max'." },
+    ],
+    [['parallelToolCalls'], { param: 'parallel_tool_calls' }],
+    [['verbosity'], { param: 'verbosity' }],
+    [['presencePenalty'], { param: 'presence_penalty' }],
+    [['seed'], { param: 'seed' }],
+    [['verbosity'], { text: 'Unrecognized request argument supplied: verbosity' }],
+    [['temperature'], { text: '`temperature` is deprecated for this model.' }],
+    [
+      ['temperature', 'topP'],
+      { text: '`temperature` and `top_p` cannot both be specified for this model. Please use only one.' },
+    ],
+    [['reasoningEffort'], { text: 'This model does not support the effort parameter' }],
+    [
+      ['parallelToolCalls'],
+      { text: 'tool_choice.disable_parallel_tool_use: Extra inputs are not permitted' },
+    ],
+    [['topP'], { text: `${behind}\`top_p\` is deprecated for this model.` }],
+    [['reasoningEffort'], { text: `${behind}This model does not support the effort parameter` }],
+    [['reasoningEffort'], { text: 'Thinking level is not supported for this model.' }],
+    [['frequencyPenalty', 'presencePenalty'], { text: 'Penalty is not enabled for this model' }],
+    [
+      ['temperature'],
+      { text: "This model doesn't support the temperature field. Remove temperature and try again." },
+    ],
   ];
   const signatures = [
     'messages.1.content.0: Invalid `signature` in `thinking` block',
@@ -162,14 +180,14 @@ describe('refusalOf', () => {
   ];
 
   it.each([
-    ...hints.map((facts) => ['hint', facts] as const),
+    ...hints,
     ...signatures.map((text) => ['signatures', { text }] as const),
     ...choices.map((facts) => ['toolChoice', facts] as const),
     ['effort', { param: 'reasoning_effort', text: withTools }] as const,
     ...others.map((facts) => [undefined, facts] as const),
   ])('reads %s from a 400 of %j', (refusal, facts) => {
     const failure = classifyError(new Error('x'), { status: 400, ...facts });
-    expect(refusalOf(failure)).toBe(refusal);
+    expect(refusalOf(failure)).toEqual(refusal);
     const refusedParameter = refusal === 'toolChoice' ? refusal : undefined;
     expect(failure.cause).toMatchObject({ refusedParameter });
     expect(JSON.stringify(failure)).not.toContain('this model');
