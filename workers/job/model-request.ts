@@ -34,13 +34,22 @@ export function toModelRequest(
     model,
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
-    mayBeBlankAt: blankEndsOf(job.parameters),
+    mayBeBlankAt: blankEndsOf(job),
   } satisfies ModelRequest;
 }
 
-/** A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. */
-function blankEndsOf({ stop, maxOutputTokens }: NonNullable<ChatJob['parameters']> = {}): FinishReason[] {
-  return [...(stop ? (['stop'] as const) : []), ...(maxOutputTokens ? (['length'] as const) : [])];
+/**
+ * A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. After results
+ * of calls Claude may have nothing to add. https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons
+ */
+function blankEndsOf({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parameters'>): FinishReason[] {
+  const { stop, maxOutputTokens } = parameters;
+  const last = turns.at(-1);
+  const hasResults = last !== undefined && partsOf(last).some(({ type }) => type === 'tool_result');
+  return [
+    ...(stop || hasResults ? (['stop'] as const) : []),
+    ...(maxOutputTokens ? (['length'] as const) : []),
+  ];
 }
 
 /** The parts that a request is made without, because the model refuses them. */
