@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { queueName } from '../../shared/protocol/messages.js';
 import { startPruner } from '../../shared/queue/pruner.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { withLag } from '../support/lateness.js';
 import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
@@ -59,6 +59,21 @@ describe('upkeep', () => {
     const canary = 'canary-of-a-long-conversation';
     const content = `${canary} ${'x'.repeat(20_000)}`;
     expect((await deployment.chat({ model: 'sim-status-400', messages: [{ content }] })).status).toBe(500);
+    await forgotten(canary);
+  });
+
+  it('leaves no long tool for that minute either', async () => {
+    const canary = 'canary-of-a-long-tool';
+    const tool = { name: 'look', description: `${canary} ${'x'.repeat(20_000)}` };
+    const { status } = await fetch(`${deployment.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { Authorization: authorization, 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        ...{ model: 'openai/sim-status-400', messages: [{ role: 'user', content: 'Hello' }] },
+        tools: [{ type: 'function', function: tool }],
+      }),
+    });
+    expect(status).toBe(400);
     await forgotten(canary);
   });
 

@@ -34,7 +34,7 @@ import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import { LockRenewal } from './lock-renewal.js';
-import { dropLongConversation } from './long-conversation.js';
+import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
@@ -164,7 +164,7 @@ export class PoolWorker {
       .on('active', () => backlog.forget())
       .on('drained', () => backlog.recordEmpty())
       .on('completed', (queued: Job<ChatJobPayload>, outcome: string) => {
-        dropLongConversation(queued, log);
+        dropLongRequest(queued, log);
         this.#replies.publishStored(this.#find(queued), outcome);
       })
       .on('failed', (job, error) => this.#onFailed(job, error));
@@ -250,7 +250,7 @@ export class PoolWorker {
     metrics.countJob('internal');
     log.error({ err, jobId: queued?.id }, 'job broke');
     if (!queued) return;
-    dropLongConversation(queued, log);
+    dropLongRequest(queued, log);
     this.#replies.publishFailure(this.#find(queued));
   }
 
