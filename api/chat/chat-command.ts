@@ -29,7 +29,7 @@ export interface ChatCommand {
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   turns: Turn[];
-  /** The images of its turns whose bytes came along, until they are stored, or it has joined a chat of this process. */
+  /** The images of its turns whose bytes came along, until they are stored. */
   images?: UploadedImage[] | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */
   parameters?: ModelParameters | undefined;

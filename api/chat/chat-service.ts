@@ -72,8 +72,7 @@ export class ChatService {
     );
     if (opened.result?.state === 'settled') return replay(command, opened.result.outcome);
     using request = this.#attach(command, { ...opened, receivedAt });
-    this.#add(request);
-    command.images?.splice(0);
+    this.#add(request, command);
     return this.#answer(command, request, await this.#awaitResult(command, request));
   }
 
@@ -154,9 +153,9 @@ export class ChatService {
   }
 
   /** Starts adding the chat's job. Adding is idempotent: a joining request adds it too, in case the store lost it. */
-  #add(request: AttachedRequest): void {
+  #add(request: AttachedRequest, command: ChatCommand): void {
     const { chat } = request;
-    request.added = this.#addJob(chat);
+    request.added = this.#addJob(chat, command);
     request.added.then(
       () => chat.added(this.#now()),
       (error) => {
@@ -166,11 +165,12 @@ export class ChatService {
     );
   }
 
-  async #addJob({ id, claimed, attempt, opening }: LiveChat): Promise<void> {
-    if (opening === undefined) return;
-    const job = toNewJob(opening, claimed, attempt);
-    if (opening.command.images?.length) await this.#deps.imageUploads?.store(opening.command, job);
-    await this.#connected().add(jobIdOf(id, attempt.attempt), job);
+  async #addJob(chat: LiveChat, command?: ChatCommand): Promise<void> {
+    if (chat.opening === undefined) return;
+    const job = toNewJob(chat.opening, chat.claimed, chat.attempt);
+    if (command?.images?.length) chat.storing = this.#deps.imageUploads?.store(command, job, chat.storing);
+    if (chat.storing) await chat.storing;
+    await this.#connected().add(jobIdOf(chat.id, job.attempt), job);
   }
 
   /** The store may still take the job although nothing waits for it; with a key, a repeated request may join it. */

@@ -45,17 +45,23 @@ export class ImageUploads {
   }
 
   /**
-   * Stores the uploads of a command for its job, takes them out of it at once, and drops their bytes in the end. Throws
-   * `rate_limited` where there is no room, `timeout` when the caller has left or waits no longer, and
-   * `queue_unavailable`.
+   * Stores the uploads of a command for its job, takes them out of it, and drops their bytes in the end. A request that
+   * joins a chat brings the same images, which are stored if `earlier` fails. Throws `rate_limited` where there is no
+   * room, `timeout` when the caller has left or waits no longer, and `queue_unavailable`.
    */
   async store(
     command: ChatCommand,
     { deadline, firstDeltaBy = deadline }: Pick<NewJob, 'deadline' | 'firstDeltaBy'>,
+    earlier?: Promise<void>,
   ): Promise<void> {
+    const isStored = await earlier?.then(
+      () => true,
+      () => false,
+    );
     // No call begins later than its caller needs it to, by any machine's clock.
     const keptUntil = Math.min(deadline, firstDeltaBy) + clockMarginMs;
     const uploads = command.images?.splice(0) ?? [];
+    if (isStored) return;
     const total = uploads.reduce((sum, { bytes }) => sum + bytes.length, 0);
     // A request that ends frees its own bytes at once, and the store may still be taking these.
     const release = this.#deps.bytesInFlight.hold(command.user, total);

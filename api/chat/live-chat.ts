@@ -36,6 +36,8 @@ export class LiveChat implements PolledChat {
   /** Why the last waiting request left before there was an outcome. For a stored chat it is set only on removal. */
   leftWith: RequestCode | undefined;
   isPassedOn = false;
+  /** The images are being stored, or have been; undefined without images. */
+  storing: Promise<void> | undefined;
   #attempt: Attempt;
   /** When the store last knew its job; undefined until its add is confirmed. */
   #seenAt: number | undefined;

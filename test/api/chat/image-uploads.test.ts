@@ -41,8 +41,8 @@ function startUploads() {
       change = Promise.withResolvers<void>();
       return change.resolve;
     },
-    store: (own: Partial<ChatCommand>, forMs = minute) =>
-      uploads.store(command(own), { deadline: now + forMs }),
+    store: (own: Partial<ChatCommand>, forMs = minute, earlier?: Promise<void>) =>
+      uploads.store(command(own), { deadline: now + forMs }, earlier),
   };
   const keep = async (key: string, ttlMs: number) => {
     await change.promise;
@@ -138,6 +138,15 @@ describe('ImageUploads', () => {
     expect(written).toHaveLength(4);
   });
 
+  it('are stored again if the request before could not, and else only dropped', async () => {
+    const uploads = startUploads();
+    const images = [upload(100)];
+    await uploads.store({ images }, minute, Promise.resolve());
+    expect([images, uploads.written]).toEqual([[], []]);
+    await uploads.store({ images: [upload(100)] }, minute, Promise.reject(new Failure('timeout')));
+    expect(uploads.written).toHaveLength(1);
+  });
+
   it('says that the queue is unavailable when the store is, and what was written before counts', async () => {
     const started = startUploads();
     started.isDown = true;
@@ -173,6 +182,36 @@ describe('a chat with images', () => {
     service.adding.resolve();
     service.chats.onOutcome('one', ok);
     expect(await reply).toMatchObject({ kind: 'completed' });
+  });
+
+  it('waits for the images of the request that it joins', async () => {
+    const stores = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const asked: (Promise<void> | undefined)[] = [];
+    const imageUploads = {
+      store: async (_: ChatCommand, __: object, earlier?: Promise<void>) => {
+        asked.push(earlier);
+        await stores[asked.length - 1]?.promise;
+      },
+    };
+    const service = startChatService({ imageUploads });
+    onTestFinished(service.end);
+    const own = () => ({ storeOptions: withKey, images: [upload(100)] });
+    const first = service.ask(own());
+    await turn();
+    service.claim({ state: 'unknown' });
+    const second = service.ask(own());
+    await turn();
+    expect(asked).toEqual([undefined, expect.any(Promise)]);
+    stores[0]?.reject(new Failure('rate_limited'));
+    await turn();
+    await expect(first).rejects.toThrow(limited);
+    expect(service.added).toEqual([]);
+    stores[1]?.resolve();
+    await turn();
+    expect(service.added).toHaveLength(1);
+    service.adding.resolve();
+    service.chats.onOutcome('one', ok);
+    expect(await second).toMatchObject({ kind: 'completed' });
   });
 
   it('fails when they cannot be stored', async () => {
