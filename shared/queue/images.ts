@@ -74,11 +74,25 @@ const storedImagesOf = ({ content }: Turn): StoredImage[] =>
 
 async function readImage(store: ImageStore, user: string, { sha256, bytes }: StoredImage): Promise<string> {
   const read = () => store.read({ user, sha256 }, { chunks: countChunks(bytes) });
-  const chunks = await retry(read, retryBriefly).catch(unreadable);
-  const image = Buffer.concat(chunks.map((chunk) => chunk ?? unreadable()));
-  return image.length === bytes ? image.toString('base64') : unreadable();
+  const chunks = await retry(read, retryBriefly).catch((cause) => fail(new ImageUnreadable({ cause })));
+  const image = Buffer.concat(chunks.map((chunk) => chunk ?? fail(new ImageGone())));
+  return image.length === bytes ? image.toString('base64') : fail(new ImageGone());
 }
 
-function unreadable(cause?: unknown): never {
+/** The store has lost an image, or a part of it. */
+class ImageGone extends Error {
+  override readonly name = 'ImageGone';
+}
+
+/** The store does not answer. */
+class ImageUnreadable extends Error {
+  override readonly name = 'ImageUnreadable';
+
+  constructor(options: ErrorOptions) {
+    super('An image could not be read.', options);
+  }
+}
+
+function fail(cause: Error): never {
   throw new Failure('internal', { retryable: true, cause });
 }

@@ -75,8 +75,9 @@ async function ask(call: Call, { provider, withImages }: CallChainDeps): Promise
       if (!call.hasBegun) call.begin();
       deltas.append(text, mark);
     });
-  const loaded = withImages && request.turns.some(hasStoredImage) && (await withImages(request.turns, user));
-  const turns = loaded || request.turns;
+  const loading = withImages && request.turns.some(hasStoredImage) && withImages(request.turns, user);
+  // It may take longer than the call has time, which then says more than how the reading ended.
+  const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : request.turns;
   return provider.run({ ...request, turns, signal, onActivity, traceparent }, onDelta);
 }
 

@@ -224,9 +224,9 @@ export function providerErrorOf({ cause }: Failure): { status?: number; type: st
   return { ...(status !== undefined && { status }), type: word };
 }
 
-/** An expected failure for operators: its cause in the provider's terms; no stack. */
+/** An expected failure for operators: its cause by its name, or in the provider's terms; no text and no stack. */
 export function describeFailure({ code, cause }: Failure): object {
-  if (!(cause instanceof ProviderCallError)) return { code };
+  if (!(cause instanceof ProviderCallError)) return { code, error: cause && nameOf(cause) };
   const { name: error, status, word } = cause;
   return { code, error, status, word };
 }

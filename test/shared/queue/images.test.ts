@@ -4,11 +4,17 @@ import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
 import { withImages, writeImage } from '../../../shared/queue/images.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
 const minute = 60_000;
-const gone = expect.objectContaining({ code: 'internal', retryable: true });
+const because = (name: string) =>
+  expect.objectContaining({
+    ...{ code: 'internal', retryable: true },
+    cause: expect.objectContaining({ name }),
+  });
+const gone = because('ImageGone');
 
 /** A random image of so many bytes. */
 function create(bytes: number) {
@@ -105,9 +111,11 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     const name = { user, sha256: image.sha256 };
     const extended = shared.store.images.extend(name, { chunks: 1, ttlMs: minute });
     await vi.waitFor(async () => {
-      const { rowCount } = await client.query('select from pg_locks where not granted');
+      const { rowCount } = await client.query(
+        'select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
+      );
       expect(rowCount).toBe(1);
-    });
+    }, patience);
     await client.query('commit');
     expect(await extended).toEqual(new Set());
   });
@@ -157,7 +165,9 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     const [user, image] = [randomUUID(), create(600_000)];
     await shared.wire.cut();
     await expect(write(user, image)).rejects.toThrow();
-    await expect(withImages(shared.store.images, ask(image.part), user)).rejects.toThrow(gone);
+    await expect(withImages(shared.store.images, ask(image.part), user)).rejects.toThrow(
+      because('ImageUnreadable'),
+    );
     await shared.wire.mend();
     await vi.waitFor(() => write(user, image), 10_000);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
@@ -207,9 +208,9 @@ describe('a hint that the model refuses', () => {
     expect(deltas?.ignored).toEqual(['temperature', 'seed']);
     expect(asked.at(-1)?.parameters).toEqual({ stop: ['x'] });
     expect(calls).toBe(2);
-    // The circuit remembers it.
-    expect(await run([heard], { job: tuned })).toMatchObject({ ignored: ['temperature', 'seed'] });
-    expect([calls, asked.at(-1)?.parameters]).toEqual([3, { stop: ['x'] }]);
+    // The circuit remembers what was refused.
+    expect(await run([heard], { job: tuned })).toMatchObject({ ignored: ['temperature'] });
+    expect([calls, asked.at(-1)?.parameters]).toEqual([3, { seed: 1, stop: ['x'] }]);
     expect(await run([heard], { job: { parameters: { stop: ['x'] } } })).toHaveProperty('ignored', undefined);
   });
 
@@ -258,6 +259,17 @@ describe('a turn with images', () => {
     expect(loaded).toEqual(Array.from({ length: loads }, () => [turns, 'me']));
     expect(seen).toEqual(loads ? [{ role: 'user', content: [{ ...stored, data: 'AA==' }] }] : turns);
   });
+});
+
+it('says that the time is over, and not how reading an image ended after that', async () => {
+  const stored = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 } as const;
+  const turns: Turn[] = [{ role: 'user', content: [stored] }];
+  const withImages = async () => {
+    await delay(50);
+    throw new Failure('internal', { retryable: true });
+  };
+  const outcome = await run([writes], { job: { turns, firstDeltaBy: now + 10 }, deps: { withImages } });
+  expect(outcome).toMatchObject({ code: 'timeout' });
 });
 
 describe('the time of a stream', () => {
