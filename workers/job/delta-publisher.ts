@@ -52,7 +52,7 @@ export class DeltaPublisher {
 
 type StreamedChat = Pick<ChatJob, 'replyTo' | 'turns' | 'parameters'>;
 
-/** Characters of a mark that a message surely has room for: a signature may be of any length. */
+/** Characters of a mark that a message surely has room for: a provider's ids may be of any length. */
 const maxMarkLength = 50_000;
 
 /** The text of one job as far as it has been written: the tape of its reply, with its marks. */

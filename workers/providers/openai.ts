@@ -55,11 +55,12 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
   const answer = completion.parse(await response.json());
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
-  yield* toParts(message, {
+  const rest = {
     reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
     model: answer.model,
     usage: toUsage(answer.usage),
-  });
+  } as const;
+  yield* toParts(message, rest, (_call, place) => place);
 }
 
 /** A complete answer without choices. */
@@ -69,6 +70,7 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
+  const keyOf = keysOfPieces();
   let refused = false;
   for await (const events of readEvents(response)) {
     for (const event of events) {
@@ -78,7 +80,8 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       refused ||= Boolean(choice?.delta?.refusal);
       const finished = finishReasons.get(choice?.finish_reason ?? '');
       const reason = finished && refused ? 'blocked' : finished;
-      for (const part of toParts(choice?.delta ?? {}, { reason, model, usage: toUsage(usage) })) yield part;
+      const rest = { reason, model, usage: toUsage(usage) };
+      for (const part of toParts(choice?.delta ?? {}, rest, keyOf)) yield part;
     }
   }
 }
@@ -91,13 +94,28 @@ function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.in
   return chunk.parse(said);
 }
 
-function toParts({ content, tool_calls }: z.infer<typeof said>, rest: ReplyPart): ReplyPart[] {
-  const [call, ...others] = (tool_calls ?? []).map(toPiece);
+type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
+
+/**
+ * The keys for a stream: its pieces name their call by its index. Some servers that speak this protocol give each call
+ * the index 0; there a name with another id begins the next one.
+ */
+function keysOfPieces(): KeyOf {
+  const ids = new Map<number, string>();
+  return ({ index, id, function: called }, place) => {
+    const at = index ?? place;
+    if (id && called?.name) ids.set(at, id);
+    return `${at} ${ids.get(at) ?? ''}`;
+  };
+}
+
+function toParts({ content, tool_calls }: z.infer<typeof said>, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
+  const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
   return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
 }
 
-const toPiece = ({ index, id, function: called }: z.infer<typeof toolCall>, place: number): CallPiece => ({
-  key: index ?? place,
+const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPiece['key']): CallPiece => ({
+  key,
   id: id ?? undefined,
   name: called?.name ?? undefined,
   arguments: called?.arguments ?? undefined,

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { isBlank } from '../../shared/conversation.js';
+import { isBlank, partsOf } from '../../shared/conversation.js';
+import { readJson, readObject } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
-import { readJson, readObject } from './answer-fields.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 
@@ -32,6 +32,8 @@ export class Tape {
   readonly #offered: ReadonlySet<string>;
   readonly #marks: Mark[] = [];
   readonly #keys = new Set<CallPiece['key']>();
+  /** The ids of all calls of the conversation: a provider may begin anew with its own in each reply. */
+  readonly #ids: Set<string>;
   #text = '';
   #held = '';
   #isInText = false;
@@ -41,6 +43,8 @@ export class Tape {
 
   constructor(request: ProviderRequest, onDelta: OnDelta) {
     const { tools = [], toolChoice } = request.parameters ?? {};
+    const earlier = request.turns.flatMap(partsOf).filter((part) => part.type === 'tool_call');
+    this.#ids = new Set(earlier.map(({ id }) => id));
     this.#request = request;
     this.#onDelta = onDelta;
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
@@ -104,10 +108,13 @@ export class Tape {
   #markOf({ id, name, signature }: CallPiece): Mark {
     if (!name) throw this.#unusable('nameless_call');
     if (!this.#offered.has(name)) throw this.#unusable('unknown_tool');
-    const isTaken = this.#marks.some((mark) => mark.kind === 'call' && mark.id === id);
+    const ownId = id && !this.#ids.has(id) ? id : newCallId();
+    this.#ids.add(ownId);
+    // As it travels: as JSON text.
+    const isSigned = signature !== undefined && JSON.stringify(signature).length <= maxSignatureLength;
     return {
-      ...{ kind: 'call', at: this.#text.length, id: id && !isTaken ? id : newCallId(), name },
-      ...(signature !== undefined && signature.length <= maxSignatureLength && { signature }),
+      ...{ kind: 'call', at: this.#text.length, id: ownId, name },
+      ...(isSigned && { signature }),
     };
   }
 

@@ -374,8 +374,8 @@ describe('a conversation with calls', () => {
     ],
     [
       'a signature that is too long',
-      [assistant(called('a', { extra_content: { google: { thought_signature: 'x'.repeat(65_537) } } }))],
-      '/messages/0/tool_calls/0/extra_content/google/thought_signature must be at most 65536 characters long',
+      [assistant(called('a', { extra_content: { google: { thought_signature: 'x'.repeat(48_001) } } }))],
+      '/messages/0/tool_calls/0/extra_content/google/thought_signature must be at most 48000 characters long',
     ],
     ...['', '{', '[]', '5', 'null', '"x"', '{"a":1}x']
       .slice(1)

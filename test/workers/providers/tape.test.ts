@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Turn } from '../../../shared/conversation.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
 import { callsOf, type Mark, textOfTape } from '../../../shared/protocol/parts.js';
@@ -10,6 +11,7 @@ type Piece = string | CallPiece;
 
 interface Told {
   reason?: FinishReason;
+  turns?: Turn[];
   parameters?: ModelParameters;
   mayBeBlankAt?: FinishReason[];
 }
@@ -20,12 +22,12 @@ const usage = { inputTokens: 1, outputTokens: 2 };
 /** The reply to an answer in these pieces, and the deltas that are handed out. */
 function play(
   pieces: readonly Piece[],
-  { reason = 'stop', parameters = { tools }, mayBeBlankAt = [] }: Told = {},
+  { reason = 'stop', turns = [], parameters = { tools }, mayBeBlankAt = [] }: Told = {},
 ) {
   const deltas: [text: string, mark?: Mark][] = [];
   const { signal } = new AbortController();
   const tape = new Tape(
-    { turns: [], model: 'm', maxOutputTokens: 1, parameters, mayBeBlankAt, signal },
+    { turns, model: 'm', maxOutputTokens: 1, parameters, mayBeBlankAt, signal },
     (text, mark) => {
       if (mark) expect(mark.at).toBe(deltas.map(([before]) => before).join('').length);
       expect(text).not.toBe('');
@@ -51,6 +53,7 @@ const refusal = (...args: Parameters<typeof play>) => {
 
 const f: CallPiece = { key: 0, id: 'a', name: 'f' };
 const g: CallPiece = { key: 1, id: 'b', name: 'g' };
+const toolCall = { type: 'tool_call', name: 'f', arguments: '{}' } as const;
 const markF = { kind: 'call', at: 0, id: 'a', name: 'f' };
 const markG = { kind: 'call', id: 'b', name: 'g' };
 
@@ -128,6 +131,12 @@ describe('Tape', () => {
     for (const id of [ids[0], ids[1], ids[3]]) expect(id).toMatch(/^call_[\w-]{24}$/);
   });
 
+  it('gives a call another id where an earlier reply has had it', () => {
+    const turns: Turn[] = [{ role: 'assistant', content: [{ ...toolCall, id: 'a' }] }];
+    const ids = callsOf(play([f, g], { turns })).map(({ id }) => id);
+    expect(ids).toEqual([expect.stringMatching(/^call_[\w-]{24}$/), 'b']);
+  });
+
   it('reads what is said of a call up to its first piece, and keeps its signature', () => {
     const pieces = [
       { key: 0, name: 'f' },
@@ -139,8 +148,8 @@ describe('Tape', () => {
 
   it('leaves out a signature that is too long to come back', () => {
     const signed = (length: number) => play([{ ...f, signature: 's'.repeat(length), arguments: '{}' }]).marks;
-    expect(signed(65_536)).toMatchObject([{ signature: expect.any(String) }]);
-    expect(signed(65_537)).toEqual([markF]);
+    expect(signed(47_998)).toMatchObject([{ signature: expect.any(String) }]);
+    expect(signed(47_999)).toEqual([markF]);
   });
 
   it('leaves a blocked reply as it is', () => {
