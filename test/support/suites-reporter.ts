@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
-import type { Reporter, TestCase, TestModule } from 'vitest/node';
+import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node';
 import { type StoreChoice, storeOf } from './stores.js';
 
 /** The projects of one of npm's scripts. */
@@ -37,16 +37,20 @@ interface Report {
 export class SuitesReporter implements Reporter {
   constructor(private readonly suites: readonly Suite[]) {}
 
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     mkdirSync('test-results', { recursive: true });
+    const uncaught = new Map(errors.map((error) => [error.VITEST_TEST_PATH, firstLine(error)]));
     for (const suite of this.suites) {
       const own = modules.filter(({ project }) => suite.projects.includes(project.name));
-      if (own.length > 0) report(suite, own);
+      if (own.length > 0) report(suite, own, uncaught);
     }
   }
 }
 
-function report({ name, title, stores }: Suite, modules: readonly TestModule[]): void {
+/** By the path of a file: the first line of an error that none of its tests caught. */
+type Uncaught = ReadonlyMap<unknown, string>;
+
+function report({ name, title, stores }: Suite, modules: readonly TestModule[], uncaught: Uncaught): void {
   const tests = modules.flatMap((module) => [...module.children.allTests()]);
   const count = (store: string | undefined, state: string) =>
     tests.filter((test) => (!store || storeOf(test.project.name) === store) && test.result().state === state)
@@ -67,7 +71,7 @@ function report({ name, title, stores }: Suite, modules: readonly TestModule[]):
   const result = afterSecondTry(reportOf(name), {
     passed: count(undefined, 'passed'),
     stores: counted,
-    failures: [...unloadable(modules), ...failed(tests)],
+    failures: [...unloadable(modules), ...broken(modules, uncaught), ...failed(tests)],
     passedAtSecondTry: [],
   });
   writeFileSync(reportOf(name), `${JSON.stringify(result, undefined, 2)}\n`);
@@ -105,6 +109,13 @@ const unloadable = (modules: readonly TestModule[]): Failed[] =>
     return module.errors().length > 0
       ? [{ project: project.name, file, name: file, message: firstLine(module.errors()[0]) }]
       : [];
+  });
+
+/** A file during which an error came that no test caught fails the run, though its tests may have passed. */
+const broken = (modules: readonly TestModule[], uncaught: Uncaught): Failed[] =>
+  modules.flatMap(({ moduleId, project, relativeModuleId: file }) => {
+    const message = uncaught.get(moduleId);
+    return message === undefined ? [] : [{ project: project.name, file, name: `${file} > no test`, message }];
   });
 
 const firstLine = (error: { message: string } | undefined): string =>
