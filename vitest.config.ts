@@ -18,7 +18,7 @@ const laborious = [
   'test/blog/hostile-input.test.ts',
   'test/api/blog/rendering/hostile-texts.test.ts',
   'test/api/openai/hostile-completions.test.ts',
-  'test/workers/providers/schemas.test.ts',
+  'test/workers/providers/{schemas,size-limit}.test.ts',
 ];
 /** How a release is built, packed, started, backed up and followed by the next one. */
 const release = [
@@ -42,7 +42,7 @@ const release = [
 /** A deployment for each test, seconds that have to pass, or hundreds of chats. */
 const longPath = [
   'test/system/{procfile,release,upgrade}.test.ts',
-  'test/system/{console-sessions,database-down,fleet,history,images,live-settings,metrics,prometheus,rate-limits,real-providers,tools,tools-clients,tools-page,traces,upkeep,worker-faults}.test.ts',
+  'test/system/{console-sessions,database-down,fallback,fleet,history,images,live-settings,metrics,openai-clients,prometheus,rate-limits,real-providers,tools,tools-clients,tools-page,traces,upkeep,worker-faults}.test.ts',
 ];
 /** Faults that take a whole machine, or are measured to a tenth of a second: nothing else runs beside them. */
 const faultsAlone = ['test/faults/{cancel,deadlines,fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
