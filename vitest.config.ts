@@ -45,7 +45,10 @@ const longPath = [
   'test/system/{console-sessions,database-down,fallback,fleet,history,images,live-settings,metrics,openai-clients,prometheus,rate-limits,real-providers,tools,tools-clients,tools-page,traces,upkeep,worker-faults}.test.ts',
 ];
 /** Faults that take a whole machine, or are measured to a tenth of a second: nothing else runs beside them. */
-const faultsAlone = ['test/faults/{cancel,deadlines,fairness,many-leave,one-user,slow-readers,wave}.test.ts'];
+const faultsAlone = [
+  'test/faults/{cancel,deadlines,fairness,load,many-leave,one-user,rolling-restart}.test.ts',
+  'test/faults/{slow-readers,unread-streams,wave}.test.ts',
+];
 
 /** Starts programs, or changes what all code in a process sees: gets a process of its own. */
 const needsProcess =
