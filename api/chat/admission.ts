@@ -92,11 +92,10 @@ function targetsOf(
   { provider, model, turns, parameters = {}, isStrict }: ChatCommand,
   { jobClient: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
-  const parts = turns.flatMap(partsOf);
   const able = fallback.filter(
     (target) =>
       findUnsupported(target.provider, parameters) === undefined &&
-      parts.every((part) => whyUnfit(target.provider, part) === undefined) &&
+      turns.flatMap(partsOf).every((part) => whyUnfit(target.provider, part) === undefined) &&
       !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
   const targets = [{ provider, model }, ...able];

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { isBlank, partsOf } from '../../shared/conversation.js';
+import { isBlank } from '../../shared/conversation.js';
 import { readJson, readObject } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
+import { callsIn } from './message-shaping.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 
 /** A piece of a call of a tool, in an answer or in one piece of a streamed answer. */
@@ -32,8 +33,8 @@ export class Tape {
   readonly #offered: ReadonlySet<string>;
   readonly #marks: Mark[] = [];
   readonly #keys = new Set<CallPiece['key']>();
-  /** The ids of all calls of the conversation: a provider may begin anew with its own in each reply. */
-  readonly #ids: Set<string>;
+  /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
+  #ids: Set<string> | undefined;
   #text = '';
   #held = '';
   #isInText = false;
@@ -43,8 +44,6 @@ export class Tape {
 
   constructor(request: ProviderRequest, onDelta: OnDelta) {
     const { tools = [], toolChoice } = request.parameters ?? {};
-    const earlier = request.turns.flatMap(partsOf).filter((part) => part.type === 'tool_call');
-    this.#ids = new Set(earlier.map(({ id }) => id));
     this.#request = request;
     this.#onDelta = onDelta;
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
@@ -108,6 +107,7 @@ export class Tape {
   #markOf({ id, name, signature }: CallPiece): Mark {
     if (!name) throw this.#unusable('nameless_call');
     if (!this.#offered.has(name)) throw this.#unusable('unknown_tool');
+    this.#ids ??= new Set(callsIn(this.#request.turns).map((call) => call.id));
     const ownId = id && !this.#ids.has(id) ? id : newCallId();
     this.#ids.add(ownId);
     // As it travels: as JSON text.
