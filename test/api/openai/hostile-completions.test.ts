@@ -85,6 +85,17 @@ const cases: [string, object, RegExp | undefined][] = [
     /itself|undefined/,
   ],
   [
+    'an allOf of 1,500 objects',
+    {
+      tools: [
+        tool({
+          allOf: times(1500, (n) => ({ type: 'object', properties: { [`p${n}`]: { type: 'string' } } })),
+        }),
+      ],
+    },
+    undefined,
+  ],
+  [
     'references around a circle',
     { tools: [tool({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } })] },
     /refer|itself|undefined/,
