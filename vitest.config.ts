@@ -190,7 +190,7 @@ const suites = [
 
 /** Files that take most of a minute. */
 const longest =
-  /(fuzz\/changes|live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|unread-streams|system\/tools|faults\/(load|workers))\.test\.ts$/;
+  /(fuzz\/changes|live-settings|worker-faults|system\/fleet|queue-store|embedded-postgres|redis-connection|lost-callers|dead-connections|system\/tools|faults\/workers)\.test\.ts$/;
 
 /** The longest files first, the many short ones last: so no processor waits at the end for a long one. */
 class ShortFilesLast extends BaseSequencer {
