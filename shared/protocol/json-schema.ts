@@ -31,7 +31,7 @@ export function fitSchema(
 ): { schema: Record<string, unknown>; moved: string[] } {
   if (provider === 'openai') return { schema, moved: [] };
   const isClaude = provider !== 'vertexai';
-  const whole = unite(withReferredRoot(schema));
+  const whole = unite(withReferredRoot(unite(schema)));
   const root = use === 'format' ? whole : toObject(whole, isClaude);
   // Claude takes any keyword in tools that are not strict.
   if (isClaude && use === 'tool') return { schema: root, moved: [] };

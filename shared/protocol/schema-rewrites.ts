@@ -20,6 +20,9 @@ const annotations: ReadonlySet<string> = new Set([
   'deprecated',
 ]);
 
+/** What may stand beside a reference. */
+const besideReference: ReadonlySet<string> = new Set(['$ref', '$defs', 'definitions', ...annotations]);
+
 /**
  * The schema and its `allOf` as one schema, as programs write it that inherit from a type; the schema itself where they
  * cannot be one. No provider but OpenAI takes objects there.
@@ -44,7 +47,7 @@ function join(schemas: readonly Json[]): Json | undefined {
   if (schemas.some(({ properties }) => isObject(properties)))
     words.set('properties', Object.fromEntries(named));
   if (required.length > 0) words.set('required', [...new Set(required)]);
-  const isMore = [...words.keys()].some((keyword) => keyword !== '$ref' && !annotations.has(keyword));
+  const isMore = [...words.keys()].some((keyword) => !besideReference.has(keyword));
   return words.has('$ref') && isMore ? undefined : Object.fromEntries(words);
 }
 

@@ -209,6 +209,12 @@ describe('fitSchema', () => {
     },
   );
 
+  it.each(['anthropic', 'vertexai'] as const)('does so where the reference is in an allOf: %s', (id) => {
+    const given = { allOf: [{ $ref: '#/$defs/Args' }], $defs: { Args: inField(text) } };
+    const { schema, moved } = fitSchema(id, given, 'strict-tool');
+    expect({ schema, moved }).toEqual({ schema: { ...inField(text), $defs: given.$defs }, moved: [] });
+  });
+
   it('leaves the type of an object to the objects that it is one of, at Claude', () => {
     const anyOf = [closed({ a: text }), closed({ b: text })];
     const given = { type: 'object', anyOf, description: 'd' };
