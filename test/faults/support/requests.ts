@@ -77,7 +77,9 @@ export function createRequests(mark: string, deployment: Deployment): Requests {
   return {
     ...{ entries, ask, enter, settle },
     ended: async () => void (await Promise.all(ends)),
-    leaveAll: () => leaving.forEach((leave) => leave()),
+    leaveAll: () => {
+      for (const leave of leaving) leave();
+    },
   };
 }
 
