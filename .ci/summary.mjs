@@ -20,7 +20,16 @@ function read(suite) {
     // A file that could not be loaded, or whose hooks failed, has failed although none of its tests did.
     const isBroken = status === 'failed' && !tests.some(({ state }) => state === 'failed');
     return isBroken
-      ? [...tests, { suite, path, name: '(outside of its tests)', state: 'failed', problem: message.split('\n', 1)[0] }]
+      ? [
+          ...tests,
+          {
+            suite,
+            path,
+            name: '(outside of its tests)',
+            state: 'failed',
+            problem: message.split('\n', 1)[0],
+          },
+        ]
       : tests;
   });
 }
@@ -37,10 +46,12 @@ const missing = [
     .map((store) => `The catalogue of faults did not run on ${store}.`),
 ];
 
-for (const { path, name, problem } of failed) 
-for (const _step of failedSteps) 
-for (const _line of missing) 
+const say = (line) => process.stdout.write(`${line}\n`);
+for (const { path, name, problem } of failed) say(`Failed: ${path}: ${name}: ${problem}`);
+for (const step of failedSteps) say(`Failed step: ${step}`);
+for (const line of missing) say(line);
 // A step that failed without a failed test (lint, an error that no test caught) counts as one failure of its own.
 const suitesWithFailures = new Set(failed.map(({ suite }) => suite)).size;
 const count = failed.length + missing.length + Math.max(0, failedSteps.length - suitesWithFailures);
+say(`${passed.length} passed, ${count} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exit(count > 0 || passed.length === 0 ? 1 : 0);
