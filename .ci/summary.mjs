@@ -37,7 +37,7 @@ function read(suite) {
 const tests = suites.flatMap(read);
 const passed = tests.filter(({ state }) => state === 'passed');
 const failed = tests.filter(({ state }) => state === 'failed');
-const _skipped = tests.length - passed.length - failed.length;
+const skipped = tests.length - passed.length - failed.length;
 const ran = (suite, part = '') => passed.some((test) => test.suite === suite && test.name.includes(part));
 const missing = [
   ...suites.filter((suite) => !ran(suite)).map((suite) => `The suite ${suite} did not run.`),
