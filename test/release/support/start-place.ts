@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, type TestContext, vi } from 'vitest';
-import { freePort } from '../../dev/free-port.js';
-import { environmentSchema } from '../../shared/config/config.js';
+import { freePort } from '../../../dev/free-port.js';
+import { environmentSchema } from '../../../shared/config/config.js';
 import { type StartProcess, spawnStart } from './npm-start.js';
-import { serverProcesses } from './postgres/server-facts.js';
 import { type SeenProcess, stillRunning } from './processes.js';
+import { serverProcesses } from './server-facts.js';
 
 /** A folder to start in, with ports of its own. */
 export interface Place {

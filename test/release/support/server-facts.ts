@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { everyProcess, type SeenProcess } from '../processes.js';
+import { everyProcess, type SeenProcess } from './processes.js';
 
 /** Runs one statement on the database of the URL and gives its rows. */
 export async function run(url: string, sql: string): Promise<Record<string, unknown>[]> {

@@ -7,13 +7,14 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { withLock } from '../../dev/lock.js';
 import { makeFolder } from '../support/folders.js';
+import { patience } from '../support/patience.js';
 
 const root = resolve(import.meta.dirname, '../..');
 const checkout = makeFolder(afterAll);
 const building = 'Building (later starts skip this)\n';
 
 describe('the build', () => {
-  it('is done once when the lines of a Procfile start at the same moment', async () => {
+  it('of several lines of a Procfile that start at once -> is done once', { timeout: 600_000 }, async () => {
     copySources();
     const compiled = installWithCountingCompiler();
     const quillgate = (...args: string[]) =>
@@ -23,15 +24,15 @@ describe('the build', () => {
     expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
     for (const { stderr } of started) expect(stderr).toBe(building);
     expect(readdirSync(checkout).filter((name) => name.startsWith('dist'))).toEqual(['dist']);
-    // It does not wait for another build either when there is nothing to do.
+    // With nothing to do it does not wait for another build: this lock is not given back before it has ended.
     await withLock(join(checkout, 'node_modules/.build.lock'), async () => {
       const build = [join(checkout, 'dev/build.mjs')];
-      const { stderr } = await promisify(execFile)(process.execPath, build, { timeout: 20_000 });
+      const { stderr } = await promisify(execFile)(process.execPath, build);
       expect(stderr).toBe('');
     });
   });
 
-  it('says that it was interrupted, and leaves no tool running', async () => {
+  it('that is interrupted -> says so, and leaves no tool running', async () => {
     const started = installGeneratorWithoutEnd();
     rmSync(join(checkout, 'dist'), { recursive: true });
     const child = spawn(process.execPath, [join(checkout, 'dev/build.mjs')], {
@@ -39,11 +40,11 @@ describe('the build', () => {
     });
     const said = text(child.stderr);
     const ended = once(child, 'exit');
-    const generator = await vi.waitFor(() => Number(readFileSync(started, 'utf8')), { timeout: 20_000 });
+    const generator = await vi.waitFor(() => Number(readFileSync(started, 'utf8')), patience);
     child.kill('SIGINT');
     expect(await ended).toEqual([null, 'SIGINT']);
     expect(await said).toBe(`${building}Stopped before it was built; the next start builds it.\n`);
-    await vi.waitFor(() => expect(() => process.kill(generator, 0)).toThrow('ESRCH'), { timeout: 20_000 });
+    await vi.waitFor(() => expect(() => process.kill(generator, 0)).toThrow('ESRCH'), patience);
   });
 });
 

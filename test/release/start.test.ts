@@ -1,25 +1,18 @@
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { watch } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import { describe, expect, it, vi } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { credentialVariables } from '../../shared/config/provider-credentials.js';
 import { providerIds } from '../../shared/contract.js';
-import { makeFolder } from '../support/folders.js';
 import { patience } from '../support/patience.js';
-import { findStores, freshStore } from '../support/stores.js';
-import type { StartProcess } from './npm-start.js';
-import { run, serverPid, serverProcesses } from './postgres/server-facts.js';
-import { stillRunning } from './processes.js';
-import { gone, openPlace } from './start-place.js';
-
-const redis = findStores().find(({ name }) => name === 'redis');
+import { freshStore, storeOf } from '../support/stores.js';
+import type { StartProcess } from './support/npm-start.js';
+import { stillRunning } from './support/processes.js';
+import { run, serverPid, serverProcesses } from './support/server-facts.js';
+import { gone, openPlace } from './support/start-place.js';
 
 /** The output of a first start before its banner, in a folder that has its data beside it. */
 const stages = [
@@ -53,17 +46,6 @@ async function appears(folder: string, name: string): Promise<void> {
   for await (const { filename } of watch(folder)) if (filename?.startsWith(name)) return;
 }
 
-const sharedDir = makeFolder(afterAll);
-let sharedPostgres: EmbeddedPostgres;
-
-beforeAll(async () => {
-  sharedPostgres = await startEmbeddedPostgres({ dataDir: sharedDir });
-});
-
-afterAll(() => sharedPostgres.stop());
-
-const freshDatabase = () => sharedPostgres.createDatabase(`test_${randomUUID()}`);
-
 /** A signal to the whole group ends it in order after these stages, and everything it has started. */
 async function stopsCleanly(
   starting: StartProcess,
@@ -76,9 +58,6 @@ async function stopsCleanly(
   await gone(family);
 }
 
-/** Of a start that takes two seconds where nothing else runs. */
-const timeout = 240_000;
-
 async function signIn(console: string, [name, secret]: string[]): Promise<unknown> {
   const response = await fetch(`${console}/session`, {
     method: 'POST',
@@ -88,8 +67,17 @@ async function signIn(console: string, [name, secret]: string[]): Promise<unknow
   return response.json();
 }
 
-describe('npm start', { timeout }, () => {
-  it('explains itself, keeps credentials and data, and leaves nothing running', async (test) => {
+/** Expects a line for each provider that says what makes it real. */
+function expectSimulated(banner: string): void {
+  for (const id of providerIds) {
+    const line = banner.split('\n').find((text) => text.includes(`  ${id} `));
+    expect(line).toMatch(new RegExp(`^ +${id} +simulated; to make it real set `));
+    expect(line).toContain(credentialVariables[id]);
+  }
+}
+
+describe('npm start', () => {
+  it('-> explains itself, keeps credentials and data, and leaves nothing running, also as npm', async (test) => {
     const place = await openPlace(test);
     const { PORT, SIMULATOR_PORT } = place.environment;
     const first = place.start({}, ['--verbose']);
@@ -100,11 +88,7 @@ describe('npm start', { timeout }, () => {
       `127.0.0.1:${SIMULATOR_PORT}`,
     ])
       expect(banner).toContain(` http://${address}`);
-    for (const id of providerIds) {
-      const line = banner.split('\n').find((text) => text.includes(`  ${id} `));
-      expect(line).toMatch(new RegExp(`^ +${id} +simulated; to make it real set `));
-      expect(line).toContain(credentialVariables[id]);
-    }
+    expectSimulated(banner);
     const simulated = Object.fromEntries(providerIds.map((id) => [id, 'simulated']));
     // The first heartbeat may come after the start has ended.
     await vi.waitFor(async () => {
@@ -149,48 +133,46 @@ describe('npm start', { timeout }, () => {
     expect(await first.ended).toEqual({ code: 0, signal: null, stdout: banner, stderr: startToStop });
     expect(stillRunning(family)).toEqual([]);
 
-    const second = place.start();
-    const short = await second.up;
-    expect(short).toContain(banner.slice(0, banner.indexOf('\n  Chat too ')));
-    expect(curlLines(short, 'chat')).toEqual(curls.slice(0, 1));
-    expect(kept()).toEqual(made);
-    expect(await shell(read ?? '')).toEqual([post]);
-    expect(await run(ownDatabase(place.dataDir), 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
-    const secondFamily = second.family();
-    second.signal('SIGTERM', 'group');
-    expect(await second.ended).toMatchObject({ code: 0, stderr: startToStop });
-    expect(stillRunning(secondFamily)).toEqual([]);
-  });
-
-  it.concurrent('stops with npm, by a signal to npm alone or to everything in the terminal', async (test) => {
-    const place = await openPlace(test);
     for (const [signal, scope] of [
       ['SIGTERM', 'process'],
       ['SIGINT', 'group'],
     ] as const) {
       const npm = place.startWithNpm();
-      await npm.up;
-      const family = npm.family();
+      const short = await npm.up;
+      const asFirst = short.replaceAll(`${place.dataDir}/`, '.data/');
+      expect(asFirst).toContain(banner.slice(0, banner.indexOf('\n  Chat too ')));
+      expect(curlLines(short, 'chat')).toEqual(curls.slice(0, 1));
+      expect(kept()).toEqual(made);
+      expect(await shell(read ?? '')).toEqual([post]);
+      expect(await run(ownDatabase(place.dataDir), 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+      const all = npm.family();
       npm.signal(signal, scope);
       const stderr = expect.stringContaining(`${stopping}Stopped; the data is in ${place.dataDir}/. `);
       expect(await npm.ended).toMatchObject({ code: 0, stderr });
-      expect(stillRunning(family)).toEqual([]);
+      expect(stillRunning(all)).toEqual([]);
     }
   });
 
-  it.concurrent('starts again right after it was killed, and stops when one of its programs dies', async (test) => {
+  it('that was killed -> starts again at once with its PostgreSQL, and stops when a part of it dies', async (test) => {
     const place = await openPlace(test);
     const killed = place.start();
     await killed.up;
     const programs = killed.family().filter(({ command }) => command.includes('/dist/programs/'));
     const server = serverPid(place.dataDir);
     killed.signal('SIGKILL');
-    const next = place.start();
-    await next.up;
+    const adopting = place.start();
+    await adopting.up;
     await gone(programs);
     expect(programs).toHaveLength(4);
     expect(serverPid(place.dataDir)).toBe(server);
+    process.kill(server, 'SIGKILL');
+    expect(await adopting.ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^PostgreSQL ended unexpectedly; its log is \.data\/postgres\.log\n/m),
+    });
 
+    const next = place.start();
+    await next.up;
     const family = next.family();
     const api = family.find(({ command }) => command.includes('/dist/programs/api.js'));
     process.kill(api?.pid ?? Number.NaN, 'SIGKILL');
@@ -198,27 +180,11 @@ describe('npm start', { timeout }, () => {
       code: 1,
       stderr: `${stages.join('')}api ended unexpectedly; its log is .data/logs/api.log\n${stopping}${stopped}`,
     });
-    await gone(family.filter(({ command }) => !command.includes('postgres')));
-    // Adopted, so not one of its family.
+    await gone(family);
     expect(serverProcesses(place.dataDir)).toEqual([]);
   });
 
-  it.concurrent('stops when its PostgreSQL dies, also one that it adopted', async (test) => {
-    const place = await openPlace(test);
-    const killed = place.start();
-    await killed.up;
-    killed.signal('SIGKILL');
-    await killed.ended;
-    const adopting = place.start();
-    await adopting.up;
-    process.kill(serverPid(place.dataDir), 'SIGKILL');
-    expect(await adopting.ended).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^PostgreSQL ended unexpectedly; its log is \.data\/postgres\.log\n/m),
-    });
-  });
-
-  it.concurrent('stops in the middle of a start', async (test) => {
+  it('that gets a signal in the middle of a start -> stops in order', async (test) => {
     const place = await openPlace(test);
     const makesItsCluster = appears(place.dataDir, 'postgres.new-');
     const first = place.start();
@@ -230,69 +196,45 @@ describe('npm start', { timeout }, () => {
     await stopsCleanly(second, { signal: 'SIGHUP', after: stages });
   });
 
-  it.concurrent('stops in order when its terminal is closed', async (test) => {
+  it('twice in a folder -> runs once, and stops in order when its terminal is closed', async (test) => {
     const place = await openPlace(test);
-    const started = place.start();
-    await started.up;
-    const family = started.family();
-    started.hangUp();
-    started.signal('SIGHUP');
-    expect(await started.ended).toMatchObject({ code: 0, signal: null });
+    const both = [place.start({ PROT: '1' }), place.start({ PROT: '1' })];
+    const refused = await Promise.race(both.map(async (one) => ({ one, ending: await one.ended })));
+    expect(refused.ending).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.ending.stderr).toMatch(
+      /^Unknown variable PROT: did you mean PORT\?\nConfiguration problems:\n {2}DATA_DIR: .+\n$/,
+    );
+    const other = both.find((one) => one !== refused.one);
+    await other?.up;
+    const family = other?.family() ?? [];
+    expect(family).not.toEqual([]);
+    other?.hangUp();
+    other?.signal('SIGHUP');
+    expect(await other?.ended).toMatchObject({ code: 0, signal: null });
     expect(stillRunning(family)).toEqual([]);
   });
 
-  it.concurrent('runs once in a folder', async (test) => {
+  it('whose database cannot be reached -> says so by the name of the variable alone', async (test) => {
     const place = await openPlace(test);
-    const both = [place.start({ DATABASE_URL: await freshDatabase() }), place.start()];
-    const refused = await Promise.race(both.map(async (one) => ({ one, ending: await one.ended })));
-    expect(refused.ending).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining('DATA_DIR: '),
-    });
-    await both.find((one) => one !== refused.one)?.up;
-  });
-
-  it.concurrent('names a port that something else listens on', async (test) => {
-    const place = await openPlace(test);
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const { code, stdout, stderr } = await place.start({ WORKER_PORT: String(port), PROT: '1' }).ended;
-    server.close();
+    const DATABASE_URL = 'postgres://someone:hunter2@127.0.0.1:1/x';
+    const { code, stdout, stderr } = await place.start({ DATABASE_URL }).ended;
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^Unknown variable PROT: did you mean PORT\?\n/);
-    expect(stderr).toContain(`WORKER_PORT=${port}: something else listens there`);
-    expect(stderr).not.toContain('  PORT=');
-  });
-
-  it.concurrent.for([
-    ['CHAT_PASSWORD', { CHAT_USERNAME: 'ada' }],
-    ['ADMIN_USERNAME', { ADMIN_PASSWORD: 'not a secret in a test' }],
-    ['ADMIN_USERNAME', { ADMIN_USERNAME: 'demo', ADMIN_PASSWORD: 'not a secret in a test' }],
-    ['PORT, WORKER_PORT, SIMULATOR_PORT', { PORT: '7001', WORKER_PORT: '7001' }],
-    ['DATABASE_URL', { DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/x' }],
-    ['DATA_DIR', { DATA_DIR: '/dev/null/data' }],
-  ] as const)('names %s when it keeps it from starting', async ([names, variables], test) => {
-    const place = await openPlace(test);
-    const { code, stdout, stderr } = await place.start({ DATABASE_URL: sharedPostgres.url, ...variables })
-      .ended;
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    const problem = `Configuration problems:\n {2}${names}: .+\n`;
-    expect(stderr).toMatch(new RegExp(`^(Bringing the database up to date\n)?${problem}$`));
+    expect(stderr).toMatch(
+      /^Bringing the database up to date\nConfiguration problems:\n {2}DATABASE_URL: .+\n$/,
+    );
     expect(stderr).not.toContain('hunter2');
   });
 
-  it.concurrent('uses the provider and the database of a .env file, and ports that it finds itself', async (test) => {
+  it('with stores, a provider and a user of its owner -> uses them, and ports that it finds itself', async (test) => {
     const place = await openPlace(test);
     const provider = await startSimulator({ port: 0 });
     test.onTestFinished(() => provider.close());
-    const databaseUrl = await freshDatabase();
+    const { DATABASE_URL = '', REDIS_URL = '' } = await freshStore(storeOf('redis'));
     writeFileSync(
       join(place.dir, '.env'),
       [
         '# from a friend on Windows',
-        `DATABASE_URL="${databaseUrl}"`,
+        `DATABASE_URL="${DATABASE_URL}"`,
         "OPENAI_API_KEY='a-key#with-a-hash'",
         `  OPENAI_BASE_URL = ${provider.url}/v1  `,
         'export OPENAI_MODEL=sim-echo # the default',
@@ -304,37 +246,24 @@ describe('npm start', { timeout }, () => {
       ].join('\r\n'),
     );
     const ports = { PORT: '0', WORKER_PORT: '0', SIMULATOR_PORT: '0' };
-    const started = place.start(ports, ['--verbose']);
+    const user = { CHAT_USERNAME: 'ada', CHAT_PASSWORD: 'not a secret in a test' };
+    const started = place.start({ ...ports, ...user, REDIS_URL }, ['--verbose']);
     const banner = await started.up;
     expect(banner).toMatch(/^ +openai +real$/m);
     for (const id of ['anthropic', 'bedrock', 'vertexai'])
       expect(banner).toMatch(new RegExp(`^ +${id} +simulated;`, 'm'));
     expect(banner).toContain('PostgreSQL (DATABASE_URL)');
-    const answers = await Promise.all(curlLines(banner, 'chat').map((line) => shell(line)));
+    expect(banner).not.toContain(user.CHAT_PASSWORD);
+    const answers = await Promise.all(curlLines(banner, 'chat').map((line) => shell(line, user)));
     expect(answers).toEqual(
       providerIds.map((id) => ({ response: expect.stringContaining(`Hello, ${id}!`) })),
     );
     expect(provider.calls.list().map(({ facts }) => facts.provider)).toEqual(['openai']);
-    expect(await run(databaseUrl, "SELECT to_regnamespace('bullmq') IS NOT NULL AS used")).toEqual([
-      { used: true },
-    ]);
     expect(existsSync(join(place.dataDir, 'postgres'))).toBe(false);
-  });
-
-  it.concurrent('uses the Redis and the user of the environment', async (test) => {
-    if (redis?.servedBy === undefined) return test.skip(redis?.missing);
-    const { server, stop } = await redis.start();
-    test.onTestFinished(stop);
-    const place = await openPlace(test);
-    const user = { CHAT_USERNAME: 'ada', CHAT_PASSWORD: 'not a secret in a test' };
-    const stores = { ...(await freshStore(server)), DATABASE_URL: sharedPostgres.url };
-    const started = place.start({ ...stores, ...user }, ['--verbose']);
-    const banner = await started.up;
     expect(banner).toContain('Redis (REDIS_URL)');
-    expect(banner).not.toContain(user.CHAT_PASSWORD);
-    expect(await shell(curlLines(banner, 'chat')[0] ?? '', user)).toHaveProperty('response');
-    for (const address of banner.match(/http:\S+\/readyz/g) ?? []) {
+    const addresses = banner.match(/http:\S+\/readyz/g) ?? [];
+    expect(addresses).toHaveLength(2);
+    for (const address of addresses)
       expect(await (await fetch(address)).json()).toMatchObject({ checks: { queue: { store: 'redis' } } });
-    }
   });
 });

@@ -13,7 +13,7 @@ interface Lockfile {
 const read = <T>(file: string): T => JSON.parse(readFileSync(file, 'utf8')) as T;
 
 describe('npm ci', () => {
-  it('has been told of every package with an install script whether it may run', () => {
+  it('-> finds of every package with an install script whether it may run', () => {
     const { packages } = read<Lockfile>('package-lock.json');
     const withScript = Object.keys(packages)
       .filter((path) => path !== '' && packages[path]?.hasInstallScript)
@@ -25,7 +25,7 @@ describe('npm ci', () => {
   });
 
   // npm before 11 does not know allowScripts, and runs the script.
-  it('reports no installation, also where npm runs every script', async () => {
+  it('that runs every script -> reports no installation', async () => {
     const { stdout: tree } = await promisify(execFile)('npm', ['ls', '@scarf/scarf', '--json', '--long']);
     const verdict = await new Promise<unknown>((resolve, reject) =>
       scarf().processDependencyTreeOutput(resolve, reject)(null, tree),

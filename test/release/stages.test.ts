@@ -29,7 +29,7 @@ class Terminal extends Writable {
   }
 }
 
-describe('showStages on a terminal', () => {
+describe('stages on a terminal', () => {
   let others: NodeJS.ExitListener[];
   beforeEach(() => {
     others = process.listeners('exit');
@@ -43,7 +43,7 @@ describe('showStages on a terminal', () => {
     vi.unstubAllEnvs();
   });
 
-  it('spins beside the stage that goes on, ticks those that are done, and crosses out what has failed', () => {
+  it('-> spin beside the one that goes on, tick those that are done, and cross out what has failed', () => {
     const terminal = new Terminal();
     const stages = showStages(terminal as unknown as NodeJS.WriteStream);
     stages.begin('Building');
@@ -60,7 +60,7 @@ describe('showStages on a terminal', () => {
     expect(terminal.lines).toEqual(['✔ Building', '✔ Stopped', '✖ Building', '']);
   });
 
-  it('gives the cursor back when the program ends in the middle of a stage', () => {
+  it('of a program that ends in the middle of one -> give the cursor back', () => {
     const terminal = new Terminal();
     const stages = showStages(terminal as unknown as NodeJS.WriteStream);
     const before = process.listenerCount('SIGINT');

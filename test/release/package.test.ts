@@ -3,14 +3,14 @@ import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ChildProgram, startChild } from '../../../dev/child-program.js';
-import { bundled } from '../../../dev/release/bundled.js';
-import { startSimulator } from '../../../dev/simulator/server.js';
-import { providerIds } from '../../../shared/contract.js';
-import { startEmptyDatabase } from '../../support/database.js';
-import { authorization, password, username } from '../../support/deployment.js';
-import { makeFolder } from '../../support/folders.js';
-import { simulatorEnvironment } from '../../support/simulator-environment.js';
+import { type ChildProgram, startChild } from '../../dev/child-program.js';
+import { bundled } from '../../dev/release/bundled.js';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { providerIds } from '../../shared/contract.js';
+import { startEmptyDatabase } from '../support/database.js';
+import { authorization, password, username } from '../support/deployment.js';
+import { makeFolder } from '../support/folders.js';
+import { simulatorEnvironment } from '../support/simulator-environment.js';
 
 const run = promisify(execFile);
 const folder = makeFolder(afterAll);
@@ -27,9 +27,8 @@ beforeAll(async () => {
   linkProductionDependencies();
 });
 
-/** Several programs one after the other, which take their time to load on a busy machine. */
-describe('npm pack', () => {
-  it('holds what runs and what explains it, and nothing else', () => {
+describe('the package', () => {
+  it('-> holds what runs and what explains it, and nothing else', () => {
     const inFolders =
       /^(?:docs\/.+\.(?:md|svg|png)|dist\/programs\/[\w-]+\.js|dist\/console\/assets\/index-[\w-]+\.(?:css|js)|dist\/db\/migrations\/.+)$/;
     expect(packed.filter((path) => !inFolders.test(path)).sort()).toEqual(
@@ -50,7 +49,7 @@ describe('npm pack', () => {
     );
   });
 
-  it('names in its bill of materials what the lockfile has for production, and what the console is made of', () => {
+  it('-> names in its bill of materials what the lockfile has for production and the console is made of', () => {
     const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lockfile;
     const all = Object.entries(packages).map(([path, { dev }]) => ({
       name: path.split('node_modules/').at(-1) ?? '',
@@ -64,7 +63,7 @@ describe('npm pack', () => {
     expect(bom).not.toHaveProperty('serialNumber');
   });
 
-  it('runs where it is installed, without sources and development dependencies', async () => {
+  it('that is installed -> runs without sources and development dependencies', async () => {
     const npx = async (...args: string[]) =>
       (await run('npx', ['quillgate', ...args], { cwd: folder, env })).stdout;
     expect(await npx('--help')).toContain('Usage: quillgate');

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-const program = new URL('../../../dist/programs/simulator.js', import.meta.url);
+const program = new URL('../../dist/programs/simulator.js', import.meta.url);
 
 /** Starts the built program with an IPC channel; it says there where it listens. */
 function start(...args: string[]): ChildProcess {
@@ -14,7 +14,7 @@ function start(...args: string[]): ChildProcess {
 
 describe('the simulator program', () => {
   it.each(['SIGINT', 'SIGTERM', 'disconnect'] as const)(
-    'says where it listens and ends with 0 on %s',
+    '-> says where it listens, and ends with 0 on %s',
     async (end) => {
       const child = start('--port', '0');
       const output = text(child.stdout as NonNullable<typeof child.stdout>);
@@ -28,7 +28,7 @@ describe('the simulator program', () => {
     },
   );
 
-  it('says so when it cannot listen', async () => {
+  it('that cannot listen -> says so', async () => {
     const first = start('--port', '0');
     const [{ port }] = (await once(first, 'message')) as [{ port: number }];
     const second = start('--port', String(port));
