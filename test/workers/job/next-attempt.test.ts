@@ -136,11 +136,14 @@ describeStores('NextAttempts in $name', log, (shared) => {
     expect(await next(randomUUID(), job({ deadline }), silent).begin(failed)).toBeUndefined();
   });
 
-  it.each([new LockLost(), new Cancelled()])('a job that was ended (%s) -> the next attempt is given up', async (reason) => {
-    const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
-    const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
-    expect(await down.begin(left, job(), failed)).toBeUndefined();
-  });
+  it.each([new LockLost(), new Cancelled()])(
+    'a job that was ended (%s) -> the next attempt is given up',
+    async (reason) => {
+      const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
+      const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+      expect(await down.begin(left, job(), failed)).toBeUndefined();
+    },
+  );
 
   it('a stored chat -> its record says who is asked now', async () => {
     const id = randomUUID();

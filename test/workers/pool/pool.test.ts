@@ -65,7 +65,16 @@ describeStores('Pool on $name', log, (shared) => {
     const createWorker: QueueStore['createWorker'] = (...worker) =>
       shared.store.createWorker(...worker).once('drained', () => found.resolve());
     const pool = new Pool({
-      ...{ provider, settings, store: { ...shared.store, createWorker }, queues, relay, jobs, workerName: 'test', log },
+      ...{
+        provider,
+        settings,
+        store: { ...shared.store, createWorker },
+        queues,
+        relay,
+        jobs,
+        workerName: 'test',
+        log,
+      },
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store: shared.store, queues, log }),
