@@ -9,6 +9,7 @@ import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { createLog, type Log } from '../../shared/runtime/log.js';
 import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
+import { startPostgresServer } from '../support/postgres-server.js';
 
 /**
  * Records what the programs of this checkout write to the queue's store and publish, for the next release to read:
@@ -28,7 +29,10 @@ const turns = [
   { role: 'user', content: 'Hello \u0000 🎉' },
 ] as const;
 
-const deployment = await startDeployment({ workers: 1 });
+const server = await startPostgresServer();
+const deployment = await startDeployment({
+  store: { kind: 'postgres', url: server.url, databaseUrl: server.url },
+});
 const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
 const recorder = await listenToAll(store, log);
 const keptIds = await converse(deployment);
@@ -39,6 +43,7 @@ await recorder.untilPublished(({ message }) => JSON.stringify(message).includes(
 await recorder.close();
 await store.close();
 await deployment.stop();
+await server.stop();
 
 write('jobs', jobs);
 write('messages', oneOfEachShape(recorder.published));

@@ -19,7 +19,7 @@ import { run, serverPid, serverProcesses } from './postgres/server-facts.js';
 import { stillRunning } from './processes.js';
 import { gone, openPlace } from './start-place.js';
 
-const redis = (await findStores()).find(({ name }) => name === 'redis');
+const redis = findStores().find(({ name }) => name === 'redis');
 
 /** The output of a first start before its banner, in a folder that has its data beside it. */
 const stages = [

@@ -1,20 +1,21 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { type Message, providerIds } from '../../shared/contract.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
-import { runServer, startPostgresServer } from './postgres-server.js';
 import { simulatorEnvironment } from './simulator-environment.js';
-import { freshStore, type StoreServer } from './stores.js';
+import { freshStore, type StoreKind, type StoreServer, storeOf } from './stores.js';
 
 /** An API, workers and a simulator as real processes, on a part of a store that nothing else uses. */
 export interface Deployment {
-  /** Base address of the API. */
+  /** Base address of `api`. */
   readonly url: string;
+  /** The first API that has not ended. */
   readonly api: ChildProgram;
-  readonly workers: ChildProgram[];
+  /** The workers that have not ended. */
+  readonly workers: readonly ChildProgram[];
   readonly simulator: Simulator;
   /** The variables by which the programs reach the stores. */
   readonly stores: Record<string, string>;
@@ -29,6 +30,13 @@ export interface Deployment {
   readonly programs: readonly ChildProgram[];
   /** Everything the programs have logged so far. */
   logs(): string;
+  /** Gives what the programs log from now on, whenever it is asked. */
+  logsFromNow(): () => string;
+  /**
+   * Makes it what it was at its start: starts an API and workers in place of those that have ended, and ends what was
+   * started beside them, or with variables of its own. Gives the programs that it ended.
+   */
+  restore(): Promise<ChildProgram[]>;
   /** Stops everything; throws when a canary has leaked (`canaries.ts`). */
   stop(): Promise<void>;
 }
@@ -69,8 +77,8 @@ export interface ChatReply {
 
 /** How to start a deployment. */
 export interface DeploymentOptions {
-  /** A database of its own in the run's PostgreSQL, unless one is given. */
-  store?: StoreServer;
+  /** A part of its own in this server, or in the run's of this kind; in the run's PostgreSQL by default. */
+  store?: StoreServer | StoreKind;
   workers?: number;
   /** Additional environment of every program. */
   variables?: Record<string, string>;
@@ -85,31 +93,21 @@ export const chatToken = 'canary-of-the-chat-token-1618033988';
 export const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 const launcher = resolve('bin/quillgate');
-const graceMs = 10_000;
+/** Longer than the grace of every test and the time that a program may take to close. */
+const graceMs = 60_000;
 
-export async function startDeployment({ store, ...options }: DeploymentOptions): Promise<Deployment> {
-  if (store) return startOn(store, options);
-  const shared = runServer();
-  if (shared !== undefined) return startOn(postgresAt(shared), options);
-  const own = await startPostgresServer();
-  try {
-    const deployment = await startOn(postgresAt(own.url), options);
-    return { ...deployment, stop: () => deployment.stop().finally(own.stop) };
-  } catch (error) {
-    await own.stop();
-    throw error;
-  }
-}
-
-const postgresAt = (url: string): StoreServer => ({ kind: 'postgres', url, databaseUrl: url });
-
-async function startOn(
-  store: StoreServer,
-  { workers = 1, variables = {}, withoutStore }: Omit<DeploymentOptions, 'store'>,
-): Promise<Deployment> {
+/** Starts a deployment and waits until all its programs are ready, unless it starts without its store. */
+export async function startDeployment({
+  store = 'postgres',
+  workers = 1,
+  variables = {},
+  withoutStore,
+}: DeploymentOptions = {}): Promise<Deployment> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   const simulator = await startSimulator({ port: 0 });
-  const storeVariables = await freshStore(store, { migrated: true });
+  const storeVariables = await freshStore(typeof store === 'string' ? storeOf(store) : store, {
+    migrated: true,
+  });
   await withoutStore?.();
   const environment = {
     PATH: process.env.PATH,
@@ -129,6 +127,11 @@ async function startOn(
     ...variables,
   };
   const running: ChildProgram[] = [];
+  const ended = new Set<ChildProgram>();
+  /** Started with variables of their own, or of another release. */
+  const special = new Set<ChildProgram>();
+  const alive = (name: string) => running.filter((child) => child.name === name && !ended.has(child));
+  const plain = (name: string) => alive(name).filter((child) => !special.has(child));
   const logFiles: string[] = [];
   const run = async (program: string, own: Record<string, string> = {}, release = launcher) => {
     const logFile = join(dir, `${program}-${running.length}.log`);
@@ -142,25 +145,31 @@ async function startOn(
       logFile,
     });
     running.push(child);
+    void child.ended.then(() => ended.add(child));
+    if (Object.keys(own).length > 0 || release !== launcher) special.add(child);
     if (!withoutStore) await child.ready;
     return child;
   };
-  const [api, ...started] = await Promise.all([
-    run('api'),
-    ...Array.from({ length: workers }, () => run('worker')),
-  ]);
-  const url = addressOf(api);
+  const [first] = await Promise.all([run('api'), ...Array.from({ length: workers }, () => run('worker'))]);
+  const api = () => alive('api')[0] ?? first;
+  const url = () => addressOf(api());
   const sentSecrets = [password, blogToken, chatToken, authorization.replace('Basic ', '')];
   const watch = watchForCanaries([...sentSecrets, ...Object.values(storeVariables)]);
   const logs = () => logFiles.map((file) => readFileSync(file, 'utf8')).join('');
   return {
-    url,
-    api,
-    workers: started,
+    get url() {
+      return url();
+    },
+    get api() {
+      return api();
+    },
+    get workers() {
+      return alive('worker');
+    },
     simulator,
     stores: storeVariables,
-    chat: (call) => chat(call.url ?? url, call, watch),
-    blog: (path, call) => blog(url, path, { ...call, watch }),
+    chat: (call) => chat(call.url ?? url(), call, watch),
+    blog: (path, call) => blog(url(), path, { ...call, watch }),
     startWorker: (own, release) => run('worker', own, release),
     startApi: async (own, release) => {
       const child = await run('api', own, release);
@@ -174,6 +183,28 @@ async function startOn(
     },
     programs: running,
     logs,
+    logsFromNow: () => {
+      const before = logFiles.map(sizeOf);
+      return () =>
+        logFiles
+          .map((file, n) =>
+            readFileSync(file)
+              .subarray(before[n] ?? 0)
+              .toString('utf8'),
+          )
+          .join('');
+    },
+    restore: async () => {
+      const kept = new Set([...plain('api').slice(0, 1), ...plain('worker').slice(0, workers)]);
+      const surplus = [...alive('api'), ...alive('worker')].filter((child) => !kept.has(child));
+      const missing = workers - plain('worker').length;
+      await Promise.all([
+        ...surplus.map((child) => child.stop({ graceMs })),
+        ...(plain('api').length === 0 ? [run('api')] : []),
+        ...Array.from({ length: Math.max(0, missing) }, () => run('worker')),
+      ]);
+      return surplus;
+    },
     stop: async () => {
       await Promise.all(running.map((child) => inspectMetrics(child, watch)));
       await Promise.all(running.map((child) => child.stop({ graceMs })));
@@ -194,6 +225,8 @@ async function inspectMetrics(child: ChildProgram, watch: CanaryWatch): Promise<
   });
   await inspected.catch(() => undefined);
 }
+
+const sizeOf = (file: string): number => statSync(file).size;
 
 const addressOf = ({ port }: ChildProgram): string => `http://127.0.0.1:${port}`;
 

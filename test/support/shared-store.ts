@@ -37,7 +37,7 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
   };
 }
 
-const stores = await findStores();
+const stores = findStores();
 
 /** The same suite for each kind of store, under its `$name`; before its first test `shared` becomes what it says. */
 export function describeStores(title: string, log: Log, suite: (shared: SharedStore) => void): void {

@@ -19,7 +19,7 @@ const removal = { removeOnComplete: false, removeOnFail: false };
 
 type Queue = ReturnType<QueueStore['createQueue']>;
 
-describe.each(await findStores())('GET /admin/pools/{provider}/jobs, with $name', (choice) => {
+describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
   let app: ChatApp;
   let store: QueueStore;

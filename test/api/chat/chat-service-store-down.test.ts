@@ -14,7 +14,7 @@ import { createRecordingLog } from '../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
-const stores = await findStores();
+const stores = findStores();
 const { log } = createRecordingLog();
 
 describe.each(stores)('ChatService while the store is down: $name', (choice) => {

@@ -16,7 +16,7 @@ import { type SharedStore, startSharedStore } from '../../support/shared-store.j
 import { findStores } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
-const stores = await findStores();
+const stores = findStores();
 
 let instruments: ApiInstruments;
 beforeEach(() => {

@@ -18,7 +18,7 @@ import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore } from '../../support/stores.js';
 import { printedBy } from '../output.js';
 
-const [embedded] = await findStores();
+const [embedded] = findStores();
 let environment: Record<string, string>;
 let stop: () => Promise<void>;
 beforeAll(async () => {

@@ -39,10 +39,10 @@ export interface Balance {
   flaws: string[];
   /** Leftovers, which should be gone when all is done. */
   leftovers: Leftovers;
+  /** Calls of models that the case has not asked for. */
+  strange: number;
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];
-  /** Programs that ended unexpectedly. */
-  wrongExits: number;
   /** Logs and problems that show a prompt or a secret. */
   leaks: number;
 }
@@ -53,8 +53,6 @@ export interface Leftovers {
   jobs: number;
   /** Calls that the provider still serves. */
   calls: number;
-  /** Connections to the provider after all programs have ended. */
-  sockets: number;
 }
 
 /** The rules for every case. */
@@ -62,9 +60,9 @@ export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
   unanswered,
   overcalled: 0,
   flaws: [],
-  leftovers: { jobs: 0, calls: 0, sockets: 0 },
+  leftovers: { jobs: 0, calls: 0 },
+  strange: 0,
   fatal: [],
-  wrongExits: 0,
   leaks: 0,
 });
 
@@ -81,6 +79,8 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
     answers: countEach(entries.flatMap(({ answer }) => (answer ? [codeOf(answer)] : []))),
     left: entries.filter(({ left, answer }) => left && answer === undefined).length,
     unanswered: entries.filter(({ unanswered }) => unanswered).length,
+    calls: calledModels.length,
+    strange: calledModels.filter((model) => !entries.some((entry) => entry.model === model)).length,
     flaws: entries.flatMap(({ flaws = [] }) => flaws),
     repeated: perModel.reduce((sum, { calls, requests }) => sum + Math.max(0, calls - requests), 0),
     overcalled: perModel.filter(({ calls, requests }) => calls > (rules.callsPerRequest ?? 1) * requests)

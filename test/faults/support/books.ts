@@ -1,28 +1,30 @@
-import { inject } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ChildProgram } from '../../../dev/child-program.js';
+import { promptCanary, providerKeys } from '../../support/canaries.js';
 import {
+  blogToken,
   type ChatCall,
   type ChatReply,
+  chatToken,
   type Deployment,
-  type DeploymentOptions,
-  startDeployment,
+  password,
 } from '../../support/deployment.js';
 import type { StreamCall } from '../../support/event-streams.js';
-import { audit } from './audit.js';
-import type { Balance, BooksRules } from './balance.js';
+import { patienceMs } from '../../support/patience.js';
+import type { StoreServer } from '../../support/stores.js';
+import { type Balance, type BooksRules, sumUp } from './balance.js';
 import { type AskedCompletion, type CompletionCall, createCompletions } from './completions.js';
-import { type JobBoard, openJobBoard } from './job-board.js';
+import type { JobBoard } from './job-board.js';
 import { type Asked, createRequests } from './requests.js';
 import { type AskedStream, createStreams } from './streams.js';
 
-/** Runs the deployment of one case and keeps count of its requests. */
+/** Keeps count of the requests of one case, whose marks no other case has. */
 export interface Books {
-  /** The deployment, once it was started. */
   readonly deployment: Deployment;
   /** The queues, seen from outside. */
   readonly jobs: JobBoard;
-  /** Starts the case's one deployment, with the catalogue's profile: deadline 6 s, lock 3 s, stalled check 1 s. */
-  start(options?: DeploymentOptions): Promise<Deployment>;
+  /** Where the deployment has its queue. */
+  readonly server: StoreServer;
   /** Sends a request whose model has a mark of its own behind an `@`, unless it has one already. */
   ask(call?: ChatCall): Asked;
   /** The same, for the answer alone. */
@@ -33,51 +35,35 @@ export interface Books {
   stream(call?: Partial<StreamCall>): AskedStream;
   /** Kills a program without a word to it, and waits until it is gone. */
   kill(program: ChildProgram | undefined): Promise<void>;
-  /** Runs at the end, when the programs have ended; the last one first. */
+  /** What the programs have logged since the case began. */
+  logs(): string;
+  /** Runs at the end of the case; the last one first. */
   release(step: () => Promise<void> | void): void;
-  /** Ends everything and gives the balance; what is left over gets this long to go away. */
-  close(options: { rules: BooksRules; settleMs: number }): Promise<Balance | undefined>;
 }
 
-const profile = { CHAT_TIMEOUT_MS: '6000', WORKER_LOCK_MS: '3000', WORKER_STALLED_CHECK_MS: '1000' };
+interface BooksDeps extends Pick<Books, 'deployment' | 'jobs' | 'server'> {
+  /** The id of the case in the catalogue. */
+  id: string;
+  /** Programs that were killed on purpose. */
+  killed: Set<ChildProgram>;
+}
 
-/** Opens the books of one case. */
-export function openBooks(id: string): Books {
-  const killed = new Set<ChildProgram>();
+/** Two cases may have the same id. */
+let opened = 0;
+
+/** Opens the books of a case. */
+export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
+  opened += 1;
+  const requests = createRequests(`${id}.${opened}`, deployment);
   const resources = new AsyncDisposableStack();
-  let deployment: Deployment | undefined;
-  let jobs: JobBoard | undefined;
-  const running = (): Deployment => {
-    if (deployment === undefined) throw new TypeError('the deployment was not started');
-    return deployment;
-  };
-  const board = (): JobBoard => {
-    jobs ??= openJobBoard(running());
-    return jobs;
-  };
-  const requests = createRequests(id, running);
-
-  return {
-    get deployment() {
-      return running();
-    },
-    get jobs() {
-      return board();
-    },
-    start: async ({ variables, ...options } = {}) => {
-      deployment = await startDeployment({
-        store: inject('store'),
-        ...options,
-        variables: { ...profile, ...variables },
-      });
-      // In time for its first use; but BullMQ's queue in PostgreSQL never recovers from having been opened without it.
-      if (options.withoutStore === undefined) await board().ready();
-      return deployment;
-    },
+  const firstCall = deployment.simulator.calls.lastId;
+  const logs = deployment.logsFromNow();
+  const books: Books = {
+    ...{ deployment, jobs, server, logs },
     ask: (call = {}) => requests.ask(call),
     chat: (call = {}) => requests.ask(call).reply,
-    complete: createCompletions({ requests, deployment: running }),
-    stream: createStreams({ requests, deployment: running }),
+    complete: createCompletions({ requests, deployment: () => deployment }),
+    stream: createStreams({ requests, deployment: () => deployment }),
     kill: async (program) => {
       if (program === undefined) throw new TypeError('no such program');
       killed.add(program);
@@ -85,15 +71,56 @@ export function openBooks(id: string): Books {
       await program.exitCode;
     },
     release: (step) => resources.defer(step),
-    close: async (options) => {
-      try {
-        if (deployment === undefined) return undefined;
-        return await audit({ ...options, deployment, requests, jobs: board(), killed });
-      } finally {
-        await jobs?.close();
-        await deployment?.stop();
-        await resources.disposeAsync();
-      }
-    },
   };
+
+  /** Waits for the end of all requests, restores the deployment, and draws the balance. */
+  const close = async ({ rules, failed }: { rules: BooksRules; failed: boolean }): Promise<Balance> => {
+    const withinMs = failed ? 2000 : patienceMs;
+    if (failed) requests.leaveAll();
+    await requests.ended();
+    await resources.disposeAsync();
+    const unfinished = await countUntilNone(jobs.unfinished, withinMs);
+    const inFlight = await countUntilNone(() => deployment.simulator.calls.inFlight, withinMs);
+    const calls = deployment.simulator.calls.list({ since: firstCall }).map(({ model = '' }) => model);
+    await deployment.restore();
+    const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
+    return {
+      ...sumUp(requests.entries, calls, rules),
+      leftovers: { jobs: unfinished, calls: inFlight },
+      fatal: unexpectedLines(logs()),
+      leaks: countLeaks(logs(), answers),
+    };
+  };
+  return { ...books, close };
+}
+
+const lookMs = 20;
+
+/** Counts until there is nothing, or this time has passed; gives the last count. */
+export async function countUntilNone(
+  count: () => Promise<number> | number,
+  withinMs = patienceMs,
+): Promise<number> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const left = await Promise.resolve()
+      .then(count)
+      .catch(() => Number.POSITIVE_INFINITY);
+    if (left === 0 || performance.now() >= until) return left;
+    await delay(lookMs);
+  }
+}
+
+/** Other lines than a program's log are stacks or warnings of Node: neither is ever expected. */
+export const unexpectedLines = (logs: string): string[] =>
+  logs
+    .split('\n')
+    .filter((line) => line !== '' && (!line.startsWith('{') || /"level":60|unexpected error/.test(line)));
+
+/** In how many problems or lines of the logs a prompt or a secret is to be seen. */
+export function countLeaks(logs: string, answers: readonly ChatReply[]): number {
+  const problems = answers.filter(({ status }) => status !== 200).map(({ body }) => JSON.stringify(body));
+  const secrets = [promptCanary, ...Object.values(providerKeys), password, blogToken, chatToken];
+  return [...logs.split('\n'), ...problems].filter((text) => secrets.some((secret) => text.includes(secret)))
+    .length;
 }

@@ -1,33 +1,21 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { inject } from 'vitest';
-import type { Books } from './books.js';
-import { startOwnRedis } from './own-redis.js';
-import { openStoreWire } from './store-wire.js';
+import { startRedisProcess } from '../../support/redis-process.js';
+import { type StoreKind, type StoreServer, storeOf } from '../../support/stores.js';
+import { openWireTo } from '../../support/wire.js';
 
-const awayMs = 3000;
-
-/** In words for the report. */
-export const outage =
-  inject('store').kind === 'redis'
-    ? `Redis killed with -9, back after ${awayMs} ms`
-    : `PostgreSQL out of reach for ${awayMs} ms`;
-
-/** Starts two workers on a store of their own, and gives what takes that store away for three seconds. */
-export async function startWithOutage(books: Books): Promise<() => Promise<void>> {
-  const { begin, end, store } = await openOwnStore(books);
-  await books.start({ store, workers: 2 });
-  return async () => {
-    await begin();
-    await delay(awayMs);
-    await end();
-  };
+/** A store of a catalogue's own that can be taken away, and given back. */
+export interface OutageStore extends StoreServer {
+  begin(): Promise<void>;
+  end(): Promise<void>;
+  stop(): Promise<void>;
 }
 
-async function openOwnStore(books: Books) {
-  if (inject('store').kind === 'redis') {
-    const { kill, start, store } = await startOwnRedis(books);
-    return { begin: kill, end: start, store };
+/** A Redis of its own, which is killed with -9 and started again; PostgreSQL behind a wire, which is cut and mended. */
+export async function startOutageStore(kind: StoreKind): Promise<OutageStore> {
+  if (kind === 'redis') {
+    const { kill, start, stop, port } = await startRedisProcess();
+    const { databaseUrl } = storeOf('postgres');
+    return { kind, url: `redis://127.0.0.1:${port}`, databaseUrl, begin: kill, end: start, stop };
   }
-  const { wire, store } = await openStoreWire(books);
-  return { begin: wire.cut, end: wire.mend, store };
+  const wire = await openWireTo(storeOf('postgres').url);
+  return { kind, url: wire.url, databaseUrl: wire.url, begin: wire.cut, end: wire.mend, stop: wire.close };
 }

@@ -32,18 +32,22 @@ export interface Requests {
   settle(entry: Entry, reply: Promise<ChatReply>): void;
   /** Resolves when no request is on its way any more. */
   ended(): Promise<void>;
+  /** Has all callers hang up that still wait. */
+  leaveAll(): void;
 }
 
-/** Keeps the requests of the case with this id. */
-export function createRequests(id: string, deployment: () => Deployment): Requests {
+/** Keeps the requests whose marks begin with this. */
+export function createRequests(mark: string, deployment: Deployment): Requests {
   const entries: Entry[] = [];
+  const leaving: (() => void)[] = [];
   const ends: Promise<void>[] = [];
   const enter = (named = 'sim-echo'): Caller => {
-    const { simulator } = deployment();
-    const model = named.includes('@') ? named : `${named}@${id}-${entries.length}`;
+    const { simulator } = deployment;
+    const model = named.includes('@') ? named : `${named}@${mark}.${entries.length}`;
     const entry: Entry = { model, left: false, unanswered: false };
     entries.push(entry);
     const going = new AbortController();
+    leaving.push(() => going.abort());
     return {
       ...{ model, entry, signal: going.signal },
       arrived: (end) =>
@@ -59,11 +63,15 @@ export function createRequests(id: string, deployment: () => Deployment): Reques
   const settle = (entry: Entry, reply: Promise<ChatReply>) => void ends.push(note(entry, reply));
   const ask = (call: ChatCall): Asked => {
     const { model, entry, signal, arrived, leave } = enter(call.model);
-    const reply = deployment().chat({ messages: [{ content: promptCanary }], signal, ...call, model });
+    const reply = deployment.chat({ messages: [{ content: promptCanary }], signal, ...call, model });
     settle(entry, reply);
     return { model, reply, arrived: () => arrived(reply), leave };
   };
-  return { entries, ask, enter, settle, ended: async () => void (await Promise.all(ends)) };
+  return {
+    ...{ entries, ask, enter, settle },
+    ended: async () => void (await Promise.all(ends)),
+    leaveAll: () => leaving.forEach((leave) => leave()),
+  };
 }
 
 function answeredUncalled({ status, body }: ChatReply): never {

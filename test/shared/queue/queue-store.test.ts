@@ -13,7 +13,7 @@ import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore, type StoreServer } from '../../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../../support/wire.js';
 
-const stores = await findStores();
+const stores = findStores();
 /** As promised for a store that cannot be reached. */
 const promisedMs = 3000;
 

@@ -51,7 +51,7 @@ const ways = [
   { say: 'send', hear: 'receive' },
 ] as const;
 
-describe.each(await findStores())('openRelay on a $name store', (choice) => {
+describe.each(findStores())('openRelay on a $name store', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let variables: Record<string, string>;

@@ -20,7 +20,7 @@ import { createRecordingLog } from '../../../support/recording-log.js';
 import { type SharedStore, startSharedStore } from '../../../support/shared-store.js';
 import { findStores } from '../../../support/stores.js';
 
-const stores = await findStores();
+const stores = findStores();
 
 describe.each(stores)('DeadQueues in $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);

@@ -13,7 +13,7 @@ import { patienceMs } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { findStores, freshStore } from '../../../support/stores.js';
 
-const choice = (await findStores()).find(({ name }) => name === 'redis');
+const choice = findStores().find(({ name }) => name === 'redis');
 const waiters = 5000;
 const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
 

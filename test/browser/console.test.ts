@@ -1,0 +1,183 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, inject, it, vi } from 'vitest';
+import { routes } from '../../console/routes.ts';
+import type { Samples } from '../../shared/history.ts';
+import { withLag } from '../support/lateness.js';
+import { patience } from '../support/patience.js';
+import { findFaults, looks, takePicture, type Visit, visit } from './support/browser.js';
+import { findChromium } from './support/chromium.js';
+import { admin, openView, useConsole } from './support/console.js';
+
+/** The latest time at which an operator must see an event, of which the console waits for up to 2,750 ms. */
+const maxDelayMs = 3000 * inject('slowness');
+
+describe.skipIf(findChromium() === undefined)('the console in a browser', () => {
+  const opened = useConsole();
+  const visits: Visit[] = [];
+
+  const open = async (): Promise<Visit> => {
+    const visited = await visit(opened.browser);
+    visits.push(visited);
+    return visited;
+  };
+  /** How long it takes until something is seen, beyond what a slow machine adds. */
+  const timeUntil = async (seen: () => Promise<unknown>): Promise<number> => {
+    const startedAt = performance.now();
+    const { lagMs } = await withLag(async () => void (await seen()));
+    return performance.now() - startedAt - lagMs;
+  };
+  const card = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+
+  it('refuses a wrong password, and lets in by the keyboard alone, to where one wanted to be', async () => {
+    const { page, complaints } = await open();
+    await page.goto(`${opened.deployment.url}/admin#/pools/anthropic`);
+    await page.getByLabel('Name').waitFor();
+    await page.keyboard.type(admin.name);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByLabel('Password').evaluate((field) => field === document.activeElement)).toBe(
+      true,
+    );
+    await page.keyboard.type(admin.secret);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Anthropic', level: 1 }).waitFor();
+    // Of the wrong password alone: the browser reports each answer that is an error.
+    expect(complaints).toEqual([expect.stringContaining('status of 401')]);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Anthropic', level: 1 }).waitFor();
+  });
+
+  it('sets the concurrency by the keyboard, on all workers, and pauses and resumes a pool', async () => {
+    const { page, complaints } = await open();
+    await openView(page, opened.deployment.url);
+    const openai = card(page, 'OpenAI');
+    const slider = openai.getByRole('slider');
+    await slider.waitFor();
+    // To the slider with nothing but Tab.
+    for (let n = 0; n < 40 && !(await slider.evaluate((one) => one === document.activeElement)); n += 1)
+      await page.keyboard.press('Tab');
+    const before = Number(await slider.inputValue());
+    await page.keyboard.press('ArrowRight');
+    await openai.getByText(`Version 1 by ${admin.name}`).waitFor();
+    await openai.getByText('at 2 of 2 workers').waitFor();
+    expect(Number(await slider.inputValue())).toBe(before + 1);
+    await openai.getByText(`of ${2 * (before + 1)} over all workers`).waitFor();
+    await openai.getByRole('button', { name: 'Reset' }).click();
+    await openai.getByText('Version 2').waitFor();
+    expect(Number(await slider.inputValue())).toBe(before);
+    const bedrock = card(page, 'Amazon Bedrock');
+    await bedrock.getByRole('button', { name: 'Pause' }).click();
+    await bedrock.getByText('paused: by an operator').first().waitFor();
+    await bedrock.getByRole('button', { name: 'Open' }).click();
+    await bedrock.getByText('serving').first().waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows who was first when two change the same setting, and loses nothing', async () => {
+    const [one, other] = [await open(), await open()];
+    for (const { page } of [one, other]) await openView(page, opened.deployment.url, 'pools/vertexai');
+    const mine = one.page.getByLabel('Jobs at once, exactly');
+    await mine.waitFor();
+    // Begun, and not yet left.
+    await mine.pressSequentially('7');
+    const theirs = other.page.getByLabel('Jobs at once, exactly');
+    await theirs.fill('33');
+    await theirs.press('Enter');
+    await other.page.getByText('at 2 of 2 workers').waitFor();
+    await one.page.getByText(/Version 1 /).waitFor();
+    await mine.press('Enter');
+    const notice = one.page.getByText(/was first: version 1/);
+    await notice.waitFor();
+    await one.page.getByText('now 33; you wanted 207').waitFor();
+    await takePicture(one.page, 'conflict');
+    await one.page.getByRole('button', { name: 'Set mine all the same' }).click();
+    await one.page.getByText('Version 2').waitFor();
+    expect(await theirs.inputValue().then(Number)).toBeGreaterThan(0);
+    await other.page.getByText('Version 2').waitFor();
+    expect(await theirs.inputValue()).toBe('207');
+  });
+
+  it.each([...routes.map(({ view, title }) => [view, title]), ['pools/openai', 'OpenAI']])(
+    'the view %s is whole and accessible, wide and narrow, light and dark',
+    async (view = '', title = '') => {
+      for (const look of looks) {
+        const { page, context, complaints } = await visit(opened.browser, look);
+        await openView(page, opened.deployment.url, view);
+        await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+        await page.getByText('live', { exact: true }).waitFor();
+        if (view === 'pools/openai') await page.getByLabel('Fallback', { exact: true }).waitFor();
+        await takePicture(page, `${view.replace('/', '-')}-${look.width}-${look.colorScheme}`);
+        expect(await findFaults(page), JSON.stringify(look)).toEqual([]);
+        expect(complaints).toEqual([]);
+        await context.close();
+      }
+    },
+  );
+
+  it('draws on the board what was measured before it was opened', async () => {
+    const { page } = await open();
+    await openView(page, opened.deployment.url, 'audit');
+    const countMeasured = async () => {
+      const answer = await page.request.get(`${opened.deployment.url}/admin/samples?provider=openai`);
+      return ((await answer.json()) as Samples).samples.length;
+    };
+    await vi.waitFor(async () => expect(await countMeasured()).toBeGreaterThan(7), patience);
+    await openView(page, opened.deployment.url);
+    const areDrawn = () => {
+      const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
+      return [...lines].flatMap((line) => line.getAttribute('points')?.split(' ') ?? []).length >= 8;
+    };
+    // The page's own measurements would take twice as long.
+    await page.waitForFunction(areDrawn, undefined, { timeout: 20_000 });
+    await takePicture(page, 'board-measured');
+  });
+
+  it('shows within three seconds that a worker was killed, and that the store is lost', async () => {
+    const { page } = await open();
+    await openView(page, opened.deployment.url, 'pools/openai');
+    const workers = page.getByRole('region', { name: 'Table of workers' });
+    await workers.getByText('serving').nth(1).waitFor();
+    process.kill(opened.deployment.workers[1]?.pid ?? 0, 'SIGKILL');
+    expect(await timeUntil(() => workers.getByText('silent').waitFor())).toBeLessThan(maxDelayMs);
+    await opened.wire.cut();
+    expect(
+      await timeUntil(() => page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor()),
+    ).toBeLessThan(maxDelayMs);
+    await takePicture(page, 'store-lost');
+    // A change that cannot be saved says so, and can be tried again.
+    await page.getByRole('button', { name: 'Drain' }).click();
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+    await opened.wire.mend();
+    await page
+      .getByText(/is unavailable/)
+      .first()
+      .waitFor({ state: 'hidden' });
+  });
+
+  it('shows within three seconds that the server is silent, and comes back by itself', async () => {
+    const { page } = await open();
+    await openView(page, opened.deployment.url);
+    await page.getByText('live', { exact: true }).waitFor();
+    const { pid } = opened.deployment.api;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      expect(await timeUntil(() => page.getByText(/No news from the server since/).waitFor())).toBeLessThan(
+        maxDelayMs,
+      );
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await page.getByText('live', { exact: true }).waitFor();
+  });
+
+  it('signs out, everywhere', async () => {
+    const [one, other] = [await open(), await open()];
+    for (const { page } of [one, other]) await openView(page, opened.deployment.url);
+    await one.page.getByText(admin.name, { exact: true }).click();
+    await one.page.getByRole('button', { name: 'Sign out everywhere' }).click();
+    for (const { page } of [one, other]) await page.getByLabel('Password').waitFor();
+    for (const visited of visits) await visited.context.close();
+  });
+});

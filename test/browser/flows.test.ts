@@ -1,0 +1,234 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { patience } from '../support/patience.js';
+import { findFaults, takePicture, type Visit, visit } from './support/browser.js';
+import { findChromium } from './support/chromium.js';
+import { admin, openView, useConsole } from './support/console.js';
+
+/** A mark of this prompt; the simulator repeats it in its reply. */
+const secretWord = 'zanzibar';
+
+describe.skipIf(findChromium() === undefined)('what operators do in the console', () => {
+  const opened = useConsole({ workers: 1 });
+  let visited: Visit;
+  let page: Page;
+  beforeAll(async () => {
+    visited = await visit(opened.browser);
+    page = visited.page;
+  });
+
+  const see = (view: string) => openView(page, opened.deployment.url, view);
+  const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
+  /** Presses a button that asks once more. */
+  const confirm = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).click();
+    await page.getByRole('group').getByRole('button', { name, exact: true }).click();
+  };
+  const chatStatus = async (username: string, secret: string) => {
+    const credentials = Buffer.from(`${username}:${secret}`).toString('base64');
+    const { status } = await opened.deployment.chat({ headers: { Authorization: `Basic ${credentials}` } });
+    return status;
+  };
+  const modelsStatus = async (token: string) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${opened.deployment.url}/v1/models`, { headers })).status;
+  };
+
+  it('adds a user, whose secret is shown once and works, gives a new one, and removes the user', async () => {
+    await see('users');
+    await page.getByLabel('New user').fill('grace');
+    await page.getByRole('button', { name: 'Add user' }).click();
+    const first = await page.getByRole('region', { name: 'The secret of grace' }).locator('code').innerText();
+    expect(await chatStatus('grace', first)).toBe(200);
+    await page.getByRole('button', { name: 'Done' }).click();
+    await rowOf('grace').waitFor();
+    expect(await page.content()).not.toContain(first);
+    await page.reload();
+    await rowOf('grace').waitFor();
+    expect(await page.content()).not.toContain(first);
+
+    await confirm('New secret for grace');
+    const notice = page.getByRole('region', { name: 'The new secret of grace' });
+    const second = await notice.locator('code').innerText();
+    expect([await chatStatus('grace', first), await chatStatus('grace', second)]).toEqual([401, 200]);
+    await takePicture(page, 'users-secret');
+
+    await confirm('Remove grace');
+    await rowOf('grace').waitFor({ state: 'detached' });
+    expect(await chatStatus('grace', second)).toBe(401);
+  });
+
+  it('makes a token, which is shown once and works, and revokes it', async () => {
+    await see('tokens');
+    await page.getByRole('button', { name: 'Make a token' }).click();
+    const notice = page.getByRole('region', { name: `The token of ${admin.name} for chat` });
+    const token = await notice.locator('code').innerText();
+    expect(await modelsStatus(token)).toBe(200);
+    await page.reload();
+    await rowOf(admin.name).waitFor();
+    expect(await page.content()).not.toContain(token);
+    await confirm(`Revoke the token of ${admin.name} for chat`);
+    await page.getByText(/revoked \d/).waitFor();
+    expect(await modelsStatus(token)).toBe(401);
+  });
+
+  it('finds a chat of the playground among the requests, with its times and without its texts', async () => {
+    await see('playground');
+    await page.getByRole('textbox', { name: 'Text of message 1' }).fill(`Say ${secretWord}`);
+    await page.getByLabel('Model').fill('sim-echo');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Completed').waitFor();
+    await page.getByText('Tokens written').waitFor();
+    expect(await page.getByText(secretWord).count()).toBeGreaterThan(0);
+    await see('requests');
+    const user = page.getByRole('cell', { name: admin.name, exact: true });
+    const row = rowOf('sim-echo').filter({ has: user });
+    await row.getByText(/queued .+, started .+, ended /).waitFor();
+    await row.getByText('ok', { exact: true }).waitFor();
+    expect(await page.content()).not.toContain(secretWord);
+    // Those of another provider are not wanted.
+    await page.locator('select[name=provider]').selectOption('bedrock');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('says what the provider answered, finds the request by its id, and whether none matches', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-status-400');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText(/openai answered HTTP 400 \S+/).waitFor();
+    await page.getByRole('link', { name: 'Show the request' }).click();
+    const row = rowOf('sim-status-400');
+    await row.getByText(/provider_rejected \(HTTP 400 \S+\)/).waitFor();
+    await row.getByRole('button', { name: 'Copy id' }).waitFor();
+    const id = await row.locator('code.id').innerText();
+    await page.getByLabel('Request id').fill('nobody');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('None of the last 1,000 requests matches').waitFor();
+    await page.getByLabel('Request id').fill(id);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await row.waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    await page.getByText('All times are in').waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await findFaults(page)).toEqual([]);
+    await takePicture(page, 'requests-narrow');
+    await page.setViewportSize({ width: 1280, height: 900 });
+    // The browser complains about the answer that failed.
+    expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
+  });
+
+  it('offers a tool, shows its call, and sends the result with the next request', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-tools');
+    await page.getByText('Tool', { exact: true }).click();
+    await page.getByLabel('Function').fill('weather');
+    const parameters = page.getByLabel('Parameters, as a JSON Schema');
+    await parameters.fill('[');
+    await page.getByText('The parameters must be a JSON object.').waitFor();
+    expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
+    const properties = { city: { type: 'string', enum: ['Bonn'] } };
+    await parameters.fill(JSON.stringify({ type: 'object', properties, required: ['city'] }));
+    expect(await findFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    const reply = page.getByRole('region', { name: 'Reply' });
+    await reply.getByText('{"city":"Bonn"}').waitFor();
+    await reply.getByText('tool_calls').waitFor();
+    await reply.getByLabel('Result of call 1').fill(`Sunny, ${secretWord}`);
+    expect(await findFaults(page)).toEqual([]);
+    await takePicture(page, 'playground-call');
+    await page.getByRole('button', { name: 'Send the result' }).click();
+    await reply.getByText(secretWord).waitFor();
+    await reply.getByText('Completed').waitFor();
+    expect(await page.getByLabel('Sender of message 3').inputValue()).toBe('tool');
+    await takePicture(page, 'playground-result');
+    await see('requests');
+    await rowOf('sim-tools').first().getByText('ok', { exact: true }).waitFor();
+    expect(await page.content()).not.toContain(secretWord);
+  });
+
+  it('draws a stream that was stopped with the time at the provider', async () => {
+    await see('playground');
+    await page.getByLabel('Model').fill('sim-deltas-100-5-100');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Being written…').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('Stopped').waitFor();
+    await see('requests');
+    await rowOf('sim-deltas')
+      .getByText(/queued .+, started .+, first token .+, ended /)
+      .waitFor();
+  });
+
+  it('shows a provider whose calls fail first, as failing', async () => {
+    const failing = { provider: 'bedrock', model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } };
+    for (let n = 0; n < 3; n += 1)
+      await opened.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
+    await see('pools');
+    const first = page.locator('section.card').first();
+    await first.getByText('failing: provider error').waitFor();
+    await first.getByRole('link', { name: 'Amazon Bedrock' }).waitFor();
+    await takePicture(page, 'failing');
+  });
+
+  it('charts what a pool has done, and says it as text', async () => {
+    await see('pools/openai');
+    const history = page.getByRole('region', { name: 'Last ten minutes' });
+    await history.getByText(/came: .* at most/).waitFor({ timeout: 20_000 });
+    await history.locator('canvas').nth(4).waitFor();
+    await takePicture(page, 'charts');
+  });
+
+  it('shows in the audit who has set what, from which value to which', async () => {
+    await see('pools/vertexai');
+    const field = page.getByLabel('Jobs at once, exactly');
+    const before = await field.inputValue();
+    await field.fill('31');
+    await field.press('Enter');
+    await page.getByText('at 1 of 1').waitFor();
+    await see('audit');
+    const row = rowOf('vertexai').filter({ hasText: 'set a pool' });
+    await row.getByText(admin.name).waitFor();
+    expect(await row.getByRole('listitem').innerText()).toMatch(/concurrency: not set → 31/);
+    expect(before).not.toBe('31');
+    await see('pools/vertexai');
+    await page.getByRole('slider').first().press('ArrowRight');
+    await page.getByText(`Version 2 by ${admin.name}`).waitFor();
+    await see('audit');
+    const moved = rowOf('vertexai').filter({ hasText: '31 → 32' });
+    await moved.getByText(admin.name).waitFor();
+    expect(await moved.getByRole('listitem').innerText()).toBe('concurrency: 31 → 32');
+    // Users and tokens of the tests before are in it too, their secrets are not.
+    await rowOf('gave a new secret').filter({ hasText: 'grace' }).waitFor();
+    await rowOf('revoked a token').waitFor();
+  });
+
+  it('lists the jobs of a queue by their state, page by page, without their texts', async () => {
+    const messages = [{ content: secretWord }];
+    const answers = await Promise.all(
+      Array.from({ length: 25 }, () => opened.deployment.chat({ provider: 'anthropic', messages })),
+    );
+    const [id = ''] = answers.map(({ headers }) => headers.get('x-request-id') ?? '');
+    // A reply can arrive before the end of its job is stored.
+    const listActive = async () => (await fetch('/admin/pools/anthropic/jobs')).json();
+    await vi.waitFor(async () => expect((await page.evaluate(listActive)).data).toEqual([]), patience);
+    await see('pools/anthropic');
+    const jobs = page.getByRole('region', { name: 'Jobs' });
+    await jobs.getByText('The queue has no such job.').waitFor();
+    await jobs.getByLabel('State').selectOption('completed');
+    await jobs.locator('tbody tr').nth(19).waitFor();
+    expect(await jobs.locator('tbody tr').count()).toBe(20);
+    await jobs.getByRole('button', { name: 'More jobs' }).click();
+    await jobs.locator('tbody tr').nth(24).waitFor();
+    expect(await jobs.locator('tbody tr').count()).toBe(25);
+    await jobs.getByRole('button', { name: 'More jobs' }).waitFor({ state: 'detached' });
+    const cells = await jobs.locator('tbody tr').filter({ hasText: id }).locator('td').allInnerTexts();
+    expect(cells).toEqual([id, 'completed', ...Array(3).fill(expect.stringMatching(/\d:\d\d/)), '1']);
+    await takePicture(page, 'pool-jobs');
+    expect(await findFaults(page)).toEqual([]);
+    expect(await page.content()).not.toContain(secretWord);
+    await jobs.getByLabel('State').selectOption('waiting');
+    await jobs.getByText('The queue has no such job.').waitFor();
+    expect(visited.complaints).toEqual([]);
+  });
+});

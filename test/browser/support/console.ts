@@ -1,0 +1,42 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
+import { type Deployment, startDeployment } from '../../support/deployment.js';
+import { runServer } from '../../support/postgres-server.js';
+import { openWireTo, type Wire } from '../../support/wire.js';
+import { openBrowser } from './browser.js';
+
+/** Who may sign in. */
+export const admin = { name: 'ada', secret: 'canary-of-the-console-secret-27' };
+
+/** A browser, and a deployment whose PostgreSQL, where the queue lives too, can be cut off, for the tests of a file. */
+export function useConsole({ workers = 2 } = {}) {
+  const opened = {} as { browser: Browser; deployment: Deployment; wire: Wire };
+  beforeAll(async () => {
+    const wire = await openWireTo(runServer() ?? '');
+    opened.wire = wire;
+    opened.browser = await openBrowser();
+    opened.deployment = await startDeployment({
+      store: { kind: 'postgres', url: wire.url, databaseUrl: wire.url },
+      workers,
+      variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
+    });
+  });
+  afterAll(async () => {
+    await opened.browser?.close();
+    await opened.deployment?.stop();
+    await opened.wire?.close();
+  });
+  return opened;
+}
+
+/** Opens a view, through the form if there is no session yet. */
+export async function openView(page: Page, url: string, view = 'pools'): Promise<void> {
+  await page.goto(`${url}/admin#/${view}`);
+  const name = page.getByLabel('Name');
+  await name.or(page.getByRole('navigation', { name: 'Console' })).waitFor();
+  if (!(await name.isVisible())) return;
+  await name.fill(admin.name);
+  await page.getByLabel('Password').fill(admin.secret);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('navigation', { name: 'Console' }).waitFor();
+}

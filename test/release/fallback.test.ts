@@ -1,0 +1,257 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  authorization,
+  type ChatCall,
+  type Deployment,
+  type StartedApi,
+  startDeployment,
+} from '../support/deployment.js';
+import { openStream, readStream } from '../support/event-streams.js';
+import { withLag } from '../support/lateness.js';
+import { patience } from '../support/patience.js';
+import { askWithTools } from '../support/tool-completions.js';
+
+/** Two API processes and a worker; OpenAI's calls may not take long, and Bedrock has a fallback by default. */
+let deployment: Deployment;
+let other: StartedApi;
+beforeAll(async () => {
+  deployment = await startDeployment({
+    variables: {
+      OPENAI_TIMEOUT_MS: '1500',
+      OPENAI_FIRST_TOKEN_TIMEOUT_MS: '1000',
+      ANTHROPIC_FALLBACK_AFTER_MS: '300',
+      BEDROCK_FALLBACK: 'vertexai/sim-echo',
+      VERTEXAI_MODEL: 'sim-status-500@default',
+    },
+  });
+  other = await deployment.startApi();
+});
+afterAll(() => deployment?.stop());
+
+/** The models of the first attempt and of the second, which nothing else calls. */
+const models = (first: string, second = 'sim-echo') => ({
+  first: `${first}@${randomUUID()}`,
+  second: `${second}@${randomUUID()}`,
+});
+const callsOf = (model: string) => deployment.simulator.calls.list({ model });
+const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+const withFallback = (fallback: string, more: ChatCall = {}): ChatCall => ({
+  ...more,
+  headers: { 'X-LLM-Fallback': fallback, ...more.headers },
+});
+/** A chat that fails at OpenAI goes to Anthropic. */
+const ask = ({ first, second }: ReturnType<typeof models>, headers: Record<string, string> = {}) =>
+  withFallback(`anthropic/${second}`, { provider: 'openai', model: first, headers });
+
+const read = async (location: string) => {
+  const response = await fetch(`${deployment.url}${location}`, { headers: { Authorization: authorization } });
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it, it says.
+  return (await response.json()) as any;
+};
+
+describe('a chat with a fallback', () => {
+  it.each([
+    ['sim-status-500', 'provider_error'],
+    ['sim-retry-after-30', 'provider_rate_limited'],
+    ['sim-hang', 'provider_timeout'],
+    ['sim-reset', 'provider_error'],
+    ['sim-status-401', 'provider_rejected'],
+    ['sim-context-1', 'context_length_exceeded'],
+  ])('is answered by the next provider when %s', async (behaviour, code) => {
+    const named = models(behaviour);
+    const { status, headers, body } = await deployment.chat(ask(named));
+    expect([status, headers.get('x-llm-provider')]).toEqual([200, 'anthropic']);
+    expect(body.response).toContain('Hello');
+    expect(headers.get('x-llm-attempts')).toMatch(
+      new RegExp(`^openai;code=${code}, anthropic;code=ok;input=\\d+;output=\\d+$`),
+    );
+    expect(headers.get('x-llm-model')).toContain(named.second);
+    expect(callsOf(named.second)).toHaveLength(1);
+  });
+
+  it('ends with the failure of the first provider when all fail', async () => {
+    const { first, second } = models('sim-status-500', 'sim-status-400');
+    const third = `sim-retry-after-60@${randomUUID()}`;
+    const { status, headers, body } = await deployment.chat(
+      withFallback(`anthropic/${third}, bedrock/${second}`, { model: first }),
+    );
+    expect(headers.get('x-llm-attempts')).toBe(
+      'openai;code=provider_error, anthropic;code=provider_rate_limited, bedrock;code=provider_rejected',
+    );
+    expect([status, body.code, body.provider, body.retryable]).toEqual([
+      500,
+      'provider_error',
+      'openai',
+      true,
+    ]);
+    for (const model of [third, second]) expect(callsOf(model)).toHaveLength(1);
+  });
+
+  it.each([
+    ['sim-blocked', 'content_blocked'],
+    ['sim-status-400', 'provider_rejected'],
+  ])('ends with %s, which nobody else is to see', async (behaviour, code) => {
+    const named = models(behaviour);
+    const { status, body } = await deployment.chat(ask(named));
+    expect([status, body.code]).toEqual([500, code]);
+    expect(callsOf(named.second)).toEqual([]);
+  });
+
+  it('makes six calls at most, also with four targets that fail at one provider', async () => {
+    const [first = '', ...targets] = Array.from({ length: 5 }, () => `sim-status-500@${randomUUID()}`);
+    const fallback = targets.map((model) => `openai/${model}`).join();
+    const { body } = await deployment.chat(withFallback(fallback, { model: first }));
+    expect(body.code).toBe('provider_error');
+    expect([first, ...targets].map((model) => callsOf(model).length)).toEqual([2, 1, 1, 1, 1]);
+  });
+
+  it('waits for the provider it names when that asks for a second, and asks nobody else', async () => {
+    const named = models(`sim-limit-1-1-${randomUUID()}`);
+    const { status, headers } = await deployment.chat(ask(named));
+    expect([status, headers.get('x-llm-provider')]).toEqual([200, 'openai']);
+    expect(callsOf(named.second)).toEqual([]);
+  });
+});
+
+describe('the first use of a schema, which the provider compiles', () => {
+  it('has the whole time of its chat, and the second the time of a call', async () => {
+    const named = models('sim-latency-2000');
+    const headers = { 'X-LLM-Fallback': `anthropic/${named.second}` };
+    const schema = { type: 'object', properties: { [randomUUID()]: { type: 'string' } } };
+    const asked = {
+      model: `openai/${named.first}`,
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
+    };
+    const [first, second] = [
+      await askWithTools(deployment, asked, { headers }),
+      await askWithTools(deployment, asked, { headers }),
+    ];
+    expect([first.status, first.headers.get('x-llm-provider')]).toEqual([200, 'openai']);
+    expect([second.status, second.headers.get('x-llm-provider')]).toEqual([200, 'anthropic']);
+  });
+});
+
+describe('the fallback of the operators', () => {
+  it('is for requests that do not name one, and can be declined', async () => {
+    const call = { provider: 'bedrock', model: `sim-status-500@${randomUUID()}` };
+    const answered = await deployment.chat(call);
+    expect([answered.status, answered.headers.get('x-llm-provider')]).toEqual([200, 'vertexai']);
+    const declined = await deployment.chat(withFallback('none', call));
+    expect([declined.status, declined.body.code]).toEqual([500, 'provider_error']);
+  });
+});
+
+describe('a stream with a fallback', () => {
+  const stream = (named: ReturnType<typeof models>) =>
+    openStream({ url: deployment.url, ...streamed(ask(named)) });
+  const streamed = ({ model = '', headers = {} }: ChatCall) => ({ model, headers });
+
+  it('begins at the next provider when the first says nothing in time', async () => {
+    const { response, text, end } = await readStream(await stream(models('sim-hang', 'sim-stream-20-5')));
+    expect(response.headers.get('x-llm-provider')).toBe('anthropic');
+    expect(end).toMatchObject({
+      event: 'done',
+      data: {
+        response: text,
+        provider: 'anthropic',
+        attempts: [
+          { provider: 'openai', code: 'provider_timeout' },
+          { provider: 'anthropic', code: 'ok' },
+        ],
+      },
+    });
+  });
+
+  it('is cut, and only then asked elsewhere, when its first provider is slower than operators allow', async () => {
+    const named = models('sim-hang', 'sim-stream-20-5');
+    const asked = { url: deployment.url, provider: 'anthropic', model: named.first };
+    const headers = { 'X-LLM-Fallback': `bedrock/${named.second}` };
+    const { result, lagMs } = await withLag(async () => readStream(await openStream({ ...asked, headers })));
+    const { text, end } = result;
+    expect(end).toMatchObject({
+      event: 'done',
+      data: {
+        response: text,
+        attempts: [
+          { provider: 'anthropic', code: 'provider_timeout' },
+          { provider: 'bedrock', code: 'ok' },
+        ],
+      },
+    });
+    const [[cut], [next]] = [callsOf(named.first), callsOf(named.second)];
+    expect(cut?.clientClosedFirst).toBe(true);
+    // The simulator is in this process, and may see the new call before the end of the old one.
+    expect(cut?.closedAt).toBeLessThanOrEqual((next?.facts.receivedAt ?? 0) + lagMs);
+    const slow = { ...asked, model: `sim-latency-1000@${randomUUID()}` };
+    const [alone, whole] = await Promise.all([
+      openStream({ ...slow, headers: { 'X-LLM-Fallback': 'none' } }).then((opened) => readStream(opened)),
+      deployment.chat({ ...slow, headers }),
+    ]);
+    expect(alone.end).toMatchObject({ event: 'done', data: { provider: 'anthropic' } });
+    expect(whole.headers.get('x-llm-provider')).toBe('anthropic');
+  });
+
+  it('that has begun goes to nobody else', async () => {
+    const named = models('sim-cut-5');
+    const { text, end } = await readStream(await stream(named));
+    expect(text).not.toBe('');
+    expect(end).toMatchObject({ event: 'error', data: { code: 'provider_error' } });
+    expect(callsOf(named.second)).toEqual([]);
+  });
+});
+
+describe('a stored chat with a fallback', () => {
+  it('falls back although the API process that took it has died', async () => {
+    const dying = await deployment.startApi();
+    const named = models('sim-hang');
+    const { status, headers } = await dying.chat(ask(named, { Prefer: 'respond-async' }));
+    expect(status).toBe(202);
+    await arrived(named.first);
+    process.kill(dying.child.pid, 'SIGKILL');
+    await vi.waitFor(async () => {
+      const chat = await read(headers.get('location') ?? '');
+      expect(chat).toMatchObject({ status: 'completed', provider: 'anthropic' });
+    }, patience);
+    expect(callsOf(named.second)).toHaveLength(1);
+  });
+
+  it('is joined and replayed by its key, and is another request with another fallback', async () => {
+    const key = { 'Idempotency-Key': randomUUID() };
+    const named = models('sim-status-500', 'sim-latency-500');
+    const running = deployment.chat(ask(named, key));
+    await arrived(named.second);
+    const joined = await other.chat(ask(named, key));
+    const replayed = await other.chat(ask(named, key));
+    const { body } = await running;
+    for (const { status, headers, body: same } of [joined, replayed])
+      expect([status, headers.get('x-llm-provider'), same]).toEqual([200, 'anthropic', body]);
+    expect(callsOf(named.second)).toHaveLength(1);
+    const another = await other.chat({ model: named.first, headers: key });
+    expect([another.status, another.body.code]).toEqual([422, 'idempotency_key_reused']);
+  });
+
+  it('is cancelled at the provider that it has come to', async () => {
+    const named = models('sim-status-500', 'sim-hang');
+    const { headers } = await deployment.chat(ask(named, { Prefer: 'respond-async' }));
+    const call = await arrived(named.second);
+    const location = headers.get('location') ?? '';
+    await fetch(`${other.url}${location}`, { method: 'DELETE', headers: { Authorization: authorization } });
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+    expect(await read(location)).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('a client that disconnects', () => {
+  it('ends the call of the provider that its chat has come to', async () => {
+    const named = models('sim-status-500', 'sim-hang');
+    const leaving = new AbortController();
+    const asking = deployment.chat({ ...ask(named), signal: leaving.signal }).catch(() => undefined);
+    const call = await arrived(named.second);
+    leaving.abort();
+    await asking;
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(true);
+  });
+});

@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseCompletionBody } from '../../api/openai/completion-body.js';
+import { ignoredFieldsOf, toCompletionRequest } from '../../api/openai/completion-request.js';
+import { RequestImages } from '../../api/openai/images.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../support/chat-app.js';
+import { cpuMsOf } from '../support/cpu-time.js';
+
+/** The processor time that the reading of one request may take, in milliseconds. */
+const maxMs = 100;
+
+const user = { role: 'user', content: 'Hello' };
+const times = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+const tool = (parameters: unknown, name = 'a') => ({
+  type: 'function',
+  function: { name, parameters, strict: true },
+});
+const called = (id: string, text = '{}') => ({
+  ...{ id, type: 'function', function: { name: 'a', arguments: text } },
+});
+const withArguments = (...texts: string[]) => ({
+  messages: [
+    { role: 'assistant', content: null, tool_calls: texts.map((text, n) => called(`${n}`, text)) },
+    ...texts.map((_, n) => ({ role: 'tool', tool_call_id: `${n}`, content: 'x' })),
+  ],
+});
+const manyCalls = (message: number) => {
+  const ids = times(125, (n) => `${message}-${n}`);
+  return [
+    { role: 'assistant', tool_calls: ids.map((id) => called(id)) },
+    ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'x' })),
+  ];
+};
+const withImages = (urls: string[]) => ({
+  messages: [{ role: 'user', content: urls.map((url) => ({ type: 'image_url', image_url: { url } })) }],
+});
+/** Cannot be made a text. */
+const textless = { toString: 1, valueOf: 1 };
+const tiny = (n: number) => Buffer.from(`GIF89a${String(n).padStart(6, '0')}`).toString('base64');
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+
+/** A schema that nests so deeply. */
+function deepSchema(levels: number): object {
+  let schema: object = { type: 'string' };
+  for (let n = 1; n < levels; n += 1) schema = { type: 'array', items: schema };
+  return schema;
+}
+
+const names = (count: number) => Object.fromEntries(times(count, (n) => [`p${n}`, { type: 'string' }]));
+/** Each leads to all the others. */
+const tangled = Object.fromEntries(
+  times(60, (n) => [`d${n}`, { anyOf: times(60, (m) => ({ $ref: `#/$defs/d${(n + m) % 60}` })) }]),
+);
+
+const cases: [string, object, RegExp | undefined][] = [
+  [
+    '128 tools of 2 KB',
+    { tools: times(128, (n) => tool({ type: 'object', title: 'x'.repeat(2000) }, `a${n}`)) },
+    undefined,
+  ],
+  [
+    '128 tools of 60 KB',
+    { tools: times(128, (n) => tool({ title: 'x'.repeat(60_000) }, `a${n}`)) },
+    /too large/,
+  ],
+  ['20,000 tools', { tools: times(10_000, () => 5) }, /at most 128 tools/],
+  ['4,900 properties', { tools: [tool({ type: 'object', properties: names(4900) })] }, undefined],
+  ['9,000 properties', { tools: [tool({ type: 'object', properties: names(9000) })] }, /too large/],
+  [
+    'properties with long names',
+    { tools: [tool({ properties: { ['x'.repeat(300_000)]: {} } })] },
+    /too large/,
+  ],
+  ['a schema of 40 levels', { tools: [tool(deepSchema(40))] }, /too deeply/],
+  [
+    'a schema that contains itself',
+    { tools: [tool({ type: 'object', properties: { a: { $ref: '#' } } })] },
+    /itself|undefined/,
+  ],
+  [
+    'references in all directions',
+    { tools: [tool({ type: 'object', $defs: tangled, properties: { a: { $ref: '#/$defs/d0' } } })] },
+    /itself|undefined/,
+  ],
+  [
+    'an allOf of 1,500 objects',
+    {
+      tools: [
+        tool({
+          allOf: times(1500, (n) => ({ type: 'object', properties: { [`p${n}`]: { type: 'string' } } })),
+        }),
+      ],
+    },
+    undefined,
+  ],
+  [
+    'references around a circle',
+    { tools: [tool({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } })] },
+    /refer|itself|undefined/,
+  ],
+  [
+    'a reference of 100,000 steps',
+    { tools: [tool({ type: 'object', properties: { a: { $ref: `#${'/properties/a'.repeat(15_000)}` } } })] },
+    /refer/,
+  ],
+  ['a reference of 8,000,000 steps', { tools: [tool({ $ref: `#${'/'.repeat(8_000_000)}` })] }, /refer/],
+  ['a reference that is no text', { tools: [tool({ $ref: textless })] }, /refer/],
+  [
+    'keywords that are no texts',
+    {
+      tools: [tool({ ...names(1), type: 'object', maxLength: 1, pattern: textless, description: textless })],
+    },
+    undefined,
+  ],
+  ['arguments of 10,000 levels', withArguments(`{"a":${nested(10_000)}}`), /nests deeper than 128 levels/],
+  [
+    'arguments of a million commas',
+    withArguments(`{"a":[${'0,'.repeat(1_000_000)}0]}`),
+    /more than 20000 values/,
+  ],
+  [
+    'arguments of a million values in all',
+    withArguments(...times(100, () => `{"a":[${'0,'.repeat(5000)}0]}`)),
+    /more than 20000 values/,
+  ],
+  [
+    'arguments of 20,000 keys',
+    withArguments(`{${times(19_000, (n) => `"${n}":{}`).join()}}`),
+    /more than 20000 values/,
+  ],
+  ['arguments that are megabytes of nothing', withArguments(`{${' '.repeat(7_000_000)}}`), undefined],
+  ['arguments that do not end', withArguments(`{"a":"${'\\'.repeat(1_000_000)}`), /JSON text/],
+  ['2,500 calls', withArguments(...times(2500, () => '{}')), /at most 128 calls/],
+  ['2,100 results', { messages: times(17, manyCalls).flat() }, /more than 2000 results/],
+  [
+    '128 calls of the same id',
+    { messages: [{ role: 'assistant', tool_calls: times(128, () => called('a')) }] },
+    /id of another call/,
+  ],
+  [
+    'calls with nothing right',
+    { messages: times(70, () => ({ role: 'assistant', tool_calls: times(128, () => ({})) })) },
+    /is required/,
+  ],
+  [
+    'parts with nothing right',
+    { messages: [{ role: 'user', content: times(9000, () => ({})) }] },
+    /must be text/,
+  ],
+  ['18,000 unknown fields', { ...Object.fromEntries(times(18_000, (n) => [`x${n}`, 0])) }, undefined],
+  [
+    'a data URL of a million commas',
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: `data:${','.repeat(1_000_000)}` } }],
+        },
+      ],
+    },
+    /base64/,
+  ],
+  ['4,900 images', withImages(times(4900, (n) => `data:;base64,${tiny(n)}`)), /GIF|undefined/],
+  [
+    'addresses whose hosts are no ASCII',
+    withImages(
+      times(500, (m) => `https://${String.fromCharCode(...times(2000, (n) => 0x4e00 + m + n * 7))}/`),
+    ),
+    /data: URL/,
+  ],
+  ['a name of a megabyte', { tools: [tool({}, 'x'.repeat(1_000_000))] }, /1 to 64 letters/],
+];
+
+/** The first error of the request; undefined if there is none. */
+function read(fields: object, provider: ProviderId): string {
+  try {
+    const body = parseCompletionBody({ model: `${provider}/m`, messages: [user], ...fields }, 10_000);
+    const { parameters } = toCompletionRequest(body, undefined, new RequestImages(5_242_880));
+    ignoredFieldsOf(provider, parameters);
+    return 'undefined';
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return `${error.facts.errors?.[0]?.detail}`;
+  }
+}
+
+describe('a hostile request', () => {
+  it.each(cases)('is read or refused in a moment: %s', async (_, fields, refusal) => {
+    for (const provider of providerIds) {
+      const tries: number[] = [];
+      let said = '';
+      for (let n = 0; n < 3; n += 1)
+        tries.push(
+          await cpuMsOf(() => {
+            said = read(fields, provider);
+          }),
+        );
+      if (refusal) expect(said, provider).toMatch(refusal);
+      else expect(said, provider).toBe('undefined');
+      // The first one pays for what the others find compiled.
+      expect(Math.min(...tries), provider).toBeLessThan(maxMs);
+    }
+  });
+});
+
+describe('a hostile body', () => {
+  let app: ChatApp;
+  beforeAll(async () => {
+    app = await startChatApp();
+  });
+  afterAll(() => app.close());
+
+  const post = async (body: string) => {
+    const response = await app.post({ body, path: '/v1/chat/completions' });
+    return { status: response.status, text: await response.text() };
+  };
+  const bodyWith = (text: string) =>
+    `{"model":"openai/m","messages":[{"role":"user","content":"x"}],${text}}`;
+
+  it.each<[string, string, number]>([
+    ['depth', bodyWith(`"tools":${nested(10_000)}`), 400],
+    [
+      'a schema as deep as it may be',
+      bodyWith(`"tools":[${JSON.stringify(tool({ type: 'object', items: deepSchema(15) }))}]`),
+      200,
+    ],
+    [
+      'a schema that is too deep',
+      bodyWith(`"tools":[${JSON.stringify(tool({ type: 'object', items: deepSchema(33) }))}]`),
+      400,
+    ],
+    [
+      'tools of 128 KB',
+      bodyWith(`"tools":[${times(128, () => JSON.stringify(tool({ title: 'x'.repeat(131_072) }))).join()}]`),
+      413,
+    ],
+    ['values', bodyWith(`"x":[${'0,'.repeat(1_000_000)}0]`), 400],
+    ['results', JSON.stringify({ model: 'openai/m', ...withArguments(...times(2000, () => '{}')) }), 400],
+  ])('has its status: %s', async (_, body, status) => {
+    expect((await post(body)).status).toBe(status);
+  });
+});

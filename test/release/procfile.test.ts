@@ -1,0 +1,135 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface, type Interface } from 'node:readline';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type ChildProgram, startChild } from '../../dev/child-program.js';
+import { freePort } from '../../dev/free-port.js';
+import { startSimulator } from '../../dev/simulator/server.js';
+import { providerIds } from '../../shared/contract.js';
+import { authorization, password, username } from '../support/deployment.js';
+import { simulatorEnvironment } from '../support/simulator-environment.js';
+import { freshStore, storeOf } from '../support/stores.js';
+
+/** A line for every runner, with a name that is also a DNS label, which some want it to be. */
+const lineOfAnyRunner = /^([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*)$/;
+const lines = readFileSync('Procfile', 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => lineOfAnyRunner.exec(line) ?? expect.fail(`not a line of a Procfile: ${line}`))
+  .map(([, name = '', command = '']) => ({ name, command }));
+
+const nf = resolve('node_modules/.bin/nf');
+
+// As a checkout, but without the .env that it may have.
+const folder = mkdtempSync(join(tmpdir(), 'quillgate-procfile-'));
+for (const part of ['bin', 'Procfile']) symlinkSync(resolve(part), join(folder, part));
+const simulator = await startSimulator({ port: 0 });
+const environment = {
+  PATH: process.env.PATH,
+  HOST: '127.0.0.1',
+  CHAT_USERNAME: username,
+  CHAT_PASSWORD: password,
+  ...(await freshStore(storeOf('postgres'))),
+  ...simulatorEnvironment([...providerIds], simulator.url),
+};
+const running: ChildProgram[] = [];
+afterAll(async () => {
+  await Promise.all(running.map((program) => program.stop({ graceMs: 5000 })));
+  await simulator.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe('the Procfile', () => {
+  it('has a release, the web and a worker for each provider', () => {
+    const workers = providerIds.map((id) => `worker-${id}`);
+    expect(lines.map(({ name }) => name)).toEqual(['release', 'web', ...workers]);
+  });
+
+  it.each(lines.filter(({ name }) => name.startsWith('worker')))(
+    'gives $name the port of its runner, and else leaves it its own',
+    async ({ command }) => {
+      const there = mkdtempSync(join(tmpdir(), 'quillgate-line-'));
+      onTestFinished(() => rmSync(there, { recursive: true }));
+      mkdirSync(join(there, 'bin'));
+      writeFileSync(join(there, 'bin/quillgate'), '#!/bin/sh\necho "$WORKER_PORT"', { mode: 0o755 });
+      const portOf = async (variables: Record<string, string>) => {
+        const env = { PATH: process.env.PATH, WORKER_PORT: '4001', ...variables };
+        return (await promisify(execFile)('sh', ['-c', command], { cwd: there, env })).stdout;
+      };
+      expect([await portOf({ PORT: '5000' }), await portOf({})]).toEqual(['5000\n', '4001\n']);
+    },
+  );
+
+  it('runs line by line as a runner starts it, answers, and stops on SIGTERM', {
+    timeout: 60_000,
+  }, async () => {
+    const [release, ...services] = lines;
+    await promisify(execFile)('sh', ['-c', release?.command ?? ''], { cwd: folder, env: environment });
+    const [web, ...workers] = await Promise.all(services.map(start));
+    await Promise.all(running.map(({ ready }) => ready));
+    for (const [place, provider] of providerIds.entries()) {
+      expect(await ask(web?.port, provider)).toEqual({ status: 200, answeredBy: provider });
+      const health = await fetch(`http://127.0.0.1:${workers[place]?.port}/readyz`);
+      expect(health.status).toBe(200);
+    }
+    for (const { pid } of running) process.kill(pid, 'SIGTERM');
+    expect(await Promise.all(running.map(({ exitCode }) => exitCode))).toEqual(services.map(() => 0));
+  });
+
+  it("runs in npm's foreman, which stops what it has started", { timeout: 60_000 }, async () => {
+    const services = lines.filter(({ name }) => name !== 'release').map(({ name }) => `${name}=1`);
+    // Below the ports that the system hands out; every line's is a hundred above that of the line before it.
+    const port = 20_000 + (process.pid % 100);
+    const foreman = spawn(nf, ['start', '--port', `${port}`, services.join(',')], {
+      cwd: folder,
+      env: environment,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void foreman.kill('SIGINT'));
+    const output = createInterface({ input: foreman.stdout });
+    await timesPrinted(output, /"msg":"(?:working|queue connected)"/, services.length);
+    expect(await ask(port, 'bedrock')).toEqual({ status: 200, answeredBy: 'bedrock' });
+    const exits = timesPrinted(output, /Exited Successfully/, services.length);
+    const exited = once(foreman, 'exit');
+    foreman.kill('SIGINT');
+    expect(await Promise.all([exits, exited])).toEqual([undefined, [0, null]]);
+  });
+});
+
+/** Through a shell, with a port of its own, as every runner does it. */
+async function start({ name, command }: { name: string; command: string }): Promise<ChildProgram> {
+  const port = await freePort();
+  const child = await startChild({
+    name,
+    command: 'sh',
+    args: ['-c', command],
+    environment: { ...environment, PORT: String(port) },
+    cwd: folder,
+    logFile: join(folder, `${name}.log`),
+  });
+  running.push(child);
+  expect(child.port).toBe(port);
+  return child;
+}
+
+const timesPrinted = (output: Interface, pattern: RegExp, times: number): Promise<void> =>
+  new Promise((resolve) => {
+    let left = times;
+    output.on('line', (line) => {
+      if (pattern.test(line) && --left === 0) resolve();
+    });
+  });
+
+async function ask(port: number | undefined, provider: string) {
+  const response = await fetch(`http://127.0.0.1:${port}/chat`, {
+    method: 'POST',
+    headers: { Authorization: authorization, 'Content-Type': 'application/json', 'X-LLM': provider },
+    body: JSON.stringify({ messages: [{ content: 'Hello!' }] }),
+  });
+  await response.json();
+  return { status: response.status, answeredBy: response.headers.get('x-llm-provider') };
+}
