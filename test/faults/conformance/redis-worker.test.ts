@@ -3,21 +3,20 @@ import { Queue, Worker } from 'bullmq';
 import { moveToActive } from 'bullmq/dist/esm/scripts/moveToActive-11.js';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { startWhenFetched } from '../../../../shared/queue/patches/main-loop.js';
-import { defineTakeJobs, RedisWorker } from '../../../../shared/queue/patches/redis-worker.js';
-import { connectRedis } from '../../../../shared/queue/stores/redis-connection.js';
-import { parseRedisUrl } from '../../../../shared/urls/redis-url.js';
-import { patience } from '../../../support/patience.js';
-import { findRedisBinary } from '../../../support/redis-binary.js';
-import { type RedisProcess, startRedisProcess } from '../../../support/redis-process.js';
-import { openWire, type Wire } from '../../../support/wire.js';
+import { startWhenFetched } from '../../../shared/queue/patches/main-loop.js';
+import { defineTakeJobs, RedisWorker } from '../../../shared/queue/patches/redis-worker.js';
+import { connectRedis } from '../../../shared/queue/stores/redis-connection.js';
+import { parseRedisUrl } from '../../../shared/urls/redis-url.js';
+import { patience } from '../../support/patience.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { openWire, type Wire } from '../../support/wire.js';
 
 /** Longer than a test: an idle worker then asks only when it is woken. */
 const drainDelay = 60;
 const keysOfTake = String(moveToActive.keys);
 
 describe('what RedisWorker overrides', () => {
-  it('is as it was when it was overridden: look at it again, then write the new digest here', () => {
+  it('a new release of BullMQ -> look at it again, then write the new digest here', () => {
     const { mainLoop, _getNextJob, moveToActive: fetch, nextJobFromJobData } = Worker.prototype as never;
     const hash = createHash('sha256').update(moveToActive.content);
     for (const method of [mainLoop, _getNextJob, fetch, nextJobFromJobData]) hash.update(String(method));
@@ -25,7 +24,7 @@ describe('what RedisWorker overrides', () => {
   });
 });
 
-describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
+describe('RedisWorker', () => {
   let server: RedisProcess;
   let redis: Redis;
   let queue: Queue;
@@ -82,7 +81,7 @@ describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
     return commands;
   }
 
-  it('takes a job that comes alone in one trip, which tells it that there is no other', async () => {
+  it('a job that comes alone -> one trip, which tells that there is no other', async () => {
     const commands = await watch();
     const ended = Promise.withResolvers<string>();
     work(async (id) => {
@@ -97,7 +96,7 @@ describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
     expect(await redis.exists('bull:jobs:marker')).toBe(0);
   });
 
-  it('takes twice as many in each trip while there are as many', async () => {
+  it('many jobs -> twice as many in each trip', async () => {
     await add(100);
     const commands = await watch();
     const [running, ending] = [new Set<string>(), Promise.withResolvers<void>()];
@@ -113,7 +112,7 @@ describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
     ending.resolve();
   });
 
-  it('takes no more than it has room for, and the rest in time', async () => {
+  it('more jobs than there is room for -> no more are taken at once, and the rest later', async () => {
     await add(20);
     const concurrency = 5;
     const active: number[] = [];
@@ -130,7 +129,7 @@ describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
   });
 
   it.each(['close', 'pause'] as const)(
-    'runs what it has taken when a %s comes before the answer',
+    'a %s that comes before the answer -> what was taken is run',
     async (stop) => {
       await add(3);
       const wire: Wire = await openWire(server.port);
@@ -149,7 +148,7 @@ describe.skipIf(findRedisBinary() === undefined)('RedisWorker', () => {
     },
   );
 
-  it('runs what it has taken before a job that cannot be taken', async () => {
+  it('a job that cannot be taken -> those taken before it are run', async () => {
     await add(1);
     await redis.set('bull:jobs:broken', 'no hash');
     await redis.lpush('bull:jobs:wait', 'broken');

@@ -30,7 +30,7 @@ describeStores('settings in $name', createRecordingLog().log, (shared) => {
   const sync = () => syncLimits(store, queue, 'openai');
   const limits = async () => [await queue.getGlobalConcurrency(), await queue.getGlobalRateLimit()];
 
-  it('are recorded unless those that are there are as new or newer, also when many do so at once', async () => {
+  it('many who record at once -> the newest settings are kept', async () => {
     await record(version, { concurrency: 1 });
     await record(version - 1, { concurrency: 2 });
     await record(version, { concurrency: 3 });
@@ -39,7 +39,7 @@ describeStores('settings in $name', createRecordingLog().log, (shared) => {
     expect(await recorded()).toMatchObject({ version: version + 5, overrides: { concurrency: 5 } });
   });
 
-  it('replace what cannot be read, unless a newer release has written it', async () => {
+  it('a record that cannot be read -> is replaced, unless a newer release has written it', async () => {
     const key = settingsKey('anthropic');
     const anthropic = { ...settings(1), provider: 'anthropic' as const };
     await store.records.create(key, { value: 'no JSON' });
@@ -54,7 +54,7 @@ describeStores('settings in $name', createRecordingLog().log, (shared) => {
     expect(await store.records.read(key)).toBe('{"v":3}');
   });
 
-  it('give the queue its limits, change them, and take them away', async () => {
+  it('limits that are set, changed and taken away -> those of the queue follow', async () => {
     await record(version, { globalConcurrency: 3, rate: { max: 5, durationMs: 1000 } });
     await sync();
     expect(await limits()).toEqual([3, { max: 5, duration: 1000 }]);
@@ -66,7 +66,7 @@ describeStores('settings in $name', createRecordingLog().log, (shared) => {
     expect(await limits()).toEqual([null, null]);
   });
 
-  it('end the window of an old rate, so that a higher one need not wait for it', async () => {
+  it('a rate that becomes higher -> does not wait for the window of the old one', async () => {
     await record(version, { rate: { max: 1, durationMs: 3_600_000 } });
     await sync();
     const worker = store.createWorker(queueName('openai'), async () => '', { autorun: false });

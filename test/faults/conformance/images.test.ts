@@ -8,7 +8,7 @@ import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
-const minute = 60_000;
+const hour = 3_600_000;
 const because = (name: string) =>
   expect.objectContaining({
     ...{ code: 'internal', retryable: true },
@@ -35,13 +35,13 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
   const write = (
     user: string,
     { sha256, bytes }: { sha256: string; bytes: Buffer },
-    { store = shared.store, ttlMs = minute } = {},
+    { store = shared.store, ttlMs = hour } = {},
   ) => writeImage(store.images, { user, sha256 }, { bytes, ttlMs: () => ttlMs });
   const read = async (user: string, ...parts: StoredImage[]) =>
     dataOf(await withImages(shared.another.images, ask(...parts), user));
 
   it.each([1, 262_144, 262_145, 5_242_880])(
-    'come back as they were, %i bytes, with all else as it was',
+    '%i bytes -> come back as they were, with all else as it was',
     async (bytes) => {
       const [user, image] = [randomUUID(), create(bytes)];
       await write(user, image);
@@ -53,7 +53,7 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     },
   );
 
-  it('are apart for two users, even the same image', async () => {
+  it('the same image of two users -> is kept apart', async () => {
     const [one, other, image] = [randomUUID(), randomUUID(), create(300_000)];
     await write(one, image);
     await expect(read(other, image.part)).rejects.toThrow(gone);
@@ -61,45 +61,45 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     expect(await read(one, image.part)).toEqual([image.bytes.toString('base64')]);
   });
 
-  it('are written once, and stay as long as the last one who sends them needs them', async () => {
+  it('an image that is sent again -> is written once, and stays as long as the last one who sends it needs it', async () => {
     const [user, image] = [randomUUID(), create(600_000)];
     const writes = vi.spyOn(shared.store.images, 'write');
     await write(user, image);
-    await write(user, image, { ttlMs: 2 * minute });
+    await write(user, image, { ttlMs: 2 * hour });
     // A shorter time changes nothing.
     await write(user, image, { ttlMs: 1 });
     expect(writes).toHaveBeenCalledTimes(3);
     writes.mockRestore();
     const lives = await livesOf(user);
     expect(lives).toHaveLength(3);
-    expect(Math.min(...lives)).toBeGreaterThan(minute);
+    expect(Math.min(...lives)).toBeGreaterThan(hour);
   });
 
-  it('are gone when their time is over, and what is left of them is written again', async () => {
+  it('an image whose time is over -> is gone, and what is left of it is written again', async () => {
     const [user, image] = [randomUUID(), create(600_000)];
     await write(user, image, { ttlMs: 1 });
-    await vi.waitFor(() => expect(read(user, image.part)).rejects.toThrow(gone));
+    await vi.waitFor(() => expect(read(user, image.part)).rejects.toThrow(gone), patience);
     const chunk = image.bytes.subarray(262_144, 524_288);
-    await shared.store.images.write({ user, sha256: image.sha256 }, { n: 1, bytes: chunk, ttlMs: minute });
+    await shared.store.images.write({ user, sha256: image.sha256 }, { n: 1, bytes: chunk, ttlMs: hour });
     await expect(read(user, image.part)).rejects.toThrow(gone);
     const name = { user, sha256: image.sha256 };
-    expect(await shared.store.images.extend(name, { chunks: 3, ttlMs: minute })).toEqual(new Set([1]));
+    expect(await shared.store.images.extend(name, { chunks: 3, ttlMs: hour })).toEqual(new Set([1]));
     await write(user, image);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
   });
 
-  it('leave nothing behind when their time is over, and are not logged in PostgreSQL', async () => {
+  it('images whose time is over -> leave nothing behind; in PostgreSQL they are not logged', async () => {
     const [user, short, long] = [randomUUID(), create(600_000), create(600_000)];
     await write(user, short, { ttlMs: 1 });
     await write(user, long);
     await vi.waitFor(async () => {
       await shared.store.images.removeEnded();
       expect(await livesOf(user)).toHaveLength(3);
-    });
+    }, patience);
     expect(await read(user, long.part)).toEqual([long.bytes.toString('base64')]);
   });
 
-  it('are not there if PostgreSQL removes them while it waits to have them stay', async () => {
+  it('an image that PostgreSQL removes while it waits to have it stay -> is not there', async () => {
     if (shared.store.kind === 'redis') return;
     const [user, image] = [randomUUID(), create(1000)];
     const client = new pg.Client(shared.wire.url);
@@ -109,7 +109,7 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     await client.query('begin');
     await client.query('delete from bullmq.quillgate_images where user_id = $1', [user]);
     const name = { user, sha256: image.sha256 };
-    const extended = shared.store.images.extend(name, { chunks: 1, ttlMs: minute });
+    const extended = shared.store.images.extend(name, { chunks: 1, ttlMs: hour });
     await vi.waitFor(async () => {
       const { rowCount } = await client.query(
         'select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
@@ -144,13 +144,13 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     }
   }
 
-  it('are not taken for others of another length', async () => {
+  it('an image of another length -> is not taken for it', async () => {
     const [user, image] = [randomUUID(), create(1000)];
     await write(user, image);
     await expect(read(user, { ...image.part, bytes: 999 })).rejects.toThrow(gone);
   });
 
-  it('are written by many at once, from two processes, among them the same ones', async () => {
+  it('many who write at once, from two processes, among them the same images -> all are read again', async () => {
     const user = randomUUID();
     const images = Array.from({ length: 8 }, () => create(1_000_000));
     const stores = [shared.store, shared.another];
@@ -161,7 +161,7 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
     expect(found.flat()).toEqual(images.map(({ bytes }) => bytes.toString('base64')));
   });
 
-  it('cannot be written or read while the store is down, and can when it is back', async () => {
+  it('a store that is down -> nothing is written or read until it is back', async () => {
     const [user, image] = [randomUUID(), create(600_000)];
     await shared.wire.cut();
     await expect(write(user, image)).rejects.toThrow();
@@ -169,7 +169,7 @@ describeStores('images in a $name store', createRecordingLog().log, (shared) => 
       because('ImageUnreadable'),
     );
     await shared.wire.mend();
-    await vi.waitFor(() => write(user, image), 10_000);
+    await vi.waitFor(() => write(user, image), patience);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
   });
 });

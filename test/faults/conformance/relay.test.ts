@@ -2,28 +2,14 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from '../../../shared/config/config.js';
-import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { maxMessageBytes, openRelay, type Relay } from '../../../shared/queue/relay.js';
-import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
-import { patience } from '../../support/patience.js';
+import { openQueueStore } from '../../../shared/queue/stores/open.js';
+import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { findStores, freshStore } from '../../support/stores.js';
+import { describeStores } from '../../support/shared-store.js';
 
 const logged = createRecordingLog();
 const configOf = (variables: Record<string, string>) => parseConfig(variables, 'config');
-let store: QueueStore;
-let relays: Relay[] = [];
-
-afterEach(async () => {
-  await Promise.all(relays.map((relay) => relay.close()));
-  relays = [];
-});
-
-async function open(name = 'test', of = store): Promise<Relay> {
-  const relay = await openRelay(of, { name, log: logged.log });
-  relays.push(relay);
-  return relay;
-}
 
 const schema = z.object({ text: z.string() });
 type Message = z.output<typeof schema>;
@@ -51,26 +37,29 @@ const ways = [
   { say: 'send', hear: 'receive' },
 ] as const;
 
-describe.each(findStores())('openRelay on a $name store', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
-
-  let variables: Record<string, string>;
-  let stopServer: () => Promise<void>;
-
-  beforeAll(async () => {
-    const { server, stop } = await choice.start();
-    stopServer = stop;
-    variables = await freshStore(server);
-    await migrateQueueStore(configOf(variables));
-    store = openQueueStore(configOf(variables), logged.log);
-    await store.whenReady(AbortSignal.timeout(5000));
+describeStores('openRelay on a $name store', logged.log, (shared, name) => {
+  let relays: Relay[] = [];
+  afterEach(async () => {
+    await Promise.all(relays.map((relay) => relay.close()));
+    relays = [];
   });
-  afterAll(async () => {
-    await store?.close();
-    await stopServer?.();
+  const open = async (name = 'test', of = shared.another): Promise<Relay> => {
+    const relay = await openRelay(of, { name, log: logged.log });
+    relays.push(relay);
+    return relay;
+  };
+
+  it('two processes -> each knows both, until one closes', async () => {
+    const [one, two] = [await open('one'), await open('two', shared.store)];
+    const ids = async (relay: Relay) => new Set((await relay.nodes()).map(({ id }) => id));
+    const both = new Set([one.nodeId, two.nodeId]);
+    expect([await ids(one), await ids(two)]).toEqual([both, both]);
+    for (const { lastHeartbeat } of await one.nodes()) expect(lastHeartbeat).toBeGreaterThan(0);
+    await two.close();
+    expect(await ids(one)).toEqual(new Set([one.nodeId]));
   });
 
-  it('tells everyone who listens, in order, also under the same name, and replays nothing', async () => {
+  it('all who listen, also under the same name -> hear everything in order, and nothing from before', async () => {
     const [teller, one, two] = [await open('teller'), await open('api'), await open('api')];
     await teller.publish('reply.a', { text: 'before anyone listens' });
     const heard = [await listen(one, 'reply.a'), await listen(two, 'reply.a')];
@@ -79,7 +68,7 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
     for (const { untilLast } of heard) expect(await untilLast).toEqual(texts);
   });
 
-  it('tells one topic to its listeners alone, and a pattern all it covers', async () => {
+  it('a topic -> its listeners alone hear of it; a pattern hears all that it covers', async () => {
     const relay = await open();
     const one = await listen(relay, 'pool.openai.w1');
     const rest = await listen(relay, 'pool.>');
@@ -94,7 +83,7 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
   });
 
   it.each(ways)(
-    'keeps every character and the order, past a listener that throws ($say)',
+    'what they $say -> keeps every character and the order, past a listener that throws',
     async ({ say, hear }) => {
       const relay = await open();
       await relay[hear](`reply.b-${say}`, schema, () => {
@@ -108,7 +97,7 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
   );
 
   it.each(ways)(
-    'ignores what it cannot read, and says so once without quoting it ($say)',
+    'what they $say and cannot be read -> is ignored, which is said once without quoting it',
     async ({ say, hear }) => {
       const relay = await open();
       const topic = `reply.c-${say}`;
@@ -127,14 +116,14 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
     },
   );
 
-  it('refuses a message over its bound and a relay that is closed', async () => {
+  it('a message over its bound, or a relay that is closed -> refused', async () => {
     const relay = await open();
     await expect(relay.publish('reply.f', { text: 'x'.repeat(maxMessageBytes) })).rejects.toThrow('');
     await relay.close();
     await expect(relay.publish('reply.f', { text: 'x' })).rejects.toThrow('');
   });
 
-  it('sends to a process of the release before, which subscribes alone, and to one that receives what is published', async () => {
+  it('a process of the release before, or after -> hears what is sent, and what is published', async () => {
     const relay = await open();
     const older = await listen(relay, 'reply.g', 'subscribe');
     await relay.send('reply.g', { text: 'last' });
@@ -144,7 +133,7 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
     expect(await newer.untilLast).toEqual(['last']);
   });
 
-  it('broadcasts to all who follow', async () => {
+  it('a broadcast -> all who follow hear it', async () => {
     const relay = await open();
     const others = [
       await listen(relay, 'processes', 'follow'),
@@ -154,19 +143,17 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
     for (const heard of others) expect(await heard.untilLast).toEqual(['last']);
   });
 
-  if (choice.name !== 'redis') return;
-
-  describe('by publish/subscribe', () => {
+  describe.runIf(name === 'redis')('by publish/subscribe', () => {
     let redis: Redis;
     beforeAll(() => {
-      redis = new Redis(variables.REDIS_URL ?? '');
+      redis = new Redis(shared.url);
     });
     afterAll(() => redis.disconnect());
 
     /** From then on only what goes by publish/subscribe arrives, for two seconds. */
     const forgetSubscriptions = () => redis.unlink('bull::relay:{quillgate}:subs');
 
-    it('sends past the inbox', async () => {
+    it('a process that receives -> is sent to past its inbox', async () => {
       const relay = await open();
       const heard = await listen(relay, 'reply.i', 'receive');
       await forgetSubscriptions();
@@ -174,11 +161,12 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
       expect(await heard.untilLast).toEqual(['last']);
     });
 
-    it('loses nothing while its connection is away, and sends past the inbox when it is back', async () => {
-      const relay = await open();
-      const heard = await listen(relay, 'reply.j', 'receive');
-      await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    it('a connection that is away -> nothing is lost, and it is sent to past its inbox when it is back', async () => {
+      const [relay, far] = [await open(), await open('far', shared.store)];
+      const heard = await listen(far, 'reply.j', 'receive');
+      await shared.wire.cut();
       await relay.send('reply.j', { text: 'meanwhile' });
+      await shared.wire.mend();
       const subscribers = async () => (await redis.call('PUBSUB', 'NUMSUB', await channel())) as unknown[];
       const channel = async () => String((await redis.pubsub('CHANNELS', '*reply.j'))[0]);
       await vi.waitUntil(async () => (await subscribers())[1] === 1, patience);
@@ -190,14 +178,14 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
     /** The store of a user who may use no channels. */
     const openNarrow = async () => {
       await redis.acl('SETUSER', 'narrow', 'on', '>secret', '~*', '+@all', 'resetchannels');
-      const url = new URL(variables.REDIS_URL ?? '');
+      const url = new URL(shared.url);
       Object.assign(url, { username: 'narrow', password: 'secret' });
-      const narrow = openQueueStore(configOf({ ...variables, REDIS_URL: url.href }), logged.log);
-      await narrow.whenReady(AbortSignal.timeout(5000));
+      const narrow = openQueueStore(configOf({ REDIS_URL: url.href }), logged.log);
+      await narrow.whenReady(AbortSignal.timeout(patienceMs));
       return narrow;
     };
 
-    it('does without where an ACL forbids the channels, and says so once', async () => {
+    it('an ACL that forbids the channels -> does without, and says so once', async () => {
       const narrow = await openNarrow();
       const relay = await open('narrow', narrow);
       const heard = await listen(relay, 'reply.k', 'receive');
@@ -209,7 +197,7 @@ describe.each(findStores())('openRelay on a $name store', (choice) => {
       await narrow.close();
     });
 
-    it('broadcasts past the inboxes, and through them to those whom an ACL forbids the channels', async () => {
+    it('a broadcast -> goes past the inboxes, and through them to those whom an ACL forbids the channels', async () => {
       const narrow = await openNarrow();
       const [allowed, refused] = [await open(), await open('narrow', narrow)];
       const heardAllowed = await listen(allowed, 'processes', 'follow');
