@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeApi } from '../../../api/app.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type OpenApiDocument, operationsOf, readDocument } from './document.js';
-import { plans } from './fuzz.js';
+import { type OpenApiDocument, operationsOf, readDocument } from '../../support/openapi-document.js';
 
 /** The example of each schema of JSON that is referred to. */
 const examplesIn = (content: Record<string, unknown> = {}) =>
@@ -19,15 +18,9 @@ const describeFor = (environment: Record<string, string>) =>
 const document = describeFor({});
 const operations = operationsOf(document).map(({ operation }) => operation);
 
-describe('describeApi', () => {
-  it('is fuzzed but for operations with a cookie, whose refusals session.controller.test.ts has', () => {
-    expect([...Object.keys(plans), 'signIn', 'getSession', 'signOut'].sort()).toEqual(
-      operations.map(({ operationId }) => operationId).sort(),
-    );
-  });
-
+describe('the OpenAPI document of the API', () => {
   it.each(operationsOf(document))(
-    'says that every answer of $operation.operationId has an id, and every error is a problem, or one of OpenAI’s',
+    '$operation.operationId -> every answer has an id, and every error is a problem, or one of OpenAI’s',
     ({ path, operation }) => {
       const isOpenAi = path.startsWith('/v1/');
       const type = isOpenAi ? 'application/json' : 'application/problem+json';
@@ -41,7 +34,7 @@ describe('describeApi', () => {
     },
   );
 
-  it('has only schemas that can be used', () => {
+  it('any schema in it -> can be used, and refuses a number where an object belongs', () => {
     const described = readDocument(document);
     for (const { operationId, requestBody, responses } of operations) {
       const { acceptsBody, faultOf } = described.get(operationId) ?? {};
@@ -52,7 +45,7 @@ describe('describeApi', () => {
     }
   });
 
-  it.each(operations)('has real examples, which the schemas allow, for $operationId', (operation) => {
+  it.each(operations)('$operationId -> its examples are real, and the schemas allow them', (operation) => {
     const { acceptsBody, faultOf } = readDocument(document).get(operation.operationId) ?? {};
     for (const { type, example } of examplesIn(operation.requestBody?.content))
       expect(acceptsBody?.(type, example), type).toBe(true);
@@ -64,7 +57,7 @@ describe('describeApi', () => {
   it.each([
     ['public', [{ bearer: [] }, {}]],
     ['token', [{ bearer: [] }]],
-  ])('asks readers for what BLOG_READS=%s asks them for', (BLOG_READS, security) => {
+  ])('with BLOG_READS=%s -> readers are asked for what it asks them for', (BLOG_READS, security) => {
     for (const { path, method, operation } of operationsOf(describeFor({ BLOG_READS }))) {
       const blog = method === 'get' ? security : [{ bearer: [] }];
       if (path.startsWith('/admin/')) continue;
@@ -74,7 +67,7 @@ describe('describeApi', () => {
     }
   });
 
-  it('asks operators for a token or a session, and who signs in for nothing', () => {
+  it('an address of operators -> asks for a token or a session, and signing in for nothing', () => {
     for (const { path, operation } of operationsOf(document)) {
       if (!path.startsWith('/admin/')) continue;
       const session = operation.operationId === 'signIn' ? [] : [{ session: [] }];

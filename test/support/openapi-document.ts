@@ -11,7 +11,7 @@ export interface OpenApiDocument {
 export interface OperationObject {
   operationId: string;
   security: Record<string, string[]>[];
-  parameters: { name: string; in: string; schema: unknown }[];
+  parameters: { name: string; in: string; required?: boolean; schema: unknown }[];
   requestBody?: { content: Record<string, unknown> };
   responses: Record<string, ResponseObject>;
 }
