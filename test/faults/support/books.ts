@@ -33,6 +33,8 @@ export interface Books {
   complete(call?: CompletionCall): AskedCompletion;
   /** Asks for a stream, in the same way. */
   stream(call?: Partial<StreamCall>): AskedStream;
+  /** Sends a request in another way, with a mark in the same way. */
+  send(how: (model: string) => Promise<ChatReply>, model?: string): Promise<ChatReply>;
   /** Kills a program without a word to it, and waits until it is gone. */
   kill(program: ChildProgram | undefined): Promise<void>;
   /** What the programs have logged since the case began. */
@@ -64,6 +66,12 @@ export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
     chat: (call = {}) => requests.ask(call).reply,
     complete: createCompletions({ requests, deployment: () => deployment }),
     stream: createStreams({ requests, deployment: () => deployment }),
+    send: (how, named) => {
+      const { model, entry } = requests.enter(named);
+      const reply = how(model);
+      requests.settle(entry, reply);
+      return reply;
+    },
     kill: async (program) => {
       if (program === undefined) throw new TypeError('no such program');
       killed.add(program);
