@@ -15,11 +15,10 @@ export interface OutageStore extends StoreServer {
 /** A Redis of its own, which is killed with -9 and started again; PostgreSQL behind a wire, which is cut and mended. */
 export async function startOutageStore(kind: StoreKind): Promise<OutageStore> {
   if (kind === 'redis') {
-    const { kill, start, port, ...others } = await startRedisProcess();
+    const { kill, start, port, ...redis } = await startRedisProcess();
     const { databaseUrl } = storeOf('postgres');
-    return { kind, url: `redis://127.0.0.1:${port}`, databaseUrl, ...others, begin: kill, end: start };
+    return { ...redis, kind, url: `redis://127.0.0.1:${port}`, databaseUrl, begin: kill, end: start };
   }
   const wire = await openWireTo(storeOf('postgres').url);
-  const { url, cut, mend, freeze, thaw, close } = wire;
-  return { kind, url, databaseUrl: url, begin: cut, end: mend, freeze, thaw, stop: close };
+  return { ...wire, kind, databaseUrl: wire.url, begin: wire.cut, end: wire.mend, stop: wire.close };
 }
