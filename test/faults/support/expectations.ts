@@ -9,6 +9,13 @@ import type { Books } from './books.js';
 /** Waits until the check passes. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> => vi.waitFor(check, patience);
 
+/** The lines that the programs have logged in this case with these words. */
+export const linesWith = (books: Books, words: string): string[] =>
+  books
+    .logs()
+    .split('\n')
+    .filter((line) => line.includes(words));
+
 /** Asks again and again until an answer is good. */
 export async function untilOk(books: Books, call: ChatCall = {}): Promise<void> {
   while ((await books.chat(call)).status !== 200) await delay(20);
