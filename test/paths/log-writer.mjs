@@ -1,6 +1,6 @@
 // Logs awkward errors with the project's log, one line each under the name of the case, for the test to read from
 // stdout. Plain JavaScript that runs the TypeScript source as it is: the log writes to the process's own stdout.
-const { createLog } = await import('../../../shared/runtime/log.ts');
+const { createLog } = await import('../../shared/runtime/log.ts');
 
 const canary = 'canary';
 const changed = (error, change) => Object.assign(error, change);

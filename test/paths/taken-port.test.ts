@@ -23,7 +23,7 @@ describe('a port that something else listens on', () => {
     ['api', 'METRICS_PORT'],
     ['worker', 'WORKER_PORT'],
   ])(
-    'keeps %s from starting, which names %s and the port and no place in the code',
+    '%s -> does not start, and names %s and the port, and no place in the code',
     async (program, variable) => {
       const { port } = server.address() as AddressInfo;
       const ran = await quillgate([program], { ...somewhere, ...free, [variable]: String(port) });
@@ -34,12 +34,15 @@ describe('a port that something else listens on', () => {
     },
   );
 
-  it.each(['api', 'worker'])('names HOST when %s cannot listen on that address', async (program) => {
-    // Of the network for documentation, which no machine has.
-    const { code, stderr } = await quillgate([program], { ...somewhere, ...free, HOST: '192.0.2.1' });
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: 'HOST=192.0.2.1: this machine has no such address\n',
-    });
-  });
+  it.each(['api', 'worker'])(
+    'an address that the machine does not have -> %s names HOST',
+    async (program) => {
+      // Of the network for documentation, which no machine has.
+      const { code, stderr } = await quillgate([program], { ...somewhere, ...free, HOST: '192.0.2.1' });
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: 'HOST=192.0.2.1: this machine has no such address\n',
+      });
+    },
+  );
 });

@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { patience } from '../support/patience.js';
 
 interface Line {
   name: string;
@@ -39,28 +39,31 @@ describe('createLog', () => {
     'number as code',
     'sentence as code',
     'other fields',
-  ])('keeps quiet about what an error says: %s', (name) => {
+  ])('an error (%s) -> nothing of what it says is logged', (name) => {
     const line = lineOf(name);
     expect(line.msg).toBe('it broke');
     expect(JSON.stringify(line)).not.toContain('canary');
   });
 
   // The stack still holds the message the error was made with, which is not the one that is cut out of it.
-  it('keeps quiet about a message that was changed after the error was made', () => {
+  it('a message that was changed after the error was made -> is not logged', () => {
     expect(JSON.stringify(lineOf('message changed'))).not.toContain('canary');
   });
 
   // pino takes the error's message for the line's own words when the caller gives none.
-  it.each(['no words', 'bare'])('keeps quiet about an error that is logged without words: %s', (name) => {
-    expect(JSON.stringify(lineOf(name))).not.toContain('canary');
-  });
+  it.each(['no words', 'bare'])(
+    'an error that is logged without words (%s) -> its message is not logged',
+    (name) => {
+      expect(JSON.stringify(lineOf(name))).not.toContain('canary');
+    },
+  );
 
   // Following the causes never ends, and the overflow is thrown at the caller of the log.
-  it('logs an error that is its own cause', () => {
+  it('an error that is its own cause -> is logged', () => {
     expect(lineOf('cyclic')).not.toHaveProperty('threw');
   });
 
-  it('tells type, code, frames and causes', () => {
+  it('an error -> type, code, frames and causes are logged', () => {
     expect(lineOf('code').err).toMatchObject({ type: 'Error', code: 'ECONNRESET' });
     expect(lineOf('number as code').err).toMatchObject({ code: '429' });
     expect(lineOf('sentence as code').err).not.toHaveProperty('code');
@@ -75,7 +78,7 @@ describe('createLog', () => {
     }
   });
 
-  it('names the program and leaves out what is below its level', () => {
+  it('a line -> names the program, and is left out below its level', () => {
     expect(lineOf('message').program).toBe('test');
     expect(lines.map(({ name }) => name)).not.toContain('too detailed');
   });
@@ -91,16 +94,20 @@ describe('what was logged before a program ends', () => {
     ['SIGTERM', 0, 'last'],
   ];
 
-  it.concurrent.each(ways)('has arrived whole, whichever way it ends: %s', async (way, code, last) => {
+  it.concurrent.each(ways)('%s -> has arrived whole', async (way, code, last) => {
     const args = ['--no-warnings', '--experimental-transform-types', ends, way];
     const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const ended = once(program, 'close');
-    // A reader that is late: the program has to wait for it, or loses what it could not write.
-    await delay(1000);
-    const stdout = await text(program.stdout);
+    // A reader that is late, until no more fits: the program has to wait for it, or loses what it could not write.
+    const { stdout } = program;
+    stdout.pause();
+    const isFull = () => stdout.readableLength >= stdout.readableHighWaterMark || program.exitCode !== null;
+    stdout.on('readable', () => undefined);
+    await vi.waitUntil(isFull, patience);
+    stdout.removeAllListeners('readable');
+    const written = (await text(stdout)).trim().split('\n');
     const [status] = await ended;
     expect(status).toBe(code);
-    const written = stdout.trim().split('\n');
     const numbers = written.map((line) => (JSON.parse(line) as { n?: unknown }).n);
     // A pipe that is full for a moment may have a later line overtake some: each has its time.
     const counted = numbers.filter((n) => typeof n === 'number').toSorted((a, b) => a - b);

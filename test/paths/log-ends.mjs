@@ -1,8 +1,8 @@
 // Logs a thousand lines and ends at once, in the way that its argument names, for the test to count what has arrived.
 // Plain JavaScript that runs the TypeScript source as it is: the log writes to the process's own stdout.
 const { pbkdf2 } = await import('node:crypto');
-const { createLog } = await import('../../../shared/runtime/log.ts');
-const { Lifecycle } = await import('../../../shared/runtime/lifecycle.ts');
+const { createLog } = await import('../../shared/runtime/log.ts');
+const { Lifecycle } = await import('../../shared/runtime/lifecycle.ts');
 
 const [way] = process.argv.slice(2);
 const log = createLog({ program: 'test', level: 'info' });

@@ -8,7 +8,7 @@ import { makeFolder, plant, readTree } from '../support/folders.js';
 
 const server = await startTestDatabase();
 afterAll(server.stop);
-const launcher = resolve(import.meta.dirname, '../../bin/quillgate');
+const launcher = resolve('bin/quillgate');
 
 const quillgate = (args: string[]) => run(args, { DATABASE_URL: server.url });
 
@@ -39,7 +39,7 @@ function launchOn({ node, system, isInstalled }: Machine, args = ['api']): Promi
 }
 
 describe('quillgate', () => {
-  it('manages users', async () => {
+  it('the commands of users -> create, list, remove, and say what is wrong', async () => {
     const added = await quillgate(['users', 'create', 'Zoë', '--json']);
     expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('not shown again') });
     expect(Object.keys(JSON.parse(added.stdout))).toEqual(['id', 'name', 'secret']);
@@ -53,7 +53,7 @@ describe('quillgate', () => {
     });
   });
 
-  it('moves posts in and out', async () => {
+  it('posts that are imported -> come out as they went in', async () => {
     const folder = plant({ 'a/b.md': '---\n# c\n---\ntext' });
     expect(await quillgate(['posts', 'import', folder])).toEqual({
       code: 0,
@@ -78,14 +78,14 @@ describe('quillgate', () => {
     [linux, undefined, true, 'Quillgate needs Node 24 or newer, this machine has none.'],
     [linux, 'v24.0.0', false, 'Run npm ci first.'],
     ['Darwin arm64', 'v24.0.0', false, 'Run npm ci first.'],
-  ])('says in a line what it needs (finding N2): %s, %s, %s', async (system, node, isInstalled, words) => {
+  ])('%s, %s, installed: %s -> says in a line what it needs', async (system, node, isInstalled, words) => {
     for (const args of [['api'], ['build']])
       expect(await launchOn({ node, system, isInstalled }, args)).toEqual({
         ...{ code: 1, stdout: '', stderr: `${words}\n` },
       });
   });
 
-  it.each(['v24.0.0', 'v26.1.0'])('goes on with the Node of the machine: %s', async (node) => {
+  it.each(['v24.0.0', 'v26.1.0'])('a Node that is new enough, %s -> goes on with it', async (node) => {
     const machine = { node, system: linux, isInstalled: true };
     expect((await launchOn(machine)).stderr).toMatch(/^There is no api in dist/);
     expect(await launchOn(machine, ['build'])).toEqual({ code: 0, stdout: `${node}\n`, stderr: '' });
