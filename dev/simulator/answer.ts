@@ -4,6 +4,7 @@ import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
+import type { Gates } from './gates.js';
 import type { Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
@@ -17,6 +18,7 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** Calls by provider and model, for behaviours that depend on the number of a call. */
   readonly callNumbers: Map<string, number>;
+  readonly gates: Gates;
 }
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
@@ -83,7 +85,9 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   const { call, format, response } = exchange;
   const refusal = findRefusal(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
+  const pass = () => exchange.gates.pass(call.model ?? '', response);
   if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
+  if (behaviour.delivery === 'gated' && (!call.facts.stream || behaviour.afterDeltas === 0)) await pass();
   if (response.destroyed) return;
   call.status = 200;
   call.cutBySimulator = behaviour.delivery === 'reset';
@@ -92,6 +96,7 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
     behaviour,
     reply: composeReply(exchange, behaviour),
     stream: call.facts.stream,
+    pass,
   });
 }
 

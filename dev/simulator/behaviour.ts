@@ -1,10 +1,11 @@
 import type { Ending } from './wire-format.js';
 
 /**
- * How the bytes of a reply reach the client: all at once; half, and then none while the connection stays open; half,
- * and then a reset; truncated; byte by byte; without end; half, and then malformed ones.
+ * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,
+ * and then none while the connection stays open; half, and then a reset; truncated; byte by byte; without end; half,
+ * and then malformed ones.
  */
-export type Delivery = 'whole' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless' | 'malformed';
+export type Delivery = 'whole' | 'gated' | 'hang' | 'reset' | 'truncate' | 'drip' | 'endless' | 'malformed';
 
 interface Pieces {
   readonly pieces: number;
@@ -27,7 +28,9 @@ export interface ReplyBehaviour {
   readonly delayMs: number;
   /** The wait between two pieces (two bytes of a drip), in milliseconds. */
   readonly gapMs: number;
-  /** The deltas after which a stream goes wrong; absent means after half of them, or all when it is cut short. */
+  /**
+   * The deltas after which a stream goes wrong or waits; absent means after half of them, or all when it is cut short.
+   */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
   /** The calls that it makes of the tools that are offered; absent means none. */

@@ -38,6 +38,11 @@ const rows: Row[] = [
     'n numbered deltas, ms apart; at once when not streamed',
     (n, ms) => reply({ says: n, gapMs: ms }),
   ],
+  [
+    'sim-gate-<n>',
+    'n numbered deltas, and n more (one for 0) when the gate of this name opens; nothing before that for 0, or when not streamed',
+    (n = 0) => reply({ says: 2 * n || 1, delivery: 'gated', afterDeltas: n }),
+  ],
   ['sim-status-<status>', "the provider's error for an HTTP status, always", (status) => error(status)],
   ['sim-retry-after-<seconds>', '429 with Retry-After, always', (seconds) => error(429, Infinity, seconds)],
   [
@@ -164,6 +169,11 @@ const rows: Row[] = [
     (n = 0, ms = 0) => calls({ pieces: n }, { gapMs: ms }),
   ],
   [
+    'sim-tool-gate-<n>',
+    "n pieces of a call's arguments, and n more (the call for 0) when the gate of this name opens; nothing before that for 0, or when not streamed",
+    (n = 0) => calls({ pieces: 2 * n || 1 }, { delivery: 'gated', ...(n === 0 && { afterDeltas: 0 }) }),
+  ],
+  [
     'sim-tool-drip-<ms>',
     'sim-tools, one byte per so many milliseconds',
     (ms = 0) => calls({}, { delivery: 'drip', gapMs: ms }),
@@ -195,6 +205,12 @@ const table = rows.map(([name, _, behave]) => ({
 
 /** The documentation of every behaviour. */
 export const behaviourList = rows.map(([model, does]) => ({ model, does }));
+
+/** Whether a model waits at a gate of its name. */
+export function isGated(model: string): boolean {
+  const behaviour = findBehaviour(model);
+  return behaviour?.kind === 'reply' && behaviour.delivery === 'gated';
+}
 
 /** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {

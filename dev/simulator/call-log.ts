@@ -23,6 +23,7 @@ export class CallLog {
   readonly #counts = new CallCounts();
   readonly #ring: (Call | undefined)[];
   #lastId = 0;
+  #lastPlace = 0;
   #bodyBytes = 0;
   #oldestBodyId = 1;
 
@@ -43,7 +44,7 @@ export class CallLog {
   /** Records a call whose request has just been read. */
   record(facts: CallFacts, content: CallContent): Call {
     this.#lastId += 1;
-    const call = new Call(this.#lastId, facts, content);
+    const call = new Call({ id: this.#lastId, begun: this.#nextPlace() }, facts, content);
     this.#dropBody(this.#at(call.id));
     this.#ring[call.id % this.#limits.calls] = call;
     this.#bodyBytes += content.bytes;
@@ -54,7 +55,7 @@ export class CallLog {
   }
 
   close(call: Call, end: CallEnd): void {
-    call.close(end);
+    call.close(end, this.#nextPlace());
     this.#counts.end(call.provider);
     this.#events.emit('closed', call);
   }
@@ -79,7 +80,7 @@ export class CallLog {
     return this.#waitFor('closed', (call) => call.closedAt !== undefined && predicate(call), signal);
   }
 
-  /** Drops the calls and the counts; ids continue. */
+  /** Drops the calls and the counts; ids, and the numbers of begins and ends, continue. */
   clear(): void {
     this.#counts.clear();
     this.#ring.fill(undefined);
@@ -106,6 +107,11 @@ export class CallLog {
     for await (const [call] of on(this.#events, event, { ...(signal && { signal }) }))
       if (predicate(call)) return call;
     throw new TypeError('events do not end');
+  }
+
+  #nextPlace(): number {
+    this.#lastPlace += 1;
+    return this.#lastPlace;
   }
 
   get #oldestId(): number {

@@ -28,6 +28,11 @@ export interface CallContent {
   readonly bytes: number;
 }
 
+interface CallNumbers {
+  readonly id: number;
+  readonly begun: number;
+}
+
 /** How a call ended: its answer was finished, or one of the two sides closed the connection. */
 export type CallEnd = 'finished' | 'by-client' | 'by-simulator';
 
@@ -37,6 +42,8 @@ export class Call {
   /** Resolves when the answer is finished or the connection has closed. */
   readonly closed = this.#closing.promise;
   status: number | undefined;
+  /** The place of its end in the sequence of all begins and ends; undefined while it is open. */
+  ended: number | undefined;
   finishedAt: number | undefined;
   closedAt: number | undefined;
   clientClosedFirst = false;
@@ -44,11 +51,20 @@ export class Call {
   cutBySimulator = false;
 
   constructor(
-    readonly id: number,
+    private readonly numbers: CallNumbers,
     readonly facts: CallFacts,
     /** Dropped from old calls when all stored bodies are too large. */
     public content: CallContent | undefined,
   ) {}
+
+  get id(): number {
+    return this.numbers.id;
+  }
+
+  /** The place of its begin in the one sequence of begins and ends of calls: whole numbers that grow. */
+  get begun(): number {
+    return this.numbers.begun;
+  }
 
   get provider(): ProviderId {
     return this.facts.provider;
@@ -73,7 +89,8 @@ export class Call {
     return this.content?.body;
   }
 
-  close(end: CallEnd): void {
+  close(end: CallEnd, place: number): void {
+    this.ended = place;
     this.closedAt = Date.now();
     if (end === 'finished') this.finishedAt = this.closedAt;
     this.clientClosedFirst = end === 'by-client';
@@ -81,9 +98,11 @@ export class Call {
   }
 
   toJSON(): object {
-    const { id, facts, clientClosedFirst, turns, parameters, body } = this;
+    const { id, begun, ended = null, facts, clientClosedFirst, turns, parameters, body } = this;
     return {
       id,
+      begun,
+      ended,
       ...facts,
       model: facts.model ?? null,
       status: this.status ?? null,

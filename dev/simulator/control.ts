@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { behaviourList } from './behaviours.js';
+import { behaviourList, isGated } from './behaviours.js';
 import type { Call } from './call.js';
 import { type CallFilter, type CallLog, matches } from './call-log.js';
+import type { Gates } from './gates.js';
+import { decodeSegment } from './path-segment.js';
 import type { RequestHead } from './wire-format.js';
 
 const about = {
@@ -20,18 +22,21 @@ const about = {
     'Checked by the rules of the provider. Every text ends before the first stop sequence; an echo has four characters a token at most.',
   control: {
     'GET /__simulator/calls':
-      'the newest calls, with what they asked; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
+      'the newest calls, with what they asked and their places in the sequence of begins and ends; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
     'DELETE /__simulator/calls':
-      'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit',
+      'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit, and closes gates',
     'GET /__simulator/calls/stats': 'counts per provider, open sockets',
+    'POST /__simulator/gates/{model}': 'opens the gate of a sim-gate or sim-tool-gate, by its whole name',
   },
 };
 
+const gatesPath = '/__simulator/gates/';
 const maxWaitMs = 60_000;
 
 /** The part of the simulator that the control path uses. */
 export interface ControlDeps {
   readonly calls: CallLog;
+  readonly gates: Gates;
   reset(): void;
   readonly openSockets: number;
 }
@@ -44,6 +49,7 @@ export function isControlPath(path: string): boolean {
 /** Answers a request to the control path. */
 export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
   const { calls } = deps;
+  if (head.method === 'POST' && head.path.startsWith(gatesPath)) return openGate(deps.gates, head, response);
   switch (`${head.method} ${head.path}`) {
     case 'GET /':
     case 'GET /__simulator':
@@ -64,6 +70,16 @@ export async function control(deps: ControlDeps, head: RequestHead, response: Se
 /** Answers 404: the address is neither a provider's nor the simulator's own. */
 export function sendNotFound(response: ServerResponse, { method, path }: RequestHead): void {
   send(response, 404, { simulator: true, error: `Nothing at ${method} ${path}; GET / lists what there is.` });
+}
+
+function openGate(gates: Gates, head: RequestHead, response: ServerResponse): void {
+  const model = decodeSegment(head.path.slice(gatesPath.length));
+  if (model === undefined || !isGated(model)) {
+    sendNotFound(response, head);
+    return;
+  }
+  gates.open(model);
+  response.writeHead(204).end();
 }
 
 async function listCalls(calls: CallLog, query: URLSearchParams, response: ServerResponse): Promise<void> {

@@ -9,6 +9,8 @@ interface Delivered {
   readonly behaviour: ReplyBehaviour;
   readonly reply: Reply;
   readonly stream: boolean;
+  /** Waits until the gate of the model is open, or until the connection closes. */
+  pass(): Promise<void>;
 }
 
 /** Sends a reply as its behaviour says. Resolves when nothing more will be sent. */
@@ -56,6 +58,7 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
   });
   switch (delivery) {
     case 'whole':
+    case 'gated':
     case 'truncate':
     case 'malformed':
       response.end(sent);
@@ -73,7 +76,7 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
 
 async function deliverStream(
   response: ServerResponse,
-  { format, behaviour, reply }: Delivered,
+  { format, behaviour, reply, pass }: Delivered,
   frames: StreamFrames,
 ): Promise<void> {
   const { opening, deltas, closing } = frames;
@@ -87,6 +90,12 @@ async function deliverStream(
     case 'whole':
       await sendFrames(response, frames, behaviour);
       return void response.end();
+    case 'gated': {
+      const sent = await sendBeginning(response, frames, behaviour);
+      await pass();
+      await sendFrames(response, { opening: [], deltas: deltas.slice(sent), closing }, behaviour);
+      return void response.end();
+    }
     case 'truncate':
       await sendBeginning(response, frames, { afterDeltas: deltas.length, ...behaviour });
       return void response.end();
@@ -104,16 +113,17 @@ async function deliverStream(
   }
 }
 
-/** A stream up to where it goes wrong. */
+/** A stream up to where it goes wrong or waits. Resolves to the number of its deltas. */
 export async function sendBeginning(
   response: ServerResponse,
   { opening, deltas }: StreamFrames,
   behaviour: ReplyBehaviour,
-): Promise<void> {
+): Promise<number> {
   const { gapMs, afterDeltas = Math.ceil(deltas.length / 2) } = behaviour;
   const frames = { opening, deltas: deltas.slice(0, afterDeltas), closing: [] };
   await sendFrames(response, frames, behaviour);
   if (gapMs > 0) await pause(gapMs, response);
+  return frames.deltas.length;
 }
 
 async function sendFrames(

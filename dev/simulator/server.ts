@@ -2,9 +2,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answer, refuse } from './answer.js';
+import { isGated } from './behaviours.js';
 import type { Call } from './call.js';
 import { CallLog } from './call-log.js';
 import { control, isControlPath, sendNotFound } from './control.js';
+import { Gates } from './gates.js';
 import { examine, findFormat } from './intake.js';
 import type { RequestHead } from './wire-format.js';
 
@@ -16,6 +18,10 @@ export interface Simulator {
   readonly calls: CallLog;
   /** The oldest recorded call that matches, or else the next one that does. */
   waitForCall(predicate: (call: Call) => boolean): Promise<Call>;
+  /** Opens the gate of a model such as `sim-gate-2@mark`, by its whole name. Throws for a model that has none. */
+  open(model: string): void;
+  /** Opens each gate that a call has come to. */
+  openAll(): void;
   /** Stops listening and destroys every connection, so that hanging calls end. */
   close(): Promise<void>;
 }
@@ -54,6 +60,11 @@ export async function startSimulator(address: { port: number; host?: string }): 
     port: listening,
     calls: session.calls,
     waitForCall: (predicate) => session.calls.waitFor(predicate),
+    open: (model) => {
+      if (!isGated(model)) throw new TypeError(`The model ${model} has no gate.`);
+      session.gates.open(model);
+    },
+    openAll: () => session.gates.openAll(),
     close: () => {
       session.closing = true;
       return stop(server);
@@ -64,6 +75,7 @@ export async function startSimulator(address: { port: number; host?: string }): 
 class Session {
   readonly calls = new CallLog();
   readonly callNumbers = new Map<string, number>();
+  readonly gates = new Gates();
   openSockets = 0;
   closing = false;
 
@@ -83,12 +95,16 @@ class Session {
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
     if ('status' in verdict) return refuse({ call, response }, verdict);
     const { behaviour, ...asked } = verdict;
-    return answer({ call, ...asked, format, response, callNumbers: this.callNumbers }, behaviour);
+    return answer(
+      { call, ...asked, format, response, callNumbers: this.callNumbers, gates: this.gates },
+      behaviour,
+    );
   }
 
   reset(): void {
     this.calls.clear();
     this.callNumbers.clear();
+    this.gates.reset();
   }
 
   #close(call: Call, response: ServerResponse): void {
