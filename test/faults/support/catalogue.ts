@@ -77,6 +77,8 @@ interface World {
   readonly server: StoreServer;
   /** Programs that cases have killed. */
   readonly killed: Set<ChildProgram>;
+  /** The models that cases have asked for. */
+  readonly earlier: Set<string>;
   end(): Promise<void>;
 }
 
@@ -101,7 +103,7 @@ async function startWorld({ store, down, ...options }: Setting, kind: StoreKind)
     await own?.stop();
     expect({ wrongExits, sockets }).toEqual({ wrongExits: [], sockets: 0 });
   };
-  return { deployment, jobs, server, killed, end };
+  return { deployment, jobs, server, killed, earlier: new Set<string>(), end };
 }
 
 /** The exit codes of programs, but for 0. */
