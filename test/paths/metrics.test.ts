@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { freePort } from '../../dev/free-port.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
@@ -120,6 +121,27 @@ describe('the metrics of the queue', () => {
     }
     await deployment.startWorker();
     await shows(ofApi, { [inStore('openai', 'waiting')]: 0, [inStore('openai', 'active')]: 0 });
+  });
+});
+
+describe('METRICS_PORT', () => {
+  it('is set → the metrics are there alone, and nothing of the API is', async () => {
+    const metricsPort = await freePort();
+    const api = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
+    const apart = `http://127.0.0.1:${metricsPort}`;
+    const statusesOf = (url: string, paths: string[]) =>
+      Promise.all(paths.map(async (path) => (await fetch(url + path)).status));
+    const metrics = ['/metrics', '/METRICS', '/metrics/'];
+    expect(await statusesOf(api.url, metrics)).toEqual([404, 404, 404]);
+    expect(await statusesOf(apart, metrics)).toEqual([200, 404, 404]);
+    expect((await scrape(apart)).size).toBeGreaterThan(0);
+    const refused = await fetch(`${apart}/metrics`, { method: 'POST' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/chat', '/v1/chat', '/blogs', '/docs', '/openapi.json', '/feed.xml'])
+      expect(await (await fetch(apart + path)).json()).toMatchObject({ status: 404, code: 'not_found' });
+    // For load balancers, and for those who watch.
+    for (const url of [api.url, apart])
+      expect(await statusesOf(url, ['/livez', '/readyz'])).toEqual([200, 200]);
   });
 });
 
