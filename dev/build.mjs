@@ -77,6 +77,8 @@ function isBuilt(digest) {
 async function build(digest) {
   rmSync(unfinished, { recursive: true, force: true });
   await run('tsoa', 'spec-and-routes');
+  // The tests begin with those that need no program.
+  process.send?.('generated');
   await run('tsc', '-p', 'tsconfig.build.json', '--outDir', unfinished);
   const { bundlePrograms } = await import('./bundle.mjs');
   await bundlePrograms(unfinished);
