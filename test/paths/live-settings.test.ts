@@ -38,7 +38,8 @@ const ask = (count: number, model = long, headers = {}) =>
     deployment.chat({ model, headers, signal: leaving.signal }).catch(() => undefined),
   );
 const set = (options: SetOptions) => setPool(deployment.stores, 'openai', options);
-const intake = (state: 'paused' | 'draining' | 'open') => setIntake(deployment.stores, 'openai', state);
+const intake = (state: 'paused' | 'draining' | 'open') =>
+  setIntake(deployment.stores, 'openai', { intake: state });
 const inFlight = () => deployment.simulator.calls.inFlight;
 const untilInFlight = (count: number) =>
   vi.waitFor(() => expect(inFlight()).toBe(count), { ...patience, interval: 5 });
