@@ -6,7 +6,7 @@ import { createLog } from '../../shared/runtime/log.js';
 import { compareBlog } from './blog/compare.js';
 import { type Beside, compareChat } from './chat.js';
 import { checkOut } from './checkout.js';
-import { parseOptions } from './options.js';
+import { parseOptions, usage } from './options.js';
 import { newPlace, type Place } from './programs.js';
 import { measurePromises } from './promises.js';
 import { describeCompared, describeConditions, describeRound, loadAverage } from './report.js';
@@ -65,7 +65,8 @@ lifecycle.closeOnSignals({ graceMs: 60_000 });
 const dir = mkdtempSync(join(tmpdir(), 'quillgate-bench-'));
 lifecycle.opened('temporary folder', dir, (path) => rmSync(path, { recursive: true, force: true }));
 try {
-  exitCode = (await bench({ lifecycle, dir })) ? 0 : 1;
+  if (process.argv.includes('--help')) print(`${usage}\n`);
+  exitCode = process.argv.includes('--help') || (await bench({ lifecycle, dir })) ? 0 : 1;
 } catch (error) {
   if (!lifecycle.stopping.aborted) process.stderr.write(`${(error as Error).message}\n`);
 } finally {

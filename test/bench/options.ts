@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import { storeNames } from './stores.js';
 
-const usage = `npm run bench -- [options]
+/** For people. */
+export const usage = `npm run bench -- [options]
   (nothing)               chat and blog of this checkout under load
   --against COMMIT        in turns with another commit; exits with 1 when a row is slower by more than 5 % in every round
   --peer portkey          chat in turns with Portkey's gateway, which npm fetches, and with the simulator alone
@@ -41,9 +42,8 @@ const defaults = {
 /** What the command line asks for. */
 export type Options = ReturnType<typeof parseOptions>;
 
-/** Reads the command line. Throws what is wrong with it, or how to use it. */
+/** Reads the command line. Throws what is wrong with it, in one sentence. */
 export function parseOptions(args: readonly string[]) {
-  if (args.includes('--help')) throw new Error(usage);
   const { values } = parseArgs({ args: [...args], options });
   const { against, minutes, promises = false } = values;
   const modes = (['against', 'peer', 'promises', 'minutes'] as const).filter(

@@ -43,9 +43,9 @@ export async function measurePromises(store: StoreName, place: Place, print: (te
   return figures.every(isKept);
 }
 
-/** What fails, or takes two minutes, is a figure that could not be measured. */
+/** What fails, or takes three minutes, is a figure that could not be measured. */
 async function measureOrMiss(measure: () => Promise<Figure[]>, name: string): Promise<Figure[]> {
-  const tooLong = delay(120_000, 'took more than two minutes', { ref: false }).then((reason) =>
+  const tooLong = delay(180_000, 'took more than three minutes', { ref: false }).then((reason) =>
     Promise.reject(new Error(reason)),
   );
   try {

@@ -37,7 +37,11 @@ export async function soak(minutes: number, store: StoreName, place: Place, prin
     [`${id.toUpperCase()}_CONCURRENCY`]: `${concurrency}`,
     [`${id.toUpperCase()}_TIMEOUT_MS`]: `${timeoutMs}`,
   }));
-  const service = await openService(store, Object.assign({}, ...settings), place);
+  const service = await openService(
+    store,
+    Object.assign({ CHAT_USER_MAX_IN_FLIGHT: '1000' }, ...settings),
+    place,
+  );
   const { gateway, simulator } = service;
   const gauge = async (name: string) => sumOf(await (await fetch(`${gateway.url}/metrics`)).text(), name);
   const filesBefore = await gauge('process_open_fds');
