@@ -87,18 +87,20 @@ describe('the metrics of an API process and a worker', () => {
     await shows(ofApi, { [inStore('openai', 'active')]: 1, [chats('openai', 'accepted')]: 1 });
     const address = `${deployment.url}/chat/${String(body.id)}`;
     await fetch(address, { method: 'DELETE', headers: { Authorization: authorization } });
-    const going = new AbortController();
-    const left = deployment.chat({ model: 'sim-hang@left', signal: going.signal }).catch(() => undefined);
-    await called('sim-hang@left');
-    going.abort();
-    await left;
+    for (const model of ['sim-hang@left', 'sim-hang@left-too']) {
+      const going = new AbortController();
+      const left = deployment.chat({ model, signal: going.signal }).catch(() => undefined);
+      await called(model);
+      going.abort();
+      await left;
+    }
     await shows(ofApi, {
       [cancels('asked')]: 1,
-      [cancels('caller_gone')]: 1,
-      [chats('openai', 'client_closed')]: 1,
+      [cancels('caller_gone')]: 2,
+      [chats('openai', 'client_closed')]: 2,
       [inStore('openai', 'active')]: 0,
     });
-    await shows(ofWorker, { [jobs('cancelled')]: 2, [calls('cancelled')]: 2, [inPool]: 0 });
+    await shows(ofWorker, { [jobs('cancelled')]: 3, [calls('cancelled')]: 3, [inPool]: 0 });
   });
 });
 

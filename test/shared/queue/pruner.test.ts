@@ -1,4 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
+import { providerIds } from '../../../shared/contract.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { startPruner } from '../../../shared/queue/pruner.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
@@ -56,11 +57,16 @@ describeStores('the pruner of a $name store', log, (shared) => {
     const { store } = shared;
     const reached = Promise.withResolvers<void>();
     const removeEnded = async () => reached.resolve();
-    const forgetEvents = () => Promise.reject(new Error('cannot be tidied'));
+    const tidied: string[] = [];
+    const forgetEvents = (queue: { name: string }) => {
+      tidied.push(queue.name);
+      return Promise.reject(new Error('cannot be tidied'));
+    };
     prune(
       { store: { ...store, forgetEvents, records: { ...store.records, removeEnded } }, log },
       { everyMs },
     );
     await reached.promise;
+    expect(tidied).toEqual(providerIds.map(queueName));
   });
 });
