@@ -1,6 +1,7 @@
 // Logs a thousand lines and ends at once, in the way that its argument names, for the test to count what has arrived.
 // Plain JavaScript that runs the TypeScript source as it is: the log writes to the process's own stdout.
 const { pbkdf2 } = await import('node:crypto');
+const { writeSync } = await import('node:fs');
 const { createLog } = await import('../../../shared/runtime/log.ts');
 const { Lifecycle } = await import('../../../shared/runtime/lifecycle.ts');
 
@@ -33,4 +34,6 @@ if (way === 'SIGTERM' || way === 'an exception while it runs') {
 }
 // Longer than a pipe holds, so that the reader has to keep up.
 for (let n = 0; n < 1000; n++) log.info({ n, filler: 'x'.repeat(200) });
+// The test reads from here on.
+writeSync(3, 'ends');
 ways[way]();

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -26,7 +26,7 @@ function lineOf(name: string): Line {
   return line;
 }
 
-describe('createLog', () => {
+describe('a log', () => {
   it.each([
     'message',
     'lines',
@@ -39,28 +39,28 @@ describe('createLog', () => {
     'number as code',
     'sentence as code',
     'other fields',
-  ])('keeps quiet about what an error says: %s', (name) => {
+  ])('of an error with %s -> keeps quiet about what it says', (name) => {
     const line = lineOf(name);
     expect(line.msg).toBe('it broke');
     expect(JSON.stringify(line)).not.toContain('canary');
   });
 
   // The stack still holds the message the error was made with, which is not the one that is cut out of it.
-  it('keeps quiet about a message that was changed after the error was made', () => {
+  it('of an error whose message was changed -> keeps quiet about both', () => {
     expect(JSON.stringify(lineOf('message changed'))).not.toContain('canary');
   });
 
   // pino takes the error's message for the line's own words when the caller gives none.
-  it.each(['no words', 'bare'])('keeps quiet about an error that is logged without words: %s', (name) => {
+  it.each(['no words', 'bare'])('of an error without words (%s) -> keeps quiet about its message', (name) => {
     expect(JSON.stringify(lineOf(name))).not.toContain('canary');
   });
 
   // Following the causes never ends, and the overflow is thrown at the caller of the log.
-  it('logs an error that is its own cause', () => {
+  it('of an error that is its own cause -> does not throw', () => {
     expect(lineOf('cyclic')).not.toHaveProperty('threw');
   });
 
-  it('tells type, code, frames and causes', () => {
+  it('of an error -> tells type, code, frames and causes', () => {
     expect(lineOf('code').err).toMatchObject({ type: 'Error', code: 'ECONNRESET' });
     expect(lineOf('number as code').err).toMatchObject({ code: '429' });
     expect(lineOf('sentence as code').err).not.toHaveProperty('code');
@@ -75,7 +75,7 @@ describe('createLog', () => {
     }
   });
 
-  it('names the program and leaves out what is below its level', () => {
+  it('-> names the program, and leaves out what is below its level', () => {
     expect(lineOf('message').program).toBe('test');
     expect(lines.map(({ name }) => name)).not.toContain('too detailed');
   });
@@ -91,13 +91,13 @@ describe('what was logged before a program ends', () => {
     ['SIGTERM', 0, 'last'],
   ];
 
-  it.concurrent.each(ways)('has arrived whole, whichever way it ends: %s', async (way, code, last) => {
+  it.concurrent.each(ways)('by %s -> has arrived whole', async (way, code, last) => {
     const args = ['--no-warnings', '--experimental-transform-types', ends, way];
-    const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] });
     const ended = once(program, 'close');
-    // A reader that is late: the program has to wait for it, or loses what it could not write.
-    await delay(1000);
-    const stdout = await text(program.stdout);
+    // A reader that is late: all is logged, far more than the pipe holds, and the program is about to end.
+    await once(program.stdio[3] as Readable, 'data');
+    const stdout = await text(program.stdout as Readable);
     const [status] = await ended;
     expect(status).toBe(code);
     const written = stdout.trim().split('\n');
