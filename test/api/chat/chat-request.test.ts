@@ -64,7 +64,10 @@ describe('checkConversation', () => {
     expect(await send({ messages: Array(8001).fill(0) })).toMatchObject({ code: 'invalid_request', errors });
   });
 
-  it.each(['', 'OpenAI', 'openai, openai', 'openai,anthropic', 'gpt', '__proto__', 'constructor'])(
+  // A header's text is sent as Latin-1.
+  const inUtf8 = Buffer.from('öpenai').toString('latin1');
+
+  it.each(['', 'OpenAI', 'openai, openai', 'openai,anthropic', 'gpt', '__proto__', 'constructor', inUtf8])(
     'says first, and names all four, that the provider "%s" is not known',
     async (name) => {
       const { status, code, detail } = await send({ messages: 0 }, { 'X-LLM': name });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChildProgram } from '../../../dev/child-program.js';
+import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { type Deployment, startDeployment } from '../../support/deployment.js';
 import { patienceMs } from '../../support/patience.js';
 import { type StoreKind, type StoreServer, storeOf } from '../../support/stores.js';
@@ -46,6 +47,9 @@ export function catalogue(setting: Setting, define: (add: AddCase) => void): voi
   }
 }
 
+/** A case that does not end fails before vitest gives it up: what it leaves behind has to be cleared away. */
+const limitMs = 120_000;
+
 function runAll(
   setting: Setting,
   kind: StoreKind,
@@ -60,7 +64,7 @@ function runAll(
     it(name, async () => {
       if (world === undefined) throw new TypeError('the deployment was not started');
       const books = openBooks({ ...world, id: name.split(' ', 1)[0] ?? name });
-      const failure = await run(books).then(
+      const failure = await withTimeout(limitMs, run(books)).then(
         () => undefined,
         (error: unknown) => ({ error }),
       );
