@@ -8,18 +8,11 @@ const maxStepMs = 250;
  */
 export class LagFreeClock {
   readonly #timer = setInterval(() => this.#look(), everyMs).unref();
-  readonly #time: () => number;
   #passedMs = 0;
-  #lookedAt: number;
-
-  /** `time` gives milliseconds that only grow. */
-  constructor(time: () => number = () => performance.now()) {
-    this.#time = time;
-    this.#lookedAt = time();
-  }
+  #lookedAt = performance.now();
 
   /** Milliseconds since the clock was made, without those by which the event loop was late. */
-  readonly now = (): number => this.#passedMs + Math.min(this.#time() - this.#lookedAt, maxStepMs);
+  readonly now = (): number => this.#passedMs + Math.min(performance.now() - this.#lookedAt, maxStepMs);
 
   close(): void {
     clearInterval(this.#timer);
@@ -27,6 +20,6 @@ export class LagFreeClock {
 
   #look(): void {
     this.#passedMs = this.now();
-    this.#lookedAt = this.#time();
+    this.#lookedAt = performance.now();
   }
 }

@@ -1,9 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
-import { readProcessTable } from '../bench/process-table.js';
-import { memoryOf } from '../bench/usage.js';
 import type { ChatCall } from '../support/deployment.js';
+import { memoryOf, readProcessTable } from '../support/process-table.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { fault } from './support/fault.js';

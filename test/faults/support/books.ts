@@ -33,6 +33,8 @@ export interface Books {
   complete(call?: CompletionCall): AskedCompletion;
   /** Asks for a stream, in the same way. */
   stream(call?: Partial<StreamCall>): AskedStream;
+  /** Sends a request in another way, with a mark in the same way. */
+  send(how: (model: string) => Promise<ChatReply>, model?: string): Promise<ChatReply>;
   /** Kills a program without a word to it, and waits until it is gone. */
   kill(program: ChildProgram | undefined): Promise<void>;
   /** What the programs have logged since the case began. */
@@ -46,13 +48,15 @@ interface BooksDeps extends Pick<Books, 'deployment' | 'jobs' | 'server'> {
   id: string;
   /** Programs that were killed on purpose. */
   killed: Set<ChildProgram>;
+  /** The models of earlier cases: what a caller left as its case ended may be called a moment later. */
+  earlier: Set<string>;
 }
 
 /** Two cases may have the same id. */
 let opened = 0;
 
 /** Opens the books of a case. */
-export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
+export function openBooks({ id, deployment, jobs, server, killed, earlier }: BooksDeps) {
   opened += 1;
   const requests = createRequests(`${id}.${opened}`, deployment);
   const resources = new AsyncDisposableStack();
@@ -64,6 +68,12 @@ export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
     chat: (call = {}) => requests.ask(call).reply,
     complete: createCompletions({ requests, deployment: () => deployment }),
     stream: createStreams({ requests, deployment: () => deployment }),
+    send: (how, named) => {
+      const { model, entry } = requests.enter(named);
+      const reply = how(model);
+      requests.settle(entry, reply);
+      return reply;
+    },
     kill: async (program) => {
       if (program === undefined) throw new TypeError('no such program');
       killed.add(program);
@@ -81,7 +91,10 @@ export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
     await resources.disposeAsync();
     const unfinished = await countUntilNone(jobs.unfinished, withinMs);
     const inFlight = await countUntilNone(() => deployment.simulator.calls.inFlight, withinMs);
-    const calls = deployment.simulator.calls.list({ since: firstCall }).map(({ model = '' }) => model);
+    const asked = new Set(requests.entries.map(({ model }) => model));
+    const made = deployment.simulator.calls.list({ since: firstCall }).map(({ model = '' }) => model);
+    const calls = made.filter((model) => asked.has(model) || !earlier.has(model));
+    for (const model of asked) earlier.add(model);
     await deployment.restore();
     const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
     return {

@@ -40,10 +40,10 @@ export function createCompletions({ requests, deployment }: CompletionsDeps) {
     url,
     ...call
   }: CompletionCall = {}): AskedCompletion => {
-    const { model, entry, signal, arrived, leave } = requests.enter(call.model);
+    const { entry, signal, arrived, ...caller } = requests.enter(call.model);
     const begun = Promise.withResolvers<void>();
     const body = {
-      ...{ model: `${provider}/${model}`, tools: [weatherTool, clockTool] },
+      ...{ model: `${provider}/${caller.model}`, tools: [weatherTool, clockTool] },
       ...{ messages: [{ role: 'user', content: promptCanary }], ...fields },
     };
     const onText = (text: string) => {
@@ -59,7 +59,7 @@ export function createCompletions({ requests, deployment }: CompletionsDeps) {
     const end = reply.then((read) => inTermsOfChat(read, performance.now() - startedAt));
     end.catch(() => undefined);
     requests.settle(entry, end);
-    return { model, reply, begun: begun.promise, arrived: () => arrived(end), leave };
+    return { ...caller, reply, begun: begun.promise, arrived: (after) => arrived(end, after) };
   };
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
-import { readProcessTable } from '../../bench/process-table.js';
+import { readProcessTable } from '../../support/process-table.js';
 
 /** The memory of programs together. */
 export interface Footprint {

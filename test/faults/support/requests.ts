@@ -7,19 +7,21 @@ import type { Entry } from './balance.js';
 export interface Asked {
   readonly model: string;
   readonly reply: Promise<ChatReply>;
-  /** Its first call at the provider. */
-  arrived(): Promise<Call>;
+  /** Its first call at the provider, or its first after this one; rejects when the request ends without it. */
+  arrived(after?: Call): Promise<Call>;
+  /** Opens the gate of its model. */
+  open(): void;
   /** Closes the connection and gives the time, in milliseconds since the epoch. */
   leave(): number;
 }
 
 /** The caller of a request that is counted. */
-interface Caller extends Pick<Asked, 'model' | 'leave'> {
+interface Caller extends Pick<Asked, 'model' | 'open' | 'leave'> {
   readonly entry: Entry;
   /** Aborts when the caller leaves. */
   readonly signal: AbortSignal;
-  /** The first call of the request at the provider; rejects when the request ends without one. */
-  arrived(end: Promise<ChatReply>): Promise<Call>;
+  /** A call of the request at the provider, as in `Asked`, unless this end comes first. */
+  arrived(end: Promise<ChatReply>, after?: Call): Promise<Call>;
 }
 
 /** The requests of one case, each with a mark that its calls of the provider have as well. */
@@ -50,8 +52,12 @@ export function createRequests(mark: string, deployment: Deployment): Requests {
     leaving.push(() => going.abort());
     return {
       ...{ model, entry, signal: going.signal },
-      arrived: (end) =>
-        Promise.race([simulator.waitForCall((call) => call.model === model), end.then(answeredUncalled)]),
+      arrived: (end, after) =>
+        Promise.race([
+          simulator.waitForCall((call) => call.model === model && call.id > (after?.id ?? 0)),
+          end.then(answeredUncalled),
+        ]),
+      open: () => simulator.open(model),
       leave: () => {
         entry.left = true;
         const at = Date.now();
@@ -62,15 +68,18 @@ export function createRequests(mark: string, deployment: Deployment): Requests {
   };
   const settle = (entry: Entry, reply: Promise<ChatReply>) => void ends.push(note(entry, reply));
   const ask = (call: ChatCall): Asked => {
-    const { model, entry, signal, arrived, leave } = enter(call.model);
+    const { entry, signal, arrived, ...caller } = enter(call.model);
+    const { model } = caller;
     const reply = deployment.chat({ messages: [{ content: promptCanary }], signal, ...call, model });
     settle(entry, reply);
-    return { model, reply, arrived: () => arrived(reply), leave };
+    return { ...caller, reply, arrived: (after) => arrived(reply, after) };
   };
   return {
     ...{ entries, ask, enter, settle },
     ended: async () => void (await Promise.all(ends)),
-    leaveAll: () => leaving.forEach((leave) => leave()),
+    leaveAll: () => {
+      for (const leave of leaving) leave();
+    },
   };
 }
 

@@ -73,14 +73,14 @@ interface StreamsDeps {
 /** Asks for streams in a case's books. */
 export function createStreams({ requests, deployment }: StreamsDeps) {
   return (call: Partial<StreamCall> = {}): AskedStream => {
-    const { model, entry, signal, arrived, leave } = requests.enter(call.model);
+    const { entry, signal, arrived, ...caller } = requests.enter(call.model);
     const seen = new StreamSeen(call.headers?.['Last-Event-ID']);
     const begun = Promise.withResolvers<void>();
     const opening = openStream({
       messages: [{ content: promptCanary }],
       ...call,
       url: call.url ?? deployment().url,
-      ...{ model, signal },
+      ...{ model: caller.model, signal },
     });
     const end = read(opening, { seen, onBegun: begun.resolve });
     end.then(
@@ -92,7 +92,7 @@ export function createStreams({ requests, deployment }: StreamsDeps) {
       entry,
       end.finally(() => noteFlaws(entry, seen)),
     );
-    return { model, seen, begun: begun.promise, end, arrived: () => arrived(end), leave };
+    return { ...caller, seen, begun: begun.promise, end, arrived: (after) => arrived(end, after) };
   };
 }
 
@@ -125,7 +125,7 @@ async function read(
 function noteFlaws(entry: Entry, { text, flaws }: StreamSeen): void {
   const found = [...flaws];
   const isNumbered =
-    /^sim-(stream|cut|stall|unfinished|malformed)-/.test(entry.model) && text.startsWith('1');
+    /^sim-(stream|gate|cut|stall|unfinished|malformed)-/.test(entry.model) && text.startsWith('1');
   if (isNumbered && !numbersUpTo(text.length).startsWith(text)) found.push('not the text of the provider');
   entry.flaws = found;
 }

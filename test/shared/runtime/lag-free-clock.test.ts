@@ -1,37 +1,35 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LagFreeClock } from '../../../shared/runtime/lag-free-clock.js';
 
-let timeMs: number;
-beforeEach(() => {
-  timeMs = 1000;
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+describe('LagFreeClock', () => {
+  function open() {
+    vi.useFakeTimers();
+    const clock = new LagFreeClock();
+    onTestFinished(() => {
+      clock.close();
+      vi.useRealTimers();
+    });
+    return clock;
+  }
 
-/** Time goes on, and with it the timers of an event loop that turns. */
-function pass(ms: number): void {
-  timeMs += ms;
-  vi.advanceTimersByTime(ms);
-}
-
-describe('a clock without lag', () => {
-  it('in a process that is not late -> goes on with the time', () => {
-    const clock = new LagFreeClock(() => timeMs);
-    for (let n = 0; n < 10; n += 1) pass(100);
-    timeMs += 70;
-    expect(clock.now()).toBe(1070);
-    clock.close();
+  it('a process that is on time -> goes on with the time', () => {
+    const clock = open();
+    for (const passedMs of [50, 550, 10_000]) {
+      vi.advanceTimersByTime(passedMs - clock.now());
+      expect(clock.now()).toBe(passedMs);
+    }
   });
 
-  it('in a process that could read nothing for long -> leaves out that time', () => {
-    const clock = new LagFreeClock(() => timeMs);
-    timeMs += 20_000;
+  it('a process that could read nothing for a while -> leaves out all but a quarter of a second', () => {
+    const clock = open();
+    const clockAt = vi.spyOn(performance, 'now');
+    const startedAt = performance.now();
+    clockAt.mockReturnValue(startedAt + 2000);
     expect(clock.now()).toBe(250);
+    // The first timer after it fires.
     vi.advanceTimersByTime(100);
-    pass(100);
-    expect(clock.now()).toBe(350);
-    clock.close();
+    clockAt.mockReturnValue(startedAt + 2050);
+    expect(clock.now()).toBe(300);
+    clockAt.mockRestore();
   });
 });
