@@ -13,7 +13,7 @@ describe('deploy/kubernetes, held against the schemas of Kubernetes and KEDA', (
 
   const manifests = render(example);
 
-  it('renders without a warning of Kustomize', () => {
+  it('-> renders without a warning of Kustomize', () => {
     expect(warningsOf(example)).toBe('');
   });
 
@@ -28,7 +28,7 @@ describe('deploy/kubernetes, held against the schemas of Kubernetes and KEDA', (
     ['an unknown field of KEDA', 'ScaledObject', '/spec/minReplicas', 2],
     ['a wrong type of KEDA', 'ScaledObject', '/spec/triggers/0/metadata/threshold', 16],
     ['an API that there is not', 'Deployment', '/apiVersion', 'apps/v1beta1'],
-  ])('would not let %s pass', (_title, kind, path, value) => {
+  ])('with %s -> would not pass', (_title, kind, path, value) => {
     const intact = manifests.find((manifest) => manifest.kind === kind);
     expect(findProblems(changed(intact, { path, value }))).toHaveLength(1);
   });
