@@ -3,11 +3,14 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
+import { JobClient } from '../../../api/chat/jobs/job-client.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { BackendCalls } from '../../../shared/queue/patches/postgres-adds.js';
 import { HandedBack, Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { apiInstruments } from '../../support/metrics.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { startRedisProcess } from '../../support/redis-process.js';
@@ -313,6 +316,19 @@ describe.each(stores)('a $name store', (choice) => {
         { state: 'queued' },
       ]);
       redis.disconnect();
+    });
+
+    it('an ACL that forbids scripts -> a job client does not open, and does once they are allowed', async () => {
+      const redis = new Redis(url.href);
+      onTestFinished(() => redis.disconnect());
+      await redis.acl('SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', '-eval', '-evalsha');
+      const store = await ready(Object.assign(new URL(url), { username: 'limited', password: 'secret' }));
+      const { log } = logged;
+      const openClient = () =>
+        JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
+      expect(await failure(openClient())).toBeInstanceOf(Error);
+      await redis.acl('SETUSER', 'limited', '+@all');
+      await (await openClient()).close();
     });
 
     it("events that are forgotten -> no more of BullMQ's than the last jobs have written", async () => {

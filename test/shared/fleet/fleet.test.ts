@@ -105,7 +105,7 @@ describe('describeProviders', () => {
     expect(worker()?.breakers).toMatchObject([{ state: 'half-open', since: at(1000) }]);
   });
 
-  it('says that a provider is failing whose workers take jobs, as finding N18 asks', () => {
+  it('says that a provider is failing whose workers take jobs', () => {
     const lastError = { code: 'provider_error', agoMs: 0, sinceMs: 0 };
     const calls = (errorRate: number, count = 4) => ({
       calls: { count, errorRate, rateLimitRate: 0 },

@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../../db/database/client.js';
-import { sql } from '../../../db/database/drizzle.js';
-import { parseConfig } from '../../../shared/config/config.js';
-import { Failure } from '../../../shared/failures.js';
-import { reasonOf } from '../../../shared/queue/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
-import { makeAuthority } from '../../support/certificates.js';
-import { startTestDatabase, type TestDatabase } from '../../support/database.js';
-import { offerTls, query } from '../../support/offered-tls.js';
-import { createRecordingLog } from '../../support/recording-log.js';
+import { openDatabase } from '../../db/database/client.js';
+import { sql } from '../../db/database/drizzle.js';
+import { parseConfig } from '../../shared/config/config.js';
+import { Failure } from '../../shared/failures.js';
+import { reasonOf } from '../../shared/queue/queue-store.js';
+import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
+import { makeAuthority } from '../support/certificates.js';
+import { generousLimits, startTestDatabase, type TestDatabase } from '../support/database.js';
+import { offerTls, query } from '../support/offered-tls.js';
+import { createRecordingLog } from '../support/recording-log.js';
 
 let server: TestDatabase;
 /** A server whose certificate is for the name `localhost`. */
@@ -48,7 +48,13 @@ const { log } = createRecordingLog();
 /** Whether the connection is encrypted that a client makes, or what it fails with. */
 const clients: Record<string, (url: string) => Promise<unknown>> = {
   async blog(url) {
-    const database = openDatabase({ url, poolSize: 1, log });
+    const database = openDatabase({
+      url,
+      poolSize: 1,
+      log,
+      ...generousLimits,
+      checkMs: generousLimits.answerMs,
+    });
     try {
       const { database: found } = await database.check();
       return found.status === 'ok' ? await newestIsEncrypted() : found.detail;
@@ -93,14 +99,14 @@ describe.each(Object.entries(clients))('the client of the %s', (name, connect) =
     ['localhost', '?sslmode=verify-full', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['localhost', '?sslmode=require&sslrootcert=stranger.crt', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['127.0.0.1', '?sslmode=verify-full&sslrootcert=authority.crt', 'ERR_TLS_CERT_ALTNAME_INVALID'],
-  ])('takes a server at %s with %j as it should', async (host, parameters, expected) => {
+  ])('a server at %s with %j -> encrypted, in clear, or refused: %s', async (host, parameters, expected) => {
     const found = await connect(at(host, parameters.replace(/(?<=sslrootcert=)/, `${folder}/`)));
 
     if (typeof expected === 'string') expect(found).toContain(`(${expected})`);
     else expect(found).toBe(expected);
   });
 
-  it.each(['prefer', 'require'])('sends nothing in clear to a server without TLS (%s)', async (mode) => {
+  it.each(['prefer', 'require'])('a server without TLS (%s) -> nothing is sent in clear', async (mode) => {
     const found = await connect(changed(server.url, (url) => (url.search = `?sslmode=${mode}`)));
 
     // pg has no code for it.
@@ -109,7 +115,7 @@ describe.each(Object.entries(clients))('the client of the %s', (name, connect) =
     );
   });
 
-  it('decodes user and password', async () => {
+  it('a user and a password with odd characters -> are decoded', async () => {
     const [user, password] = ['us@er:/?#%25', `p@ss:/?#%+&= é'"\\`];
     const role = pg.escapeIdentifier(user);
     await query(withTls.url, `drop role if exists ${role}`);
@@ -124,7 +130,7 @@ describe.each(Object.entries(clients))('the client of the %s', (name, connect) =
 });
 
 describe('openDatabase', () => {
-  it('takes it for trouble when a server goes away while TLS begins', async () => {
+  it('a server that goes away while TLS begins -> counts as trouble', async () => {
     const cutting = createServer((socket) =>
       socket.once('data', () => {
         socket.write('S');
@@ -135,7 +141,13 @@ describe('openDatabase', () => {
     onTestFinished(() => void cutting.close());
     const { port } = cutting.address() as AddressInfo;
     const url = `postgres://127.0.0.1:${port}/x?sslmode=require`;
-    const database = openDatabase({ url, poolSize: 1, log });
+    const database = openDatabase({
+      url,
+      poolSize: 1,
+      log,
+      ...generousLimits,
+      checkMs: generousLimits.answerMs,
+    });
     onTestFinished(() => database.close());
 
     const error = await database.run((db) => db.execute(sql`select 1`)).catch((reason: unknown) => reason);
