@@ -47,6 +47,10 @@ describe('ApiServer', () => {
     expect(await saidTo(`GET /never HTTP/1.1\r\nHost: x\r\n\r\n${unreadable}`)).toBe('');
   });
 
+  it('a connection without a request -> Node ends it after 65 s, or after 30 s before the first', () => {
+    expect([listening.keepAliveTimeout, listening.headersTimeout]).toEqual([65_000, 30_000]);
+  });
+
   it('a client that does not read its answer -> is disconnected', async () => {
     const impatient = new ApiServer({ app, draining: () => false, stalledMs: 50 });
     const server = await impatient.listen(0, '127.0.0.1');
