@@ -134,7 +134,7 @@ describe('a client that leaves while its attempt waits', () => {
     ['/chat', `Basic ${encode('someone:else')}`],
     ['/write', 'Bearer unknown'],
     ['/session', undefined],
-  ])('is refused at %s unchecked, and holds no place any more (finding S5)', async (path, authorization) => {
+  ])('is refused at %s unchecked, and holds no place any more', async (path, authorization) => {
     const loginLimiter = new LoginLimiter({ maxFailures: 0, intervalMs: 60_000 });
     const isRefused = { code: 'rate_limited' };
     await expect(loginLimiter.recordFailure({ address: '127.0.0.1', secret: '' })).rejects.toMatchObject(
@@ -345,7 +345,6 @@ describe('expressAuthentication, admin', () => {
 });
 
 describe('expressAuthentication', () => {
-  // Finding N10.
   it.each([
     ['/write', 'reader', 'blogs', 'blogs:write', 'blogs:read'],
     ['/write', 'chatter', 'blogs', 'blogs:write', 'chat'],
@@ -404,7 +403,7 @@ describe('expressAuthentication', () => {
     expect((await askLimited('/chat', 'Basic eDp5', elsewhere)).status).toBe(401);
   });
 
-  it('lets right credentials in while guesses at their name wait, and knows them in any spelling (finding S5)', async () => {
+  it('lets right credentials in while guesses at their name wait, and knows them in any spelling', async () => {
     const delays = heldDelays();
     const loginLimiter = new LoginLimiter({ maxFailures: 1, delay: delays.delay });
     const { ask: askLimited } = await start({ loginLimiter });
@@ -490,8 +489,6 @@ describe('expressAuthentication', () => {
     expect(await response.json()).toMatchObject({ code: 'internal' });
   });
 });
-
-// Finding M7.
 describe('onCredentialsEnd', () => {
   /** A door whose requests stay until their credentials end; `end` takes those of everyone away. */
   async function startAttached() {
