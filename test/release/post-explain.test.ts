@@ -48,7 +48,7 @@ beforeAll(async () => {
   const run: Database['run'] = async (query) => await query(db);
   store = new PostStore({ ...database, run, withSharedDeadline: () => ({ run }) });
   await seed();
-}, 120_000);
+}, 600_000);
 
 afterAll(async () => {
   await client.end();
@@ -270,7 +270,7 @@ describe('the search vector of a post', () => {
   it.each([...words.split(' '), ...odd, 'snake_case_name_', 'a'])(
     'a text that repeats %j -> the cost grows with its length',
     async (part) => {
-      expect(await growthOf(part, 16_384)).toBeLessThanOrEqual(linear);
+      expect(await growthOf(part, 32_768)).toBeLessThanOrEqual(linear);
     },
   );
 
@@ -282,7 +282,7 @@ describe('the search vector of a post', () => {
   it('a text that repeats anything -> the cost grows with its length', async () => {
     const parts = fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 8 });
     const isLinear = async (some: string[]) => {
-      expect(await growthOf(some.join(''), 16_384)).toBeLessThanOrEqual(linear);
+      expect(await growthOf(some.join(''), 32_768)).toBeLessThanOrEqual(linear);
     };
     await fc.assert(fc.asyncProperty(parts, isLinear), { numRuns: 8, endOnFailure: true });
   });
