@@ -121,8 +121,9 @@ catalogue({ variables, workers: 2 }, (add) => {
         },
       );
       const replies: ChatReply[] = [];
-      while (books.logs().split('"breaker":"open"').length <= 2)
-        replies.push(...(await Promise.all(Array.from({ length: 10 }, () => books.chat()))));
+      const opened = () => books.logs().split('"breaker":"open"').length - 1;
+      while (opened() < 3 || replies.length < 200)
+        replies.push(...(await Promise.all(Array.from({ length: 20 }, () => books.chat()))));
       expectCodes(replies, ['ok', 'provider_error']);
       // A job goes back to the queue once; only one that meets the same worker again fails there.
       expect(replies.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(5);

@@ -3,12 +3,11 @@ import { expect } from 'vitest';
 import { readMetrics } from '../support/metrics.js';
 import { profiles } from '../support/profiles.js';
 import { type AccessCall, accesses, adminVariables, askWith } from './support/access.js';
-import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue, type Rules } from './support/catalogue.js';
 import { eventually, expectCodes, timed } from './support/expectations.js';
-import type { Asked } from './support/requests.js';
+import { type Asked, providerOf } from './support/requests.js';
 import { deltas, openUnread, readRest, replyLength, slowKey } from './support/slow-reader.js';
 
 /** A request whose caller leaves; `begun` resolves at the first delta of a stream. */

@@ -6,12 +6,12 @@ import { type Balancer, createBalancer } from '../support/balancer.js';
 import type { ChatReply } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 import { openRedis } from '../support/redis-masters.js';
-import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue } from './support/catalogue.js';
 import { eventually, expectCodes } from './support/expectations.js';
 import { replaceWorkers, terminate } from './support/programs.js';
+import { providerOf } from './support/requests.js';
 import type { AskedStream } from './support/streams.js';
 
 /** Programs that should not wait so long get other ones. */
@@ -114,7 +114,7 @@ catalogue({ variables }, (add) => {
       const { child, url } = await books.deployment.startApi({
         ...{ SHUTDOWN_GRACE_MS: soon, STREAM_GRACE_MS: '500' },
       });
-      await connectIdly(child.port);
+      await once(connect(child.port, '127.0.0.1'), 'connect');
       const chat = { url, model: 'sim-gate-0@A5', headers: { 'Idempotency-Key': 'A5-chat' } };
       const stream = { url, model: 'sim-gate-20@A5', headers: { 'Idempotency-Key': 'A5-stream' } };
       const asked = [books.ask(chat), books.stream(stream)];
@@ -126,7 +126,7 @@ catalogue({ variables }, (add) => {
       const [storedChat, storedStream, ...others] = await Promise.all(asked.map((one) => one.arrived()));
       const startedAt = performance.now();
       await terminate(child);
-      // It would wait for an idle connection for a minute.
+      // A connection without a request would be open for half a minute.
       expect(performance.now() - startedAt).toBeLessThan(10_000);
       expectCodes(await Promise.all(asked.map((one) => ('end' in one ? one.end : one.reply))), ['internal']);
       await Promise.all(others.map(({ closed }) => closed));
@@ -214,13 +214,6 @@ const untilDraining = (program: { port: number } | undefined): Promise<void> =>
     });
     expect([answer.status, await answer.json()]).toMatchObject([503, { status: 'draining' }]);
   });
-
-/** Leaves a connection open on which one request has been answered. */
-async function connectIdly(port: number): Promise<void> {
-  const socket = connect(port, '127.0.0.1');
-  socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  await once(socket, 'data');
-}
 
 /** Ten callers ask through the balancer, one request after the other, until `work` is done; gives all answers. */
 async function underLoad(books: Books, balancer: Balancer, work: () => Promise<void>): Promise<ChatReply[]> {

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { profiles } from '../support/profiles.js';
-import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import { bothStores, catalogue } from './support/catalogue.js';
 import { expectCodes } from './support/expectations.js';
+import { providerOf } from './support/requests.js';
 import { numbersUpTo } from './support/streams.js';
 
 const open = 20;

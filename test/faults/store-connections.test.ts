@@ -3,14 +3,13 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect } from 'vitest';
 import { profiles } from '../support/profiles.js';
-import { providerOf } from './support/at-providers.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue } from './support/catalogue.js';
 import { openConnectionKiller } from './support/connection-killer.js';
 import { expectCodes, keepDoing, untilOk, untilWell } from './support/expectations.js';
 import { type OutageStore, startOutageStore } from './support/outage.js';
-import type { Asked } from './support/requests.js';
+import { type Asked, providerOf } from './support/requests.js';
 import type { AskedStream } from './support/streams.js';
 
 let server: OutageStore;
@@ -96,10 +95,10 @@ catalogue({ variables: profiles.plain, store, workers: 2 }, (add) => {
       books.release(forgetting.close);
       // Again and again, because a node registers itself anew within two seconds.
       const wiping = keepDoing(20, forgetting.again);
+      books.release(async () => void (await Promise.allSettled(wiping.stop())));
       // Spread over the second in which every record is looked at once.
       const asked = [150, 350, 550, 750, 950].map((ms) => books.ask({ model: `sim-latency-${ms}` }));
       const lateMs = await Promise.all(asked.map(lateness));
-      await Promise.all(wiping.stop());
       // What gets the message is answered within a few milliseconds.
       expect(Math.max(...lateMs)).toBeGreaterThan(300);
     },

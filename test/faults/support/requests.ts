@@ -1,7 +1,11 @@
 import type { Call } from '../../../dev/simulator/call.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { promptCanary } from '../../support/canaries.js';
 import type { ChatCall, ChatReply, Deployment } from '../../support/deployment.js';
 import type { Entry } from './balance.js';
+
+/** The provider of the nth request, where each goes to another one than the request before. */
+export const providerOf = (n: number): ProviderId => providerIds[n % providerIds.length] ?? 'openai';
 
 /** A request on its way, and its caller, who can hang up. */
 export interface Asked {
