@@ -1,146 +1,164 @@
 import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import type { ChatCall, ChatReply } from '../support/deployment.js';
-import { percentile, withLag } from '../support/lateness.js';
-import { ofEveryPool } from './support/at-providers.js';
+import { ofEveryPool, profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
-import { fault } from './support/fault.js';
-import { openStoreWire } from './support/store-wire.js';
+import { catalogue } from './support/catalogue.js';
+import { eventually, expectCodes } from './support/expectations.js';
+import { replaceWorkers, terminate } from './support/programs.js';
 
-/** Calls at every provider at once; the pools have room for more, so that none is refused. */
-const each = 6;
 const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
-/** An answer comes this long after its deadline at most, in 99 of 100 cases. */
-const lateMs = 100;
-/** Each takes a second. */
-const times = 5;
 
-for (const model of ['sim-hang', 'sim-hang-body', 'sim-drip-50']) {
-  fault(
-    {
-      id: 'D1',
-      timed: true,
-      injected: `${model} at every provider, and a deadline of 1 s`,
-      timeoutMs: 90_000,
-    },
-    async (books) => {
-      await startWarm(books);
-      const late = await punctuality(books, times, callsTo(each, { model, headers: wait(1) }));
-      // The calls were cut at the caller's deadline, which says nothing to the breaker.
-      const after = await chatAll(books, callsTo(2, { headers: wait(5) }));
-      expect(after.map(codeOf)).toEqual(after.map(() => 'ok'));
-      return `answered ${late}; the breakers stay closed`;
-    },
-  );
+/** Of what should end after a second or two; all other times of the profile are two minutes. */
+function expectInTime(ends: readonly Pick<ChatReply, 'tookMs'>[]): void {
+  for (const { tookMs } of ends) expect(tookMs).toBeLessThan(10_000);
 }
 
-fault(
-  { id: 'D1', timed: true, injected: 'a slow queue, and a deadline of 1 s', timeoutMs: 90_000 },
-  async (books) => {
-    await books.start({ variables: ofEveryPool('CONCURRENCY', each) });
-    // Calls that are soon answered: others come in behind slow ones.
-    await chatAll(books, callsTo(1, {}));
-    const { calls } = books.deployment.simulator;
-    const before = calls.lastId;
-    const blocking = chatAll(books, callsTo(each, { model: 'sim-hang', headers: wait(5) }));
-    await calls.waitFor(({ id }) => id === before + providerIds.length * each);
-    const late = await punctuality(books, 3, callsTo(1, { headers: wait(1) }));
-    expect((await blocking).map(codeOf)).toEqual(Array(providerIds.length * each).fill('timeout'));
-    expect(calls.lastId).toBe(before + providerIds.length * each);
-    return `answered ${late}, and none was called`;
-  },
-);
+const streamAll = (books: Books, models: readonly string[], url = books.deployment.url) =>
+  models.flatMap((model) => providerIds.map((provider) => books.stream({ url, provider, model })));
 
-fault({ id: 'D1', timed: true, injected: 'the store falls silent, and a deadline of 1 s' }, async (books) => {
-  const { wire, store } = await openStoreWire(books);
-  await books.start({ store });
-  expect((await books.chat()).status).toBe(200);
-  wire.freeze();
-  const reply = await books.chat({ headers: wait(1) });
-  wire.thaw();
-  expect(codeOf(reply)).toBe('timeout');
-  expect(reply.tookMs).toBeLessThan(1150);
-  return `answered ${Math.round(reply.tookMs - 1000)} ms after`;
+/** Calls of Vertex AI at a time. */
+const slots = 3;
+
+catalogue({ variables: { ...profiles.plain, VERTEXAI_CONCURRENCY: String(slots) } }, (add) => {
+  add(
+    'D1 calls that hang, stop in the body or drip at every provider, and a deadline of a second → timeout, and other models are called',
+    {},
+    async (books) => {
+      const replies = await Promise.all(
+        ['sim-hang', 'sim-hang-body', 'sim-drip-50'].flatMap((model) =>
+          providerIds.map((provider) => books.chat({ provider, model, headers: wait(1) })),
+        ),
+      );
+      expectCodes(replies, ['timeout']);
+      expectInTime(replies);
+      expectCodes(await Promise.all(providerIds.map((provider) => books.chat({ provider }))), ['ok']);
+    },
+  );
+
+  add(
+    'D1 a queue that does not move, and a deadline of seconds → timeout, and no call',
+    {},
+    async (books) => {
+      const ask = (call: ChatCall) => books.ask({ provider: 'vertexai', ...call });
+      const holding = Array.from({ length: slots }, () => ask({ model: 'sim-gate-0' }));
+      await Promise.all(holding.map((one) => one.arrived()));
+      const before = books.deployment.simulator.calls.lastId;
+      // Longer than the calls before have shown that one takes.
+      const late = await Promise.all([1, 2, 3].map(() => ask({ headers: wait(3) }).reply));
+      expectCodes(late, ['timeout']);
+      expectInTime(late);
+      for (const one of holding) one.open();
+      expectCodes(await Promise.all([...holding, ask({})].map(({ reply }) => reply)), ['ok']);
+      expect(books.deployment.simulator.calls.lastId).toBe(before + 1);
+    },
+  );
+
+  add(
+    'D2 clocks of API, worker and store 1.8 s apart in all directions → what is in time is answered, and calls end with the deadline',
+    {},
+    async (books) => {
+      const [ahead, behind] = [1800, -1800].map(clockAhead);
+      const starting = [ahead, behind].map((variables) => books.deployment.startApi(variables));
+      await replaceWorkers(
+        books,
+        { ...ahead, WORKER_PROVIDERS: 'openai' },
+        { ...behind, WORKER_PROVIDERS: 'anthropic' },
+      );
+      for (const { url } of await Promise.all(starting))
+        for (const provider of ['openai', 'anthropic']) {
+          // The first call of an SDK takes longer.
+          expectCodes([await books.chat({ url, provider })], ['ok']);
+          // Less than API and worker may be apart.
+          const answered = await books.chat({ url, provider, headers: wait(3) });
+          expect([codeOf(answered), queuedMs(answered) >= 0]).toEqual(['ok', true]);
+          const late = books.ask({ url, provider, model: 'sim-hang', headers: wait(1) });
+          const call = await late.arrived();
+          expectCodes([await late.reply], ['timeout']);
+          expectInTime([await late.reply]);
+          await call.closed;
+        }
+    },
+  );
+
+  add(
+    "D3 one of two workers' clocks jumps by two minutes, and back → it takes no job meanwhile, and works on after it",
+    { callsPerRequest: 2 },
+    async (books) => {
+      const { deployment } = books;
+      const [healthy] = deployment.workers;
+      const worker = await deployment.startWorker(jumping);
+      expectCodes(await chats(books, 20), ['ok']);
+      process.kill(worker.pid, 'SIGUSR2');
+      await logged(books, 'the clock has jumped');
+      const replies = await chats(books, 60);
+      // A worker that was waiting for a job when it was paused still takes that one.
+      expect(replies.filter((reply) => codeOf(reply) !== 'ok').length).toBeLessThanOrEqual(1);
+      process.kill(worker.pid, 'SIGUSR2');
+      await logged(books, 'the clock agrees');
+      await terminate(healthy);
+      expectCodes(await chats(books, 20), ['ok']);
+    },
+  );
+
+  add(
+    'T3 streams that never begin, or stall, of every provider → provider_timeout, plain or as their end',
+    {},
+    async (books) => {
+      await replaceWorkers(books, {
+        ...ofEveryPool('CONCURRENCY', 500),
+        ...ofEveryPool('FIRST_TOKEN_TIMEOUT_MS', 2000),
+        ...ofEveryPool('IDLE_TIMEOUT_MS', 2000),
+      });
+      const silent = streamAll(books, ['sim-hang', 'sim-stall-0', 'sim-drip']);
+      const stalled = streamAll(books, ['sim-stall-20']);
+      const ends = await Promise.all([...silent, ...stalled].map(({ end }) => end));
+      expect(ends.map(({ begun, body }) => [begun, body.code])).toEqual([
+        ...silent.map(() => [false, 'provider_timeout']),
+        ...stalled.map(() => [true, 'provider_timeout']),
+      ]);
+      expectInTime(ends);
+    },
+  );
+
+  add(
+    'T3 streams that outlast their time-outs, but are not silent → done, and timeout where their caller sets a deadline',
+    {},
+    async (books) => {
+      const timeoutMs = 4000;
+      const { url } = await books.deployment.startApi({ CHAT_TIMEOUT_MS: String(timeoutMs) });
+      await replaceWorkers(books, ofEveryPool('TIMEOUT_MS', timeoutMs));
+      const streams = streamAll(books, ['sim-gate-20'], url);
+      const bounded = books.stream({ url, provider: 'bedrock', model: 'sim-gate-20', headers: wait(3) });
+      await Promise.all([bounded, ...streams].map(({ begun }) => begun));
+      // It was asked after all of them.
+      expectCodes([await books.chat({ url, provider: 'bedrock', model: 'sim-hang' })], ['timeout']);
+      for (const stream of streams) stream.open();
+      expectCodes(await Promise.all(streams.map(({ end }) => end)), ['ok']);
+      expect(await bounded.end).toMatchObject({ begun: true, body: { code: 'timeout' } });
+    },
+  );
 });
 
-/** Each within two seconds of the store's, which is right. */
-const skews = [
-  { api: 1800, worker: -1800 },
-  { api: -1800, worker: 1800 },
-  { api: 1800, worker: 1800 },
-  { api: -1800, worker: -1800 },
-];
+const preloading = (script: string): { NODE_OPTIONS: string } => ({
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`,
+});
 
-fault(
-  {
-    id: 'D2',
-    timed: true,
-    injected: 'clocks of API, worker and store 1.8 s apart in all directions',
-    timeoutMs: 120_000,
-  },
-  async (books) => {
-    const { startApi, startWorker, simulator } = await books.start({ workers: 0 });
-    const overrun: number[] = [];
-    for (const { api, worker } of skews) {
-      const [{ url, child: gateway }, pool] = await Promise.all([
-        startApi({ NODE_OPTIONS: clockAhead(api) }),
-        startWorker({ NODE_OPTIONS: clockAhead(worker) }),
-      ]);
-      // The first call of an SDK takes longer.
-      expect((await books.chat({ url })).status).toBe(200);
-      const answered = await books.chat({ url, model: 'sim-latency-300', headers: wait(2) });
-      expect(codeOf(answered)).toBe('ok');
-      expect(queuedMs(answered)).toBeGreaterThanOrEqual(0);
-      expect(queuedMs(answered)).toBeLessThan(1000);
-      const startedAt = Date.now();
-      const asked = books.ask({ url, model: 'sim-hang', headers: wait(1) });
-      const { result: late, lagMs } = await withLag(async () => {
-        const call = await asked.arrived();
-        await call.closed;
-        return Date.now() - startedAt - 1000;
-      });
-      expect(late).toBeLessThan(200 + lagMs);
-      expect(codeOf(await asked.reply)).toBe('timeout');
-      overrun.push(late);
-      await Promise.all([gateway.stop({ graceMs: 10_000 }), pool.stop({ graceMs: 10_000 })]);
-    }
-    expect(simulator.calls.inFlight).toBe(0);
-    return `wait=2 answered 200 by all four; calls ended at most ${Math.max(...overrun)} ms after a deadline of 1 s`;
-  },
+/** Variables with which a program's clock is ahead by this many milliseconds. */
+const clockAhead = (ms: number) => preloading(`const now = Date.now; Date.now = () => now() + ${ms};`);
+
+/** Variables with which each SIGUSR2 moves a program's clock: forward by two minutes, and back again. */
+const jumping = preloading(
+  'const now = Date.now; let aheadMs = 0; Date.now = () => now() + aheadMs; process.on("SIGUSR2", () => { aheadMs = 120000 - aheadMs; });',
 );
-
-/** Node options with which a program's clock is ahead by this many milliseconds. */
-const clockAhead = (ms: number): string =>
-  `--import=data:text/javascript,${encodeURIComponent(`const now = Date.now; Date.now = () => now() + ${ms};`)}`;
 
 const queuedMs = ({ headers }: ChatReply): number =>
   Number(/queue;dur=(-?[\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1]);
 
-const callsTo = (count: number, call: ChatCall): ChatCall[] =>
-  providerIds.flatMap((provider) => Array.from({ length: count }, () => ({ provider, ...call })));
+const chats = (books: Books, count: number): Promise<ChatReply[]> =>
+  Promise.all(Array.from({ length: count }, () => books.chat()));
 
-const chatAll = (books: Books, calls: ChatCall[]): Promise<ChatReply[]> =>
-  Promise.all(calls.map((call) => books.chat(call)));
-
-/** The first call of an SDK takes longer than all that follow, and so does the first that is cut. */
-async function startWarm(books: Books): Promise<void> {
-  await books.start();
-  await chatAll(books, callsTo(1, { model: 'sim-hang', headers: wait(1) }));
-}
-
-/** Asks some times over, with a deadline of a second, and looks at the lateness of all answers together. */
-async function punctuality(books: Books, rounds: number, calls: ChatCall[]): Promise<string> {
-  const { result, lagMs } = await withLag(async () => {
-    const late: number[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      const replies = await chatAll(books, calls);
-      expect(replies.map(codeOf)).toEqual(replies.map(() => 'timeout'));
-      late.push(...replies.map(({ tookMs }) => tookMs - 1000));
-    }
-    return late;
-  });
-  const p99 = percentile(result, 0.99);
-  expect(p99).toBeLessThan(lateMs + lagMs);
-  return `${Math.round(p99)} ms after it (p99 of ${result.length})`;
-}
+/** Resolves once a program has logged these words. */
+const logged = (books: Books, words: string): Promise<void> =>
+  eventually(() => expect(books.logs()).toContain(words));

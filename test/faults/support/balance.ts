@@ -39,7 +39,7 @@ export interface Balance {
   flaws: string[];
   /** Leftovers, which should be gone when all is done. */
   leftovers: Leftovers;
-  /** Calls of models that the case has not asked for. */
+  /** Calls without the mark of a request: a fallback's model may have another name, but has the same mark. */
   strange: number;
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];
@@ -69,6 +69,7 @@ export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
 /** Sums up the requests and the provider's calls, which are given by the names of their models. */
 export function sumUp(entries: readonly Entry[], calledModels: readonly string[], rules: BooksRules) {
   const calls = countEach(calledModels);
+  const marks = new Set(entries.map(({ model }) => markOf(model)));
   // Some cases ask for one model again and again.
   const perModel = Object.entries(countEach(entries.map(({ model }) => model))).map(([model, requests]) => ({
     requests,
@@ -80,7 +81,7 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
     left: entries.filter(({ left, answer }) => left && answer === undefined).length,
     unanswered: entries.filter(({ unanswered }) => unanswered).length,
     calls: calledModels.length,
-    strange: calledModels.filter((model) => !entries.some((entry) => entry.model === model)).length,
+    strange: calledModels.filter((model) => !marks.has(markOf(model))).length,
     flaws: entries.flatMap(({ flaws = [] }) => flaws),
     repeated: perModel.reduce((sum, { calls, requests }) => sum + Math.max(0, calls - requests), 0),
     overcalled: perModel.filter(({ calls, requests }) => calls > (rules.callsPerRequest ?? 1) * requests)
@@ -91,6 +92,8 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
 /** The problem's code, `ok` for an answer, or the status of anything else. */
 export const codeOf = ({ status, body }: ChatReply): string =>
   status === 200 ? 'ok' : String(body.code ?? status);
+
+const markOf = (model: string): string | undefined => model.split('@')[1];
 
 function countEach(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
