@@ -6,7 +6,7 @@ import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue } from './support/catalogue.js';
 import { cutAgainAndAgain } from './support/cut-again.js';
-import { eventually, expectCodes, keepDoing, untilOk, untilWell } from './support/expectations.js';
+import { eventually, expectCodes, keepDoing, linesWith, untilOk, untilWell } from './support/expectations.js';
 import { type OutageStore, startOutageStore } from './support/outage.js';
 
 /** Of the catalogue that runs. */
@@ -52,7 +52,7 @@ catalogue({ variables: profiles.plain, store, down: () => outage.begin() }, (add
     'R3 the store away while the workers idle → chats are refused meanwhile, and then each program is back',
     {},
     async (books) => {
-      const said = (words: string) => books.logs().split(words).length - 1;
+      const said = (words: string) => linesWith(books, words).length;
       const { programs } = books.deployment;
       await outage.begin();
       await eventually(() => expect(said('the queue store is unavailable')).toBe(programs.length));
