@@ -19,11 +19,18 @@ import { findDatabase, silentLog } from './database.js';
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
-/** How long to wait for a store that does not answer, in milliseconds. */
-const reachMs = 4000;
+const defaultReachMs = 4000;
+
+/** How long a command waits. */
+export interface ListenTimes {
+  /** For the workers' heartbeats, in milliseconds. */
+  listenMs?: number;
+  /** For a store that does not answer, in milliseconds. */
+  reachMs?: number;
+}
 
 /** Opens the queue's store, to hear the fleet without an API process. Throws `StartupError` without a store. */
-export function openFleet(config: Config) {
+export function openFleet(config: Config, { reachMs = defaultReachMs }: Pick<ListenTimes, 'reachMs'> = {}) {
   const log = silentLog();
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
   const store = openQueueStore({ ...config, ...url }, log);
@@ -65,13 +72,13 @@ export function openFleet(config: Config) {
   };
 }
 
-/** Gives the result of `read` after so many milliseconds of listening. Throws `StartupError` without a store. */
+/** Gives the result of `read` after listening. Throws `StartupError` without a store. */
 export async function hearFleet<T>(
   config: Config,
-  listenMs: number,
+  { listenMs, ...times }: ListenTimes & { listenMs: number },
   read: (open: ReturnType<typeof openFleet>) => T | Promise<T>,
 ): Promise<T> {
-  const open = openFleet(config);
+  const open = openFleet(config, times);
   try {
     await open.listen(listenMs);
     return await read(open);

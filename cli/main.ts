@@ -158,7 +158,7 @@ function addPoolCommands(quillgate: Command, environment: Environment): void {
     pools
       .command(`${name} <provider>`)
       .description(description)
-      .action(async (provider) => (await commands()).setIntake(environment, provider, intake));
+      .action(async (provider) => (await commands()).setIntake(environment, provider, { intake }));
   pools
     .command('reset <provider>')
     .description('take back everything that was set: the environment alone counts again')

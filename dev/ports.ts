@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError } from '../shared/config/config.js';
 
 /** The programs of a killed start stop within this time. */
-const timeoutMs = 8000;
+const stopMs = 8000;
 const checkEveryMs = 100;
 /** The addresses that `localhost` may have for a client. */
 const loopbacks = ['127.0.0.1', '::1'];
@@ -15,7 +15,7 @@ const loopbacks = ['127.0.0.1', '::1'];
  */
 export async function refuseUnusablePorts(
   { PORT, METRICS_PORT, WORKER_PORT, SIMULATOR_PORT }: Config,
-  { withSimulator }: { withSimulator: boolean },
+  { withSimulator, withinMs = stopMs }: { withSimulator: boolean; withinMs?: number },
 ): Promise<void> {
   const configured = {
     PORT,
@@ -26,7 +26,7 @@ export async function refuseUnusablePorts(
   const ports = new Map(Object.entries(configured).filter(([, port]) => port !== 0));
   if (new Set(ports.values()).size < ports.size)
     throw new ConfigError([`${[...ports.keys()].join(', ')}: must not be the same`]);
-  const taken = await takenPorts(ports);
+  const taken = await takenPorts(ports, withinMs);
   if (taken.length > 0) {
     throw new ConfigError(
       taken.map((port) => `${port}: something else listens there; stop it or set another port`),
@@ -34,8 +34,8 @@ export async function refuseUnusablePorts(
   }
 }
 
-async function takenPorts(ports: Map<string, number>): Promise<string[]> {
-  const until = Date.now() + timeoutMs;
+async function takenPorts(ports: Map<string, number>, withinMs: number): Promise<string[]> {
+  const until = Date.now() + withinMs;
   for (;;) {
     const taken: string[] = [];
     for (const [name, port] of ports) if (await isTaken(port)) taken.push(`${name}=${port}`);

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-/** Constructions that make a sentence hard to read; `docs/decisions/0043-less.md` has examples of better ones. */
+/** Constructions that make a sentence hard to read; `docs/decisions/0045-tests.md` has examples of better ones. */
 const constructions = [
   /\b(?:who|whom|what|which)(?:so)?ever\b/i,
   /\b(?:nobody|somebody|anybody|everybody)\b/i,

@@ -19,6 +19,8 @@ interface AccessDirectoryDeps {
   log: Log;
   /** A clock that is never set, in milliseconds. */
   now?: () => number;
+  /** How often all is loaded although no change was heard of, in milliseconds. */
+  reloadEveryMs?: number;
 }
 
 /** How long a session lasts, in milliseconds. */
@@ -40,15 +42,16 @@ export class AccessDirectory {
   readonly #environmentGrants: ReadonlyMap<string, Grant>;
   readonly #grants: KnownGrants;
   readonly #recorded: LRUCache<string, true>;
-  readonly #loop = new ReloadLoop(() => this.#load());
+  readonly #loop: ReloadLoop;
   #users: KnownUsers;
   #removedIds: readonly string[] = [];
   #loaded = false;
   #failing = false;
 
   constructor(deps: AccessDirectoryDeps) {
-    const { environment, now = () => performance.now() } = deps;
+    const { environment, now = () => performance.now(), reloadEveryMs: everyMs } = deps;
     this.#deps = deps;
+    this.#loop = new ReloadLoop(() => this.#load(), everyMs === undefined ? {} : { everyMs });
     this.#now = now;
     this.#users = new KnownUsers(environment, []);
     this.#environmentGrants = environmentGrants(environment);

@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delayFor } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../../shared/failures.js';
@@ -25,6 +25,8 @@ interface LimiterOptions {
   windowSeconds?: number;
   /** Time between two attempts from an address, when it or the name had too many failures, in milliseconds. */
   intervalMs?: number;
+  /** Waits for so many milliseconds, or rejects when the signal aborts; keeps no process alive. */
+  delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** The longest wait, in intervals: eight seconds. */
@@ -46,6 +48,7 @@ const acceptedForMs = 3_600_000;
 export class LoginLimiter {
   readonly #maxFailures: number;
   readonly #intervalMs: number;
+  readonly #delay: NonNullable<LimiterOptions['delay']>;
   readonly #failures: RateLimiterMemory;
   /** Digests of accepted logins. */
   readonly #accepted = new LRUCache<string, true>({ max: maxAccepted, ttl: acceptedForMs });
@@ -54,9 +57,11 @@ export class LoginLimiter {
   /** How many attempts wait, by address and by address with name. */
   readonly #waiting = new Tally();
 
-  constructor({ maxFailures = 30, windowSeconds = 60, intervalMs = 1000 }: LimiterOptions = {}) {
+  constructor(options: LimiterOptions = {}) {
+    const { maxFailures = 30, windowSeconds = 60, intervalMs = 1000, delay = delayUnreferenced } = options;
     this.#maxFailures = maxFailures;
     this.#intervalMs = intervalMs;
+    this.#delay = delay;
     this.#failures = new RateLimiterMemory({ points: maxFailures, duration: windowSeconds });
   }
 
@@ -102,7 +107,7 @@ export class LoginLimiter {
     // One attempt is admitted each interval: with n others before it, this one comes after n + 1.
     const intervals = Math.min(this.#waiting.of(client), maxWaitIntervals);
     try {
-      await delay(intervals * this.#intervalMs, undefined, { ref: false, signal: left.signal });
+      await this.#delay(intervals * this.#intervalMs, left.signal);
     } catch {
       throw left.signal.reason;
     } finally {
@@ -125,3 +130,6 @@ export class LoginLimiter {
     return hash('sha256', JSON.stringify([this.#salt, ...parts]), 'base64');
   }
 }
+
+const delayUnreferenced = (ms: number, signal: AbortSignal): Promise<void> =>
+  delayFor(ms, undefined, { ref: false, signal });

@@ -1,11 +1,12 @@
 /** In case a notification is lost: a connection can die unnoticed. */
-const reloadEveryMs = 30_000;
+const everyMsByDefault = 30_000;
 /** After a failure; sooner, because a user who was removed meanwhile must not stay for long. */
 const retryMs = 2_000;
 
 /** Runs a load whenever it is asked to, every thirty seconds, and soon after a failure; one at a time. */
 export class ReloadLoop {
   readonly #load: () => Promise<boolean>;
+  readonly #everyMs: number;
   readonly #listeners = new Set<() => void>();
   #requested = false;
   #closed = false;
@@ -13,8 +14,9 @@ export class ReloadLoop {
   #timer: NodeJS.Timeout | undefined;
 
   /** `load` says whether it succeeded, and never rejects. */
-  constructor(load: () => Promise<boolean>) {
+  constructor(load: () => Promise<boolean>, { everyMs = everyMsByDefault } = {}) {
     this.#load = load;
+    this.#everyMs = everyMs;
   }
 
   get closed(): boolean {
@@ -48,7 +50,7 @@ export class ReloadLoop {
       for (const listener of this.#listeners) listener();
     }
     this.#loading = undefined;
-    const pauseMs = isLoaded ? reloadEveryMs : retryMs;
+    const pauseMs = isLoaded ? this.#everyMs : retryMs;
     if (!this.#closed) this.#timer = setTimeout(() => void this.reload(), pauseMs).unref();
   }
 }

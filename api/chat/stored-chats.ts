@@ -32,6 +32,8 @@ interface StoredChatsDeps {
   answers?: Pick<StoredAnswers, 'reserve'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
+  /** Bounds how long the store may take to answer. */
+  withTimeout?: typeof withTimeout;
 }
 
 /** The pauses before a cancel is tried again: half a minute in all, because many may wait for the same store. */
@@ -43,10 +45,12 @@ export class StoredChats {
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
+  readonly #withTimeout: typeof withTimeout;
 
   constructor(deps: StoredChatsDeps) {
     const { records, jobClient, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
-    const { answers = new StoredAnswers(now) } = deps;
+    const { answers = new StoredAnswers(now), withTimeout: bounded = withTimeout } = deps;
+    this.#withTimeout = bounded;
     this.#jobClient = jobClient;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
@@ -68,12 +72,12 @@ export class StoredChats {
 
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
   read(name: ChatName): Promise<{ chat: StoredChat; result: JobResult; status: ChatStatus }> {
-    return withAnswerTimeout(this.#read(name));
+    return this.#answered(this.#read(name));
   }
 
   /** Cancels the chat unless it has ended; throws `not_found` unless it is the owner's. */
   cancel(name: ChatName): Promise<void> {
-    return withAnswerTimeout(this.#cancel(name));
+    return this.#answered(this.#cancel(name));
   }
 
   /** Begins to cancel a chat whose add was not confirmed; tries for half a minute, and never throws. */
@@ -109,7 +113,11 @@ export class StoredChats {
     const leftMs = deadline - this.#now();
     const tooLate = () =>
       new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
+    return this.#withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
+  }
+
+  #answered<T>(work: Promise<T>): Promise<T> {
+    return this.#withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));
   }
 
   #connected(): Jobs {
@@ -127,6 +135,3 @@ const toPendingJob = (chat: StoredChat): PendingJob => ({
 
 /** Otherwise than cancelled. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
-
-const withAnswerTimeout = <T>(work: Promise<T>): Promise<T> =>
-  withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));

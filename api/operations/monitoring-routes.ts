@@ -42,8 +42,11 @@ const checkQueue = (store: QueueStore, connected: () => boolean) =>
 const minScrapeIntervalMs = 1000;
 
 /** `GET /metrics`, without authentication. Written at most once a second: requests that come sooner share the next. */
-export function metricsPage(instruments: Pick<ApiInstruments, 'scrape'>): RequestHandler {
-  const scrape = singleFlight(() => instruments.scrape(), { apartMs: minScrapeIntervalMs });
+export function metricsPage(
+  instruments: Pick<ApiInstruments, 'scrape'>,
+  timing: Pick<Parameters<typeof singleFlight>[1], 'delay'> = {},
+): RequestHandler {
+  const scrape = singleFlight(() => instruments.scrape(), { apartMs: minScrapeIntervalMs, ...timing });
   return async (_request, response) => {
     const { contentType, text } = await scrape();
     response.set('Content-Type', contentType).send(text);

@@ -16,14 +16,14 @@ import {
 import { StartupError } from '../../shared/runtime/program.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { parseBody } from '../../shared/validation.js';
-import { hearFleet } from '../fleet.js';
+import { hearFleet, type ListenTimes } from '../fleet.js';
 import { actor } from '../identities.js';
 import { describeSuggestion } from '../output/fleet-tables.js';
 import { renderTable } from '../output/table.js';
 import { withSettings } from '../settings-channel.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
-export type SetOptions = { [name in Option | 'ifVersion']?: string };
+export type SetOptions = { [name in Option | 'ifVersion']?: string } & Pick<ListenTimes, 'listenMs'>;
 
 type Option = Exclude<keyof PoolOverrides, 'intake'>;
 
@@ -61,7 +61,7 @@ export async function listPools(
 export async function setPool(
   environment: Environment,
   provider: string,
-  { ifVersion, ...options }: SetOptions,
+  { ifVersion, listenMs, ...options }: SetOptions,
 ): Promise<void> {
   const given = Object.entries(options);
   if (given.length === 0) throw new StartupError('Name a setting to change; see quillgate pools set --help.');
@@ -75,34 +75,45 @@ export async function setPool(
     const set = wanted.filter(([, value]) => value !== undefined);
     return parseBody(newOverridesSchema, Object.fromEntries(set));
   };
-  await changePool(environment, provider, { change, expected: ifVersion ? Number(ifVersion) : undefined });
+  const expected = ifVersion ? Number(ifVersion) : undefined;
+  await changePool(environment, provider, { change, expected, listenMs });
 }
 
 /** `quillgate pools pause`, `drain` and `resume`. */
 export async function setIntake(
   environment: Environment,
   provider: string,
-  intake: PoolOverrides['intake'] | 'open',
+  { intake, listenMs }: { intake: PoolOverrides['intake'] | 'open'; listenMs?: number },
 ): Promise<void> {
   const change: Change = ({ intake: _, ...others }) =>
     intake && intake !== 'open' ? { ...others, intake } : others;
-  await changePool(environment, provider, { change });
+  await changePool(environment, provider, { change, listenMs });
 }
 
 /** `quillgate pools reset`: the environment alone counts again. */
-export async function resetPool(environment: Environment, provider: string): Promise<void> {
-  await changePool(environment, provider, { change: () => ({}) });
+export async function resetPool(
+  environment: Environment,
+  provider: string,
+  { listenMs }: Pick<ListenTimes, 'listenMs'> = {},
+): Promise<void> {
+  await changePool(environment, provider, { change: () => ({}), listenMs });
 }
 
 /** Others who change the same settings at the same time. */
 const maxTries = 5;
 const pauseMs = 20;
 
+interface ChangeOptions {
+  change: Change;
+  /** The version that it is based on; by default the current one. */
+  expected?: number | undefined;
+  listenMs?: number | undefined;
+}
+
 async function changePool(
   environment: Environment,
   name: string,
-  /** Based on the `expected` version, or the current one. */
-  { change, expected }: { change: Change; expected?: number | undefined },
+  { change, expected, listenMs }: ChangeOptions,
 ): Promise<void> {
   const provider = providerIds.find((id) => id === name);
   if (provider === undefined)
@@ -129,7 +140,7 @@ async function changePool(
   });
   // A setting that is taken back has the value of the workers' environment.
   const isTakenBack = Object.keys(before).some((name) => !(name in (current?.overrides ?? {})));
-  const heartbeats = isTakenBack ? (await hearPools(config))(provider) : [];
+  const heartbeats = isTakenBack ? (await hearPools(config, listenMs))(provider) : [];
   const pool = viewPool(provider, { config, current, heartbeats });
   const shownBefore = viewSettings(provider, { config, overrides: before, heartbeats });
   const settings = pool.settings.filter((setting, index) => !isDeepStrictEqual(setting, shownBefore[index]));
@@ -168,7 +179,7 @@ function viewPool(provider: ProviderId, { config, current, heartbeats }: PoolFac
 
 /** Listens, and gives the heartbeats of a provider's workers; none while the store cannot be reached. */
 const hearPools = (config: Config, listenMs = defaultListenMs) =>
-  hearFleet(config, listenMs, ({ heartbeatsOf }) => heartbeatsOf);
+  hearFleet(config, { listenMs }, ({ heartbeatsOf }) => heartbeatsOf);
 
 function renderPools(pools: readonly ReturnType<typeof viewPool>[]): string {
   const rows = pools.flatMap(({ provider, version, changedAt, changedBy, settings }) =>

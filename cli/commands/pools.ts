@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
-import { openFleet } from '../fleet.js';
+import { givenFields } from '../../shared/given-fields.js';
+import { type ListenTimes, openFleet } from '../fleet.js';
 import { fleetLines, renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
 
@@ -12,21 +13,26 @@ const intervalMs = 1000;
 /** Every worker has sent a heartbeat in this time, in milliseconds. */
 const firstListenMs = 1200;
 
+interface WatchOptions extends ListenTimes {
+  output?: WriteStream;
+  signal?: AbortSignal;
+  /** How often the fleet is drawn, in milliseconds. */
+  everyMs?: number;
+}
+
 /**
  * `quillgate pools watch`: the fleet, drawn anew each second on a terminal, elsewhere a line for each change, until
  * SIGINT, SIGTERM or the end of its reader. Throws `StartupError` when no store is configured.
  */
-export async function watchPools(
-  environment: Environment,
-  options: { output?: WriteStream; signal?: AbortSignal } = {},
-): Promise<void> {
+export async function watchPools(environment: Environment, options: WatchOptions = {}): Promise<void> {
   const { output = process.stdout, signal = untilStopped(process.stdout) } = options;
-  const open = openFleet(parseConfig(environment, 'command'));
+  const { listenMs = firstListenMs, everyMs = intervalMs, reachMs } = options;
+  const open = openFleet(parseConfig(environment, 'command'), givenFields({ reachMs }));
   const show = output.isTTY ? drawOn(output) : printChangesTo(output);
   try {
-    await open.listen(firstListenMs, signal);
+    await open.listen(listenMs, signal);
     while (!signal.aborted) {
-      const readBy = performance.now() + intervalMs;
+      const readBy = performance.now() + everyMs;
       const fleet = await open.state.read();
       if (signal.aborted) break;
       await writable(show(fleet) ? undefined : output, signal);

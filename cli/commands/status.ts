@@ -3,9 +3,10 @@ import { type Config, type Environment, namesSet, parseConfig } from '../../shar
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
+import { givenFields } from '../../shared/given-fields.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns, silentLog } from '../database.js';
-import { hearFleet } from '../fleet.js';
+import { hearFleet, type ListenTimes } from '../fleet.js';
 import { readNames } from '../names.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
@@ -16,8 +17,13 @@ interface DatabaseStatus {
   detail?: string | undefined;
 }
 
+interface StatusOptions extends ListenTimes {
+  providers?: string;
+  json?: boolean;
+}
+
 /** Every worker has sent two heartbeats in this time. */
-const listenMs = 2500;
+const defaultListenMs = 2500;
 
 /**
  * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit
@@ -26,13 +32,13 @@ const listenMs = 2500;
  */
 export async function printStatus(
   environment: Environment,
-  options: { providers?: string; json?: boolean },
+  { listenMs = defaultListenMs, reachMs, ...options }: StatusOptions,
 ): Promise<void> {
   const config = parseConfig(environment, 'command');
   const expected = expectedProviders(config, options.providers);
   const [database, fleet] = await Promise.all([
     checkDatabase(config),
-    hearFleet(config, listenMs, ({ state }) => state.read()),
+    hearFleet(config, { listenMs, ...givenFields({ reachMs }) }, ({ state }) => state.read()),
   ]);
   const isOwn = config.DATABASE_URL === undefined && config.REDIS_URL === undefined;
   if (isOwn && database.status === 'failing' && !options.json) throw new StartupError(nothingRuns(config));

@@ -48,10 +48,8 @@ export interface Database extends Statements {
 }
 
 // A request is answered within four seconds: its credentials are checked first, then it is served.
-const requestLimits = { waitMs: 800, answerMs: 2800 };
-const firstStepMs = 1000;
+const requestLimits = { waitMs: 800, answerMs: 2800, firstStepMs: 1000, checkMs: storeTimeoutMs };
 const firstSteps: ReadonlySet<Purpose> = new Set(['auth', 'feed']);
-const checkLimits = { waitMs: storeTimeoutMs, answerMs: storeTimeoutMs };
 
 interface DatabaseOptions {
   url: string;
@@ -61,6 +59,14 @@ interface DatabaseOptions {
   waitMs?: number;
   /** After how many milliseconds a statement is given up; by default as for requests. */
   answerMs?: number;
+  /** The same for `auth` and `feed`. */
+  firstStepMs?: number;
+  /** The same for `check` and `background`. */
+  checkMs?: number;
+  /** After how many milliseconds the server ends a statement; by default a little before it is given up. */
+  statementMs?: number;
+  /** The clock of `withSharedDeadline`, which never jumps, in milliseconds. */
+  now?: () => number;
 }
 
 /** Opens the database of the URL, reachable or not; `check` reports an outage. Throws `StoreUrlError`. */
@@ -70,20 +76,26 @@ class PostgresDatabase implements Database {
   readonly #address: PostgresAddress;
   readonly #log: Log;
   readonly #answerMs: number;
+  readonly #firstStepMs: number;
+  readonly #checkLimits: { readonly waitMs: number; readonly answerMs: number };
+  readonly #now: () => number;
   readonly #requests: Pool;
   readonly #checks: Pool;
   readonly #listeners: Listener[] = [];
   readonly check: () => Promise<DatabaseHealth>;
 
-  constructor({ url, poolSize, log, ...limits }: DatabaseOptions) {
-    const { waitMs, answerMs } = { ...requestLimits, ...limits };
+  constructor({ url, poolSize, log, now = () => performance.now(), ...limits }: DatabaseOptions) {
+    const { waitMs, answerMs, firstStepMs, checkMs, statementMs } = { ...requestLimits, ...limits };
     const address = parsePostgresUrl(url);
     this.#address = address;
     this.#log = log;
     this.#answerMs = answerMs;
-    this.#requests = new Pool({ address, size: poolSize, waitMs, answerMs, log });
-    this.#checks = new Pool({ address, size: 1, ...checkLimits, log });
-    this.check = createHealthCheck((query) => this.#checks.run(query, checkLimits));
+    this.#firstStepMs = firstStepMs;
+    this.#checkLimits = { waitMs: checkMs, answerMs: checkMs };
+    this.#now = now;
+    this.#requests = new Pool({ address, size: poolSize, waitMs, answerMs, statementMs, log });
+    this.#checks = new Pool({ address, size: 1, ...this.#checkLimits, log });
+    this.check = createHealthCheck((query) => this.#checks.run(query, this.#checkLimits));
   }
 
   run<T>(query: Query<T>, purpose?: Purpose): Promise<T> {
@@ -91,8 +103,8 @@ class PostgresDatabase implements Database {
   }
 
   withSharedDeadline(): Statements {
-    const until = performance.now() + this.#answerMs;
-    return { run: (query, purpose) => this.#run(query, { leftMs: until - performance.now(), purpose }) };
+    const until = this.#now() + this.#answerMs;
+    return { run: (query, purpose) => this.#run(query, { leftMs: until - this.#now(), purpose }) };
   }
 
   listen(channel: string, hooks: ListenHooks): void {
@@ -109,9 +121,9 @@ class PostgresDatabase implements Database {
     query: Query<T>,
     { leftMs, purpose = 'request' }: { leftMs: number; purpose: Purpose | undefined },
   ): Promise<T> {
-    const answerMs = firstSteps.has(purpose) ? Math.min(firstStepMs, leftMs) : leftMs;
+    const answerMs = firstSteps.has(purpose) ? Math.min(this.#firstStepMs, leftMs) : leftMs;
     try {
-      if (purpose === 'background') return await this.#checks.run(query, checkLimits);
+      if (purpose === 'background') return await this.#checks.run(query, this.#checkLimits);
       return await this.#requests.run(query, { answerMs, isSearch: purpose === 'search' });
     } catch (error) {
       if (!isDatabaseError(error)) throw error;
@@ -137,6 +149,8 @@ interface PoolOptions {
   waitMs: number;
   /** Maximum time for the whole statement, in milliseconds; longer than PostgreSQL's own limit for it. */
   answerMs: number;
+  /** After how many milliseconds PostgreSQL ends a statement. */
+  statementMs?: number | undefined;
   log: Log;
 }
 
@@ -209,8 +223,7 @@ class Pool {
   }
 
   #open(): Connections {
-    const { address, answerMs } = this.#options;
-    const statementMs = Math.max(minStatementMs, answerMs - arrivalMs);
+    const { address, answerMs, statementMs = Math.max(minStatementMs, answerMs - arrivalMs) } = this.#options;
     return new Connections({
       address,
       connectTimeoutMs,

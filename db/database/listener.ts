@@ -23,17 +23,22 @@ interface ListenerOptions {
   channel: string;
   hooks: ListenHooks;
   log: Log;
+  /** The least pause before it connects again, in milliseconds. */
+  betweenAttemptsMs?: number;
+  /** How often it asks whether the server is still there, in milliseconds. */
+  heartbeatMs?: number;
+  /** How long the server may take to answer, in milliseconds. */
+  answerMs?: number;
 }
 
-const betweenAttemptsMs = 500;
-const heartbeatMs = 3000;
-const answerMs = 2000;
+const defaults = { betweenAttemptsMs: 500, heartbeatMs: 3000, answerMs: 2000 };
 
 /** Listens on a connection of its own, and reconnects whenever it is lost or silent. Never throws. */
-export function startListening(options: ListenerOptions): Listener {
+export function startListening(given: ListenerOptions): Listener {
+  const options = { ...defaults, ...given };
   const closing = new AbortController();
   const listening = retry(() => listenOnce(options, closing.signal), {
-    pauseMs: betweenAttemptsMs,
+    pauseMs: options.betweenAttemptsMs,
     randomize: true,
     signal: closing.signal,
     onFailure: (error) => options.log.debug({ code: codeOf(error) }, 'not listening to the database'),
@@ -48,7 +53,7 @@ export function startListening(options: ListenerOptions): Listener {
 
 /** Always ends with an error: the connection is lost, does not answer a heartbeat, or listening is closed. */
 async function listenOnce(
-  { address, channel, hooks }: ListenerOptions,
+  { address, channel, hooks, heartbeatMs, answerMs }: Required<ListenerOptions>,
   closing: AbortSignal,
 ): Promise<never> {
   const lost = new AbortController();

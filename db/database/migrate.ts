@@ -13,19 +13,26 @@ const appliedMigrations = sql.identifier('quillgate_migrations');
 /** The advisory lock that a migration holds: an arbitrary number, unused elsewhere. */
 const migrationLock = 5_142_077_301;
 
-const connectTimeoutMs = 5000;
+const defaultConnectTimeoutMs = 5000;
 const closingMs = 1000;
-const noticeAfterMs = 2000;
+const defaultNoticeAfterMs = 2000;
+
+interface MigrateOptions {
+  onWait?: () => void;
+  /** How long another migration is waited for before `onWait` is called, in milliseconds. */
+  noticeAfterMs?: number;
+  /** How long it may take to connect, in milliseconds. */
+  connectTimeoutMs?: number;
+}
 
 /**
  * Brings the schema up to date. Any number of processes may do so at once; `onWait` is called in one that has waited 2
  * s for another. Returns the age of the schema afterwards: a database that a newer release has migrated stays as it is.
  * Changes nothing when it rejects, with an error of Drizzle or postgres.js; `errorOf` says what may be shown of it.
  */
-export async function migrateDatabase(
-  url: string,
-  { onWait = () => undefined }: { onWait?: () => void } = {},
-): Promise<SchemaAge> {
+export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<SchemaAge> {
+  const { onWait = () => undefined, noticeAfterMs = defaultNoticeAfterMs } = options;
+  const { connectTimeoutMs = defaultConnectTimeoutMs } = options;
   const { db, close } = openSession({
     address: parsePostgresUrl(url),
     connectTimeoutMs,
@@ -33,7 +40,7 @@ export async function migrateDatabase(
     session: { application_name: 'quillgate migrate', statement_timeout: '0', lock_timeout: '0' },
   });
   try {
-    await takeLock(db, onWait);
+    await takeLock(db, { onWait, noticeAfterMs });
     await applyPending(db);
     return await findSchemaAge(db);
   } finally {
@@ -52,7 +59,10 @@ export async function findSchemaAge(db: Drizzle): Promise<SchemaAge> {
   return last < newest ? 'older' : 'newer';
 }
 
-async function takeLock(db: Drizzle, onWait: () => void): Promise<void> {
+async function takeLock(
+  db: Drizzle,
+  { onWait, noticeAfterMs }: Required<Pick<MigrateOptions, 'onWait' | 'noticeAfterMs'>>,
+): Promise<void> {
   const attempt = sql`select pg_try_advisory_lock(${migrationLock}) as taken`;
   const [row] = await db.execute<{ taken: boolean }>(attempt);
   if (row?.taken) return;

@@ -19,13 +19,15 @@ interface FleetStateDeps {
   store: Pick<QueueStore, 'kind' | 'check'>;
   /** Undefined until the queue has been reached. */
   source: () => FleetSource | undefined;
+  /** The longest wait for the store, in milliseconds. */
+  timeoutMs?: number;
 }
 
 /** As a sample has it. */
 type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
-/** The longest wait for the store: operators must see its silence within three seconds. */
-const timeoutMs = 1000;
+/** Operators must see the store's silence within three seconds. */
+const defaultTimeoutMs = 1000;
 /** On PostgreSQL a count reads all that waits, so the board, its samples and the metrics share one. */
 const countsApartMs = 1000;
 
@@ -33,12 +35,12 @@ type Depths = ReadonlyMap<ProviderId, QueueDepth>;
 
 /** The state of the whole fleet: workers, providers and queue, as this process knows them. */
 export class FleetState {
-  readonly #deps: FleetStateDeps;
+  readonly #deps: Required<FleetStateDeps>;
   readonly #count = singleFlight(() => this.#countAll(), { apartMs: 0 });
   #counted: { at: number; depths: Depths } | undefined;
 
   constructor(deps: FleetStateDeps) {
-    this.#deps = deps;
+    this.#deps = { timeoutMs: defaultTimeoutMs, ...deps };
   }
 
   /** Never rejects: what cannot be reached is part of the state. */
@@ -77,7 +79,7 @@ export class FleetState {
   async #readQueue(source: FleetSource | undefined): Promise<FleetQueue> {
     const { kind: store, check } = this.#deps.store;
     try {
-      await withTimeout(timeoutMs, check());
+      await withTimeout(this.#deps.timeoutMs, check());
     } catch (error) {
       return { store, status: 'failing', detail: reasonOf(error) };
     }
@@ -88,7 +90,7 @@ export class FleetState {
   async readDepths(): Promise<Depths | undefined> {
     const counted = this.#counted;
     if (counted && performance.now() - counted.at < countsApartMs) return counted.depths;
-    return withTimeout(timeoutMs, this.#count()).catch(() => {
+    return withTimeout(this.#deps.timeoutMs, this.#count()).catch(() => {
       this.#counted = undefined;
       return undefined;
     });

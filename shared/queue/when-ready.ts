@@ -3,13 +3,15 @@ import { type RetryOptions, retry } from '../runtime/retry.js';
 import type { QueueStore } from './queue-store.js';
 
 interface ReadinessDeps extends Pick<RetryOptions, 'maxPauseMs' | 'maxTries'> {
+  /** The first pause between two tries, in milliseconds. */
+  pauseMs?: number;
   store: Pick<QueueStore, 'whenReady'>;
   /** Ends the waiting and the retrying. */
   signal: AbortSignal;
   log: Log;
 }
 
-const pauseMs = 250;
+const defaultPauseMs = 250;
 
 /**
  * Does what needs the store once that is ready, and again when it fails: a store can become unavailable meanwhile, or
@@ -31,5 +33,5 @@ export function whenReady<T>(
     if (!logged.has(String(error))) log.warn({ err: error }, 'the queue store refused, trying again');
     logged.add(String(error));
   };
-  return retry(workOnReadyStore, { pauseMs, ...options, onFailure });
+  return retry(workOnReadyStore, { pauseMs: defaultPauseMs, ...options, onFailure });
 }

@@ -57,7 +57,7 @@ const ask = async (authorization: string, path = '/chat') => {
   return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.json() };
 };
 
-describe('bytes in flight (finding S2)', () => {
+describe('bytes in flight', () => {
   it('count for their user from the first byte of a body, inflated, until the request ends', async () => {
     app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
     const held = hold('m', 90_000);

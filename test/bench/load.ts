@@ -1,98 +1,64 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import type { Traffic } from './traffic.js';
+import { fileURLToPath } from 'node:url';
+import { type ByPart, type PartPids, startMeter, type Usage } from './usage.js';
 
-/** What the load generator is to do. Goes to it as a message. */
+/** The requests of one measurement, as data that goes to the load generator. */
+export interface Traffic {
+  readonly origin: string;
+  /** Each request takes one at random, and a body at random where there are any. */
+  readonly paths: readonly string[];
+  readonly bodies?: readonly string[];
+  /** GET unless it says otherwise. */
+  readonly method?: 'PATCH' | 'POST';
+  /** `{unique}` in one, or in a body, becomes something that no other request has. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** 200 unless it says otherwise. */
+  readonly status?: number;
+  /** What every answer must be: an HTML page, or JSON whose object, or every item, has these fields. */
+  readonly expected: 'page' | readonly string[];
+}
+
+/** What the load generator is to do; each connection sends its next request at the answer to the last. */
 export interface LoadOrder {
   readonly traffic: Traffic;
-  /** Each sends its next request when it has the answer to the last. */
   readonly connections: number;
-  /** The connections begin one after another over this time, within the warm-up; absent means at once. */
-  readonly spreadSeconds?: number;
-  /** Where the connections lead, in turns, in place of the traffic's own. */
-  readonly origins?: readonly string[];
   readonly warmUpSeconds: number;
   readonly seconds: number;
-  /** A request without an answer for this long is an error. */
-  readonly timeoutSeconds: number;
 }
 
-/** What came of it. */
-export interface LoadResult {
-  /** Answers with the expected status within the measured time; the latencies are theirs. */
-  readonly answers: number;
-  readonly seconds: number;
-  /** Absent when there were no answers. */
-  readonly p50Ms?: number;
-  readonly p99Ms?: number;
-  readonly errors: LoadErrors;
+/** What came of it in the measured time; errors are counted from the beginning of the warm-up. */
+type LoadResult = Readonly<Record<'answers' | 'perSecond' | 'p50Ms' | 'p99Ms' | 'errors', number>>;
+
+/** What one measurement of one side came to. */
+export interface Figures extends LoadResult {
+  /** Milliseconds of processor time for one answer, of each part. */
+  readonly cpuMs: ByPart;
+  readonly othersBusy: number;
 }
 
-/** Requests that did not get the expected answer, counted from the beginning of the warm-up. */
-export interface LoadErrors {
-  /** Answers of another status, by status. */
-  readonly wrongStatus: Readonly<Record<string, number>>;
-  /** Of the right status, but another shape; only samples are looked at. */
-  readonly wrongBody: number;
-  readonly timeouts: number;
-  /** Connections refused or reset. */
-  readonly socket: number;
-  /** Sent on a connection that the server then closed in good order without answering. */
-  readonly unanswered: number;
-}
+const generator = fileURLToPath(new URL('./load-generator.ts', import.meta.url));
 
-/** What a load generator tells. */
-export type LoadEvent<Result = LoadResult> =
-  | { readonly type: 'measuring' }
-  | { readonly type: 'measured' }
-  | { readonly type: 'finished'; readonly result: Result };
-
-export interface LoadListeners {
-  /** The measured time begins; the argument is the load generator's process id. */
-  onMeasuring(pid: number | undefined): void;
-  onMeasured(): void;
-  signal: AbortSignal;
-}
-
-/** A load generator that takes this much longer than it should is killed; a busy machine delays it. */
-const patienceMs = 60_000;
-
-/** Runs the load generator of requests. */
-export function runLoad(order: LoadOrder, listeners: LoadListeners): Promise<LoadResult> {
-  const maxMs = (order.warmUpSeconds + order.seconds) * 1000;
-  return runGenerator(new URL('./load-generator.js', import.meta.url), { order, maxMs, listeners });
-}
-
-interface GeneratorRun {
-  /** Goes to it as a message. */
-  order: object;
-  /** How long it should take. */
-  maxMs: number;
-  listeners: LoadListeners;
-}
-
-/** Runs a load generator, a process of its own so that sending does not disturb measuring. */
-export async function runGenerator<Result>(
-  module: URL,
-  { order, maxMs, listeners: { onMeasuring, onMeasured, signal } }: GeneratorRun,
-): Promise<Result> {
-  const tooLong = AbortSignal.timeout(maxMs + patienceMs);
-  const child = fork(module, { signal: AbortSignal.any([signal, tooLong]), killSignal: 'SIGKILL' });
-  const ended = once(child, 'exit');
-  const { promise: finished, resolve, reject } = Promise.withResolvers<Result>();
-  child.on('error', (error) => {
-    const seconds = (maxMs + patienceMs) / 1000;
-    reject(tooLong.aborted ? new Error(`the load generator was not done after ${seconds} s`) : error);
-  });
+/** Sends the requests from a process of their own; gives what came of them and what that cost the processes. */
+export async function measure(order: LoadOrder, pids: PartPids, signal: AbortSignal): Promise<Figures> {
+  const child = fork(generator, { signal, killSignal: 'SIGKILL' });
+  const ended = once(child, 'exit').catch(() => undefined);
+  const { promise, resolve, reject } = Promise.withResolvers<LoadResult>();
+  child.on('error', reject);
   child.on('exit', () => reject(new Error('the load generator ended before its time')));
-  child.on('message', (event: LoadEvent<Result>) => {
-    if (event.type === 'measuring') onMeasuring(child.pid);
-    else if (event.type === 'measured') onMeasured();
-    else resolve(event.result);
+  let meter: ReturnType<typeof startMeter> | undefined;
+  let usage: Usage | undefined;
+  child.on('message', (event: 'measuring' | 'measured' | LoadResult) => {
+    if (event === 'measuring') meter = startMeter({ ...pids, load: child.pid });
+    else if (event === 'measured') usage = meter?.();
+    else resolve(event);
   });
   child.send(order);
   try {
-    return await finished;
+    const result = await promise;
+    const perAnswer = ([part, cpu]: [string, number]) => [part, (cpu * 1000) / result.answers];
+    const cpuMs = Object.fromEntries(Object.entries(usage?.cpuSeconds ?? {}).map(perAnswer));
+    return { ...result, cpuMs, othersBusy: usage?.othersBusy ?? Number.NaN };
   } finally {
     if (child.connected) child.disconnect();
     await ended;

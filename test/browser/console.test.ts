@@ -1,15 +1,11 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, inject, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { routes } from '../../console/routes.ts';
 import type { Samples } from '../../shared/history.ts';
-import { withLag } from '../support/lateness.js';
 import { patience } from '../support/patience.js';
 import { findFaults, looks, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, openView, useConsole } from './support/console.js';
-
-/** The latest time at which an operator must see an event, of which the console waits for up to 2,750 ms. */
-const maxDelayMs = 3000 * inject('slowness');
 
 describe.skipIf(findChromium() === undefined)('the console in a browser', () => {
   const opened = useConsole();
@@ -20,15 +16,9 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     visits.push(visited);
     return visited;
   };
-  /** How long it takes until something is seen, beyond what a slow machine adds. */
-  const timeUntil = async (seen: () => Promise<unknown>): Promise<number> => {
-    const startedAt = performance.now();
-    const { lagMs } = await withLag(async () => void (await seen()));
-    return performance.now() - startedAt - lagMs;
-  };
   const card = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
 
-  it('refuses a wrong password, and lets in by the keyboard alone, to where one wanted to be', async () => {
+  it('signing in by the keyboard alone -> a wrong password is refused, the right one leads to where one wanted to be', async () => {
     const { page, complaints } = await open();
     await page.goto(`${opened.deployment.url}/admin#/pools/anthropic`);
     await page.getByLabel('Name').waitFor();
@@ -49,7 +39,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     await page.getByRole('heading', { name: 'Anthropic', level: 1 }).waitFor();
   });
 
-  it('sets the concurrency by the keyboard, on all workers, and pauses and resumes a pool', async () => {
+  it('a slider moved by the keyboard, a pool paused and opened -> all workers follow', async () => {
     const { page, complaints } = await open();
     await openView(page, opened.deployment.url);
     const openai = card(page, 'OpenAI');
@@ -75,7 +65,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     expect(complaints).toEqual([]);
   });
 
-  it('shows who was first when two change the same setting, and loses nothing', async () => {
+  it('two operators change one setting -> the second is shown who was first, and loses nothing', async () => {
     const [one, other] = [await open(), await open()];
     for (const { page } of [one, other]) await openView(page, opened.deployment.url, 'pools/vertexai');
     const mine = one.page.getByLabel('Jobs at once, exactly');
@@ -100,7 +90,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
   });
 
   it.each([...routes.map(({ view, title }) => [view, title]), ['pools/openai', 'OpenAI']])(
-    'the view %s is whole and accessible, wide and narrow, light and dark',
+    'the view %s in each look -> is whole and accessible',
     async (view = '', title = '') => {
       for (const look of looks) {
         const { page, context, complaints } = await visit(opened.browser, look);
@@ -109,14 +99,14 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
         await page.getByText('live', { exact: true }).waitFor();
         if (view === 'pools/openai') await page.getByLabel('Fallback', { exact: true }).waitFor();
         await takePicture(page, `${view.replace('/', '-')}-${look.width}-${look.colorScheme}`);
-        expect(await findFaults(page), JSON.stringify(look)).toEqual([]);
+        expect(await findFaults(page, look), JSON.stringify(look)).toEqual([]);
         expect(complaints).toEqual([]);
         await context.close();
       }
     },
   );
 
-  it('draws on the board what was measured before it was opened', async () => {
+  it('samples were taken before the board is opened -> it draws them', async () => {
     const { page } = await open();
     await openView(page, opened.deployment.url, 'audit');
     const countMeasured = async () => {
@@ -124,27 +114,30 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       return ((await answer.json()) as Samples).samples.length;
     };
     await vi.waitFor(async () => expect(await countMeasured()).toBeGreaterThan(7), patience);
+    const before = await countMeasured();
     await openView(page, opened.deployment.url);
-    const areDrawn = () => {
+    const countDrawn = () => {
       const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
-      return [...lines].flatMap((line) => line.getAttribute('points')?.split(' ') ?? []).length >= 8;
+      return Math.max(0, ...[...lines].map((line) => line.getAttribute('points')?.split(' ').length ?? 0));
     };
-    // The page's own measurements would take twice as long.
-    await page.waitForFunction(areDrawn, undefined, { timeout: 20_000 });
+    await page.waitForFunction(countDrawn);
+    await vi.waitFor(async () => {
+      const drawn = await page.evaluate(countDrawn);
+      // More than what the page can have measured by itself.
+      expect(drawn).toBeGreaterThan((await countMeasured()) - before + 2);
+    }, patience);
     await takePicture(page, 'board-measured');
   });
 
-  it('shows within three seconds that a worker was killed, and that the store is lost', async () => {
+  it('O1 a worker is killed, then the store is cut off -> the operator sees the one, then the other, until it is mended', async () => {
     const { page } = await open();
     await openView(page, opened.deployment.url, 'pools/openai');
     const workers = page.getByRole('region', { name: 'Table of workers' });
     await workers.getByText('serving').nth(1).waitFor();
     process.kill(opened.deployment.workers[1]?.pid ?? 0, 'SIGKILL');
-    expect(await timeUntil(() => workers.getByText('silent').waitFor())).toBeLessThan(maxDelayMs);
+    await workers.getByText('silent').waitFor();
     await opened.wire.cut();
-    expect(
-      await timeUntil(() => page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor()),
-    ).toBeLessThan(maxDelayMs);
+    await page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor();
     await takePicture(page, 'store-lost');
     // A change that cannot be saved says so, and can be tried again.
     await page.getByRole('button', { name: 'Drain' }).click();
@@ -156,23 +149,21 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       .waitFor({ state: 'hidden' });
   });
 
-  it('shows within three seconds that the server is silent, and comes back by itself', async () => {
+  it('O2 the server falls silent, and speaks again -> the operator sees that there is no news, then that it is live', async () => {
     const { page } = await open();
     await openView(page, opened.deployment.url);
     await page.getByText('live', { exact: true }).waitFor();
     const { pid } = opened.deployment.api;
     process.kill(pid, 'SIGSTOP');
     try {
-      expect(await timeUntil(() => page.getByText(/No news from the server since/).waitFor())).toBeLessThan(
-        maxDelayMs,
-      );
+      await page.getByText(/No news from the server since/).waitFor();
     } finally {
       process.kill(pid, 'SIGCONT');
     }
     await page.getByText('live', { exact: true }).waitFor();
   });
 
-  it('signs out, everywhere', async () => {
+  it('signed out everywhere -> every browser asks for the password', async () => {
     const [one, other] = [await open(), await open()];
     for (const { page } of [one, other]) await openView(page, opened.deployment.url);
     await one.page.getByText(admin.name, { exact: true }).click();

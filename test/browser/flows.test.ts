@@ -34,7 +34,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     return (await fetch(`${opened.deployment.url}/v1/models`, { headers })).status;
   };
 
-  it('adds a user, whose secret is shown once and works, gives a new one, and removes the user', async () => {
+  it('a user is added, given a new secret and removed -> each secret is shown once, and works until the next step', async () => {
     await see('users');
     await page.getByLabel('New user').fill('grace');
     await page.getByRole('button', { name: 'Add user' }).click();
@@ -58,7 +58,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(await chatStatus('grace', second)).toBe(401);
   });
 
-  it('makes a token, which is shown once and works, and revokes it', async () => {
+  it('a token is made and revoked -> it is shown once, and works until then', async () => {
     await see('tokens');
     await page.getByRole('button', { name: 'Make a token' }).click();
     const notice = page.getByRole('region', { name: `The token of ${admin.name} for chat` });
@@ -72,7 +72,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(await modelsStatus(token)).toBe(401);
   });
 
-  it('finds a chat of the playground among the requests, with its times and without its texts', async () => {
+  it('a chat of the playground -> is among the requests, with its times and without its texts', async () => {
     await see('playground');
     await page.getByRole('textbox', { name: 'Text of message 1' }).fill(`Say ${secretWord}`);
     await page.getByLabel('Model').fill('sim-echo');
@@ -92,7 +92,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await row.waitFor({ state: 'detached' });
   });
 
-  it('says what the provider answered, finds the request by its id, and whether none matches', async () => {
+  it('a chat that the provider refuses -> its answer is shown, and the request is found by its id', async () => {
     await see('playground');
     await page.getByLabel('Model').fill('sim-status-400');
     await page.getByRole('button', { name: 'Send' }).click();
@@ -118,7 +118,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
   });
 
-  it('offers a tool, shows its call, and sends the result with the next request', async () => {
+  it('a tool is offered -> its call is shown, and its result goes with the next request', async () => {
     await see('playground');
     await page.getByLabel('Model').fill('sim-tools');
     await page.getByText('Tool', { exact: true }).click();
@@ -147,7 +147,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(await page.content()).not.toContain(secretWord);
   });
 
-  it('draws a stream that was stopped with the time at the provider', async () => {
+  it('a stream is stopped -> it is drawn with the time at the provider', async () => {
     await see('playground');
     await page.getByLabel('Model').fill('sim-deltas-100-5-100');
     await page.getByRole('button', { name: 'Send' }).click();
@@ -160,7 +160,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
       .waitFor();
   });
 
-  it('shows a provider whose calls fail first, as failing', async () => {
+  it('the calls of a provider fail -> it stands first, as failing', async () => {
     const failing = { provider: 'bedrock', model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } };
     for (let n = 0; n < 3; n += 1)
       await opened.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
@@ -171,15 +171,15 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await takePicture(page, 'failing');
   });
 
-  it('charts what a pool has done, and says it as text', async () => {
+  it('what a pool has done -> is drawn, and said as text', async () => {
     await see('pools/openai');
     const history = page.getByRole('region', { name: 'Last ten minutes' });
-    await history.getByText(/came: .* at most/).waitFor({ timeout: 20_000 });
+    await history.getByText(/came: .* at most/).waitFor();
     await history.locator('canvas').nth(4).waitFor();
     await takePicture(page, 'charts');
   });
 
-  it('shows in the audit who has set what, from which value to which', async () => {
+  it('operators change settings -> the audit says who, what, and from which value to which', async () => {
     await see('pools/vertexai');
     const field = page.getByLabel('Jobs at once, exactly');
     const before = await field.inputValue();
@@ -203,7 +203,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await rowOf('revoked a token').waitFor();
   });
 
-  it('lists the jobs of a queue by their state, page by page, without their texts', async () => {
+  it('a queue has jobs -> they are listed by their state, page by page, without their texts', async () => {
     const messages = [{ content: secretWord }];
     const answers = await Promise.all(
       Array.from({ length: 25 }, () => opened.deployment.chat({ provider: 'anthropic', messages })),

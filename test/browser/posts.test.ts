@@ -12,7 +12,7 @@ describe.skipIf(findChromium() === undefined)('posts in the console', () => {
     return visited;
   };
 
-  it.each(looks)('are written, previewed, published, found and deleted: %o', async (look) => {
+  it.each(looks)('in the look %o -> are written, previewed, published, found and deleted', async (look) => {
     const { page, context, complaints } = await open('posts', look);
     await page.getByRole('link', { name: 'New post' }).click();
     await page.getByLabel('Title', { exact: true }).fill('Durable queues');
@@ -34,12 +34,12 @@ describe.skipIf(findChromium() === undefined)('posts in the console', () => {
     await page.reload();
     await page.getByText('1 draft found.').waitFor();
     expect(await page.getByLabel('Show', { exact: true }).inputValue()).toBe('draft');
-    expect(await findFaults(page)).toEqual([]);
+    expect(await findFaults(page, look)).toEqual([]);
     await page.getByRole('link', { name: 'Durable queues' }).click();
     await page.getByRole('button', { name: 'Publish' }).click();
     await page.getByText('Published: version 2.').waitFor();
     await takePicture(page, `post-${look.width}-${look.colorScheme}`);
-    expect(await findFaults(page)).toEqual([]);
+    expect(await findFaults(page, look)).toEqual([]);
     await page.getByRole('link', { name: 'All posts' }).click();
     await page.getByLabel('Search').fill('nothing like this');
     await page.getByText('Nothing was found.').waitFor();
@@ -52,7 +52,7 @@ describe.skipIf(findChromium() === undefined)('posts in the console', () => {
     await context.close();
   });
 
-  it('say who was first, and lose nothing that was typed', async () => {
+  it('saved by somebody else meanwhile, or without a session -> say so, and nothing that was typed is lost', async () => {
     const { page, context } = await open('posts/new');
     await page.getByLabel('Text, in Markdown').fill('one');
     await page.getByRole('button', { name: 'Publish' }).click();

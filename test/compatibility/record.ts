@@ -13,7 +13,8 @@ import { startPostgresServer } from '../support/postgres-server.js';
 
 /**
  * Records what the programs of this checkout write to the queue's store and publish, for the next release to read:
- * `npm run build && npx node dist/test/compatibility/record.js`, when a release is made, never on unreleased code.
+ * `npm run build && npx node --import ./test/typescript.mjs test/compatibility/record.ts`. It is run when a release is
+ * made, never on unreleased code.
  */
 
 interface RecordedJob {

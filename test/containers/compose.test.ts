@@ -4,6 +4,8 @@ import { parseEnv } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
+import { readMetrics } from '../support/metrics.js';
+import { patience } from '../support/patience.js';
 import { type ComposeProject, openComposeProject } from './support/compose-project.js';
 import { docker } from './support/docker.js';
 
@@ -24,15 +26,54 @@ const chatWith = (id: string, ...headers: string[]) =>
     chat.replace("'X-LLM: openai'", [`X-LLM: ${id}`, ...headers].map((header) => `'${header}'`).join(' -H ')),
   );
 
+/** What a script prints in a container of the service. */
+const inService = (service: string, script: string) =>
+  project.compose('exec', '-T', service, 'node', '--input-type=module', '-e', script);
+
+const simulator = 'http://127.0.0.1:3002/__simulator';
+
+/** Waits until a call of each model has come to the simulator. */
+const calls = (models: readonly string[]) =>
+  inService(
+    'simulator',
+    `for (const model of ${JSON.stringify(models)})
+       while (!(await fetch('${simulator}/calls?wait=call&model=' + encodeURIComponent(model))).ok);`,
+  );
+
+const openGates = (models: readonly string[]) =>
+  inService(
+    'simulator',
+    `for (const model of ${JSON.stringify(models)})
+       await fetch('${simulator}/gates/' + encodeURIComponent(model), { method: 'POST' });`,
+  );
+
+/** The sum of a metric, of a worker's container or of the API. */
+async function total(
+  container: string,
+  metric: string,
+  url = 'http://127.0.0.1:3001/metrics',
+): Promise<number> {
+  const script = `fetch('${url}').then((answer) => answer.text()).then(console.log)`;
+  const scraped = readMetrics(await docker('exec', container, 'node', '-e', script));
+  return [...scraped]
+    .filter(([name]) => name.split('{')[0] === metric)
+    .reduce((sum, [, value]) => sum + value, 0);
+}
+
+/** Runs a line until it prints this: an API learns of users and tokens a moment after they are made. */
+const says = (line: string, text: string) =>
+  vi.waitFor(async () => expect(await project.run(line)).toContain(text), { ...patience, interval: 250 });
+
 /** Each test goes on where the one before it has stopped: containers are started once. */
-describe('docker compose', { timeout: 120_000 }, () => {
+describe('docker compose, by the commands of the README', { timeout: 600_000 }, () => {
   beforeAll(async () => {
-    project = await openComposeProject(inject('image'));
-  });
+    // Longer than a slow machine holds a call, so that none ends before its gate opens.
+    project = await openComposeProject(inject('image'), { OPENAI_TIMEOUT_MS: '600000' });
+  }, 600_000);
 
   afterAll(() => project.remove());
 
-  it.each(credentials)('refuses to start without %s, and says where to get it', async (name) => {
+  it.each(credentials)('without %s -> refuses to start, and says where to get it', async (name) => {
     const others = credentials.filter((other) => other !== name).map((other) => `${other}=x\n`);
     writeFileSync(join(project.dir, 'others'), others.join(''));
     const { code, stderr } = await project.tryCompose('--env-file', 'others', 'up', '--wait');
@@ -41,7 +82,7 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(stderr).toContain('With Docker in README.md');
   });
 
-  it("takes credentials that the README's line makes once, for their owner's eyes", async () => {
+  it("the line that makes credentials -> makes them once, for their owner's eyes", async () => {
     await project.run(makeCredentials);
     const file = join(project.dir, '.env');
     const made = readFileSync(file, 'utf8');
@@ -57,21 +98,17 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(readFileSync(file, 'utf8')).toBe(made);
   });
 
-  it("answers the README's first request within a minute of its start", async () => {
-    const startedAt = performance.now();
+  it('the line that starts it -> answers the first request', async () => {
     await project.run(up);
     expect(JSON.parse(await project.run(chat))).toEqual({ response: expect.stringContaining('Hello!') });
-    const tookMs = performance.now() - startedAt;
-    process.stdout.write(`From ${up} to the first reply: ${(tookMs / 1000).toFixed(1)} s, image built.\n`);
-    expect(tookMs).toBeLessThan(60_000);
   });
 
-  it('has every provider without a key simulated', async () => {
+  it('no provider has a key -> every one is simulated', async () => {
     const replies = await Promise.all(providerIds.map((id) => chatWith(id)));
     expect(replies).toEqual(providerIds.map((id) => expect.stringContaining(`Simulated ${id} reply`)));
   });
 
-  it('publishes the API alone, for this machine alone, and runs nothing with more rights than it needs', async () => {
+  it('once started -> publishes the API alone, for this machine alone, and no program has more rights than it needs', async () => {
     const images = (await project.compose('config', '--images')).split('\n');
     for (const image of images) expect(image).toMatch(/:(?!latest)[\w.-]+$/);
     for (const service of programs) {
@@ -90,7 +127,7 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(variables.join()).not.toMatch(/DATABASE_URL|PASSWORD=|BLOG_TOKEN/);
   });
 
-  it('keeps the stores on a network of their own that leads nowhere, and metrics off the published port', async () => {
+  it('once started -> the stores are on a network that leads nowhere, and metrics are off the published port', async () => {
     const networks = (service: string) =>
       inspect(service, '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}').then(
         ([names = '']) => names.trim().replaceAll(`${project.name}_`, '').split(' '),
@@ -103,12 +140,14 @@ describe('docker compose', { timeout: 120_000 }, () => {
     );
     const status = await project.run("curl -s -o /dev/null -w '%{http_code}' http://localhost:3000/metrics");
     expect(status).toBe('404');
-    const page = "console.log(await (await fetch('http://api:3003/metrics')).text())";
-    const metrics = await project.compose('exec', '-T', 'worker-openai', 'node', '-e', page);
+    const metrics = await inService(
+      'worker-openai',
+      "console.log(await (await fetch('http://api:3003/metrics')).text())",
+    );
     expect(metrics).toMatch(/^# TYPE quillgate_/m);
   });
 
-  it('keeps posts and the queue in volumes, on a Redis that throws nothing out', async () => {
+  it('the stores are removed and made again -> posts and the queue are still there, on a Redis that throws nothing out', async () => {
     const { id } = JSON.parse(await project.run(post));
     const redis = (...args: string[]) => project.compose('exec', '-T', 'redis', 'redis-cli', ...args);
     expect(await redis('config', 'get', 'maxmemory-policy')).toMatch(/noeviction$/);
@@ -117,30 +156,63 @@ describe('docker compose', { timeout: 120_000 }, () => {
     await project.compose('rm', '--stop', '--force', '--volumes', 'postgres', 'redis');
     await project.compose('up', '--wait', 'postgres', 'redis');
     expect(await redis('get', 'kept')).toBe('yes');
-    const posts = () => project.run('curl -s http://localhost:3000/blogs');
-    await vi.waitFor(async () => expect(await posts()).toContain(id), { timeout: 20_000, interval: 250 });
+    await says('curl -s http://localhost:3000/blogs', id);
+    // The next command would not wait for a program that is not ready yet.
+    const health = () => Promise.all(programs.map((service) => inspect(service, '{{.State.Health.Status}}')));
+    await vi.waitFor(async () => expect(new Set((await health()).flat())).toEqual(new Set(['healthy'])), {
+      ...patience,
+      interval: 250,
+    });
   });
 
-  it("makes a user and a token, and imports a folder of posts, by the README's lines", async () => {
+  it('the lines for a user, a token and a folder of posts -> each can be used', async () => {
     const secret = await project.run(addUser);
     const reply = chat.replace(/-u "[^"]*"/, `-u "ada:${secret}"`);
-    expect(await project.run(reply)).toContain('Hello!');
+    await says(reply, 'Hello!');
     const token = await project.run(createToken);
-    expect(await project.run(post.replace(/Bearer [^"]*"/, `Bearer ${token}"`))).toContain('"title":"Hello"');
+    await says(post.replace(/Bearer [^"]*"/, `Bearer ${token}"`), '"title":"Hello"');
     mkdirSync(join(project.dir, 'posts'));
     writeFileSync(join(project.dir, 'posts', 'imported.md'), '---\ntitle: Imported\n---\nFrom a folder.\n');
     await project.run(importPosts);
     expect(await project.run('curl -s http://localhost:3000/blogs')).toContain('From a folder.');
   });
 
-  it('runs as many workers of one provider as it is told to', async () => {
+  it('the line that scales a provider -> three workers of it, one of each other', async () => {
     await project.run(scale);
     expect(await inspect('worker-openai', '{{.State.Health.Status}}')).toEqual(Array(3).fill('healthy'));
     expect(await inspect('worker-anthropic', '{{.State.Health.Status}}')).toEqual(['healthy']);
-    expect(await chatWith('openai')).toContain('Hello!');
   });
 
-  it('invents no text beside a real provider: the others are unavailable', async () => {
+  it('W1 a worker is killed under 20 requests, and the line that scales brings it back -> each has its own answer', async () => {
+    // The reply to each has another length.
+    const models = Array.from({ length: 20 }, (_, n) => `sim-gate-${n + 1}@books`);
+    const answers = models.map((model) => chatWith('openai', `X-LLM-Model: ${model}`, 'Prefer: wait=300'));
+    await calls(models);
+    const workers = await project.containers('worker-openai');
+    const inFlight = await Promise.all(workers.map((id) => total(id, 'quillgate_pool_in_flight')));
+    expect(inFlight.reduce((sum, jobs) => sum + jobs)).toBe(models.length);
+    await docker('kill', workers[inFlight.indexOf(Math.max(...inFlight))] ?? '');
+    await project.run(scale);
+    await openGates(models);
+    const replies = (await Promise.all(answers)).map((answer) => JSON.parse(answer).response as string);
+    expect(replies.map((reply) => reply.match(/\d+/g)?.length)).toEqual(models.map((_, n) => 2 * (n + 1)));
+    const listed = await inService(
+      'simulator',
+      `console.log(await (await fetch('${simulator}/calls')).text())`,
+    );
+    const made = (JSON.parse(listed) as { model: string; closedAt?: string }[]).filter(({ model }) =>
+      models.includes(model),
+    );
+    const perRequest = models.map((model) => made.filter((call) => call.model === model).length);
+    expect(Math.max(...perRequest)).toBe(2);
+    expect(perRequest.filter((count) => count === 2)).toHaveLength(Math.max(...inFlight));
+    expect(made.filter(({ closedAt }) => closedAt === undefined)).toEqual([]);
+    const [api = ''] = await project.containers('api');
+    const left = () => total(api, 'quillgate_queue_jobs', 'http://127.0.0.1:3003/metrics');
+    await vi.waitFor(async () => expect(await left()).toBe(0), { ...patience, interval: 250 });
+  });
+
+  it('one provider is real -> the others are unavailable, and no text is invented', async () => {
     writeFileSync(join(project.dir, 'key'), 'OPENAI_API_KEY=not-a-key\n');
     await project.compose('--env-file', '.env', '--env-file', 'key', 'up', '--wait');
     const refused = await chatWith('anthropic');
@@ -149,19 +221,22 @@ describe('docker compose', { timeout: 120_000 }, () => {
     expect(await chatWith('anthropic')).toContain('Simulated anthropic reply');
   });
 
-  it('finishes what is in flight when it is told to stop, and ends with 0', async () => {
-    const calls = 'http://127.0.0.1:3002/__simulator/calls?model=sim-latency-3000&wait=call&timeoutMs=30000';
-    const began = project.compose('exec', '-T', 'simulator', 'node', '-e', `await fetch('${calls}')`);
-    const reply = chatWith('openai', 'X-LLM-Model: sim-latency-3000');
-    await began;
-    await project.compose('stop', ...programs);
-    expect(await reply).toContain('Simulated openai reply');
+  it('told to stop with a call in flight -> the call is finished, and every program ends with 0', async () => {
+    const model = 'sim-gate-1@stop';
+    const reply = chatWith('openai', `X-LLM-Model: ${model}`);
+    await calls([model]);
+    const stopped = project.compose('stop', ...programs);
+    const logs = () => project.compose('logs', 'api', 'worker-openai');
+    await vi.waitFor(async () => expect((await logs()).match(/"stopping"/g)).toHaveLength(2), patience);
+    await openGates([model]);
+    expect(JSON.parse(await reply)).toEqual({ response: expect.any(String) });
+    await stopped;
     for (const service of programs)
       for (const code of await inspect(service, '{{.State.ExitCode}}'))
         expect(`${service} ${code}`).toBe(`${service} 0`);
   });
 
-  it("leaves nothing after the README's last command", async () => {
+  it('the last line -> nothing is left', async () => {
     for (const end of ends) await project.run(end);
     const label = `label=com.docker.compose.project=${project.name}`;
     const left = await Promise.all([

@@ -22,18 +22,18 @@ const owners = {
   vertexai: /^(VERTEXAI|GOOGLE)_/,
 };
 
-describe('docker-compose.yml (finding O2)', () => {
-  it('passes every variable of the table to some program', () => {
+describe('docker-compose.yml', () => {
+  it('-> passes every variable of the table to some program', () => {
     const passed = new Set(Object.keys(services).flatMap(passedTo));
     expect(Object.keys(environmentSchema.shape).filter((name) => !passed.has(name))).toEqual(fixed);
   });
 
-  it("passes to the API all that is the API's", () => {
+  it("-> passes to the API all that is the API's", () => {
     expect(passedTo('api')).toEqual(expect.arrayContaining([...Object.keys(apiVariables), ...forBoth]));
   });
 
   it.each(providerIds)(
-    'passes to the worker of %s what is for every worker, and for its provider alone',
+    'to the worker of %s -> passes what is for every worker, and for its provider alone',
     (id) => {
       const isOthers = (name: string) =>
         providerIds.some((other) => other !== id && owners[other].test(name));

@@ -11,15 +11,15 @@ const yaml = (file: string) => parse(readFileSync(file, 'utf8'), { merge: true }
 describe('the dashboard', () => {
   const queries = panels.flatMap((panel) => queriesOf(panel).map((query) => [panel.title, query] as const));
 
-  it.each(queries)('asks for what there is: %s, %s', (_, query) => {
+  it.each(queries)('in %s by %s -> asks for what there is', (_, query) => {
     expect(unknownIn(withoutVariables(query))).toEqual([]);
   });
 
-  it('shows every metric', () => {
+  it('-> shows every metric', () => {
     expect(metricsMissingIn(queries.map(([, query]) => query).join())).toEqual([]);
   });
 
-  it('names lines by labels that their queries leave', () => {
+  it('-> names lines by labels that their queries leave', () => {
     const wrong = panels.flatMap(({ title, targets = [] }) =>
       targets.flatMap(({ expr, legendFormat }) =>
         [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].flatMap(([, label = '']) => {
@@ -31,7 +31,7 @@ describe('the dashboard', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('says of every panel what it shows, in which unit, and asks the datasource that was chosen', () => {
+  it('-> says of every panel what it shows and in which unit, and asks the chosen datasource', () => {
     const plots = panels.filter(({ type }) => type !== 'row');
     for (const { title, description, fieldConfig, datasource, targets } of plots) {
       expect
@@ -51,14 +51,14 @@ describe('the profile "monitoring" of docker-compose.yml', () => {
   const mountOf = (service: { volumes: string[] }, folder: string) =>
     service.volumes.map((volume) => volume.split(':')).find(([from]) => from === folder)?.[1];
 
-  it('starts by its name alone, and has its data on volumes', () => {
+  it('-> starts by its name alone, and has its data on volumes', () => {
     expect([prometheus.profiles, grafana.profiles]).toEqual([['monitoring'], ['monitoring']]);
     const unasked = Object.values<{ profiles?: string[] }>(services).filter((service) => !service.profiles);
     expect(unasked).toHaveLength(Object.keys(services).length - 2);
     expect(Object.keys(volumes)).toEqual(expect.arrayContaining(['prometheus', 'grafana']));
   });
 
-  it('scrapes the API and every worker, where they are', () => {
+  it('-> scrapes the API and every worker, where they are', () => {
     const { scrape_configs: configs, rule_files: files } = yaml('deploy/prometheus/prometheus.yml');
     const [{ dns_sd_configs: targets, job_name: job }] = configs;
     expect(targets).toMatchObject([
@@ -75,7 +75,7 @@ describe('the profile "monitoring" of docker-compose.yml', () => {
     expect(new Set(jobs)).toEqual(new Set([job]));
   });
 
-  it('provisions Grafana with that Prometheus and the dashboard', () => {
+  it('-> gives Grafana that Prometheus and the dashboard', () => {
     const provisioning = 'deploy/grafana/provisioning';
     const { datasources } = yaml(`${provisioning}/datasources/prometheus.yaml`);
     expect(datasources).toMatchObject([
@@ -92,7 +92,7 @@ describe('the profile "monitoring" of docker-compose.yml', () => {
     );
   });
 
-  it('publishes Grafana alone, to this machine, for looking without signing in', () => {
+  it('-> publishes Grafana alone, to this machine, for looking without signing in', () => {
     expect(prometheus.ports).toBeUndefined();
     expect(grafana.ports).toEqual([`\${PUBLISH_ADDRESS:-127.0.0.1}:\${GRAFANA_PORT:-3004}:3000`]);
     expect(grafana.environment).toMatchObject({

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
@@ -14,7 +14,7 @@ import { createRecordingLog } from '../support/recording-log.js';
 import { openRedis } from '../support/redis-masters.js';
 import { type RedisTopology, startTopology } from '../support/redis-topologies.js';
 
-describe.skipIf(inject('store').topology !== 'cluster')('a store on a cluster', () => {
+describe('a store on a cluster', () => {
   let cluster: RedisTopology;
   let store: QueueStore;
   const open = (url: string) =>

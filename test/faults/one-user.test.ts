@@ -1,96 +1,26 @@
+import { spawn } from 'node:child_process';
 import { type ClientRequest, request } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { availableParallelism } from 'node:os';
 import { gzipSync } from 'node:zlib';
-import { expect, inject } from 'vitest';
+import { expect } from 'vitest';
+import { addUser } from '../support/accounts.js';
 import { promptCanary } from '../support/canaries.js';
-import { authorization, type ChatCall, type ChatReply } from '../support/deployment.js';
-import { percentile, watchLag } from '../support/lateness.js';
-import { measureSlowness } from '../support/machine-speed.js';
-import { codeOf } from './support/balance.js';
+import { authorization, type ChatCall } from '../support/deployment.js';
+import { profiles } from '../support/profiles.js';
 import type { Books } from './support/books.js';
-import { fault } from './support/fault.js';
-import { paced } from './support/pace.js';
-import { newUser } from './support/users.js';
+import { catalogue } from './support/catalogue.js';
+import { expectCodes, keepDoing, linesWith } from './support/expectations.js';
 
-const slowMs = 3000;
-const slowModel = `sim-latency-${slowMs}@slow`;
-const seconds = 30;
-const turnMs = 3000;
-const isRedis = inject('store').kind === 'redis';
-/** On PostgreSQL, where each of them costs more of the machine that all programs share, fewer. */
-/** On a slow machine it is the flood itself that takes the processors from the other user. */
-const isLarge = isRedis && measureSlowness() < 1.5;
-const flood = isLarge ? { waiting: 500, large: 200, torn: 400 } : { waiting: 200, large: 30, torn: 100 };
-
-fault(
-  {
-    id: 'F1',
-    timed: true,
-    callsPerRequest: 2,
-    timeoutMs: 180_000,
-    injected:
-      'one user does in turns what hurts most: calls cut short, failing models, torn bodies, fallbacks without end, ' +
-      `${flood.waiting} requests at once, ${flood.large} × 1 MB; another asks once a second`,
-  },
-  async (books) => {
-    await books.start({
-      variables: { CHAT_TIMEOUT_MS: '55000', OPENAI_MODELS: `${slowModel},*`, BREAKER_RESET_MS: '10000' },
-    });
-    const other = await newUser(books);
-    const lag = watchLag();
-    books.release(lag.stop);
-    const attack = attackInTurns(books);
-    const asks = {
-      default: () => books.deployment.chat(byDefault(other.authorization)),
-      slow: () => other({ model: slowModel }),
-      failing: (n: number) => other({ model: `sim-fail-1-503-F1-${n}@once-${n}` }),
-    };
-    const asked = await Promise.all(
-      Object.entries(asks).map(async ([name, ask]) => ({ name, replies: await askEachSecond(ask) })),
-    );
-    await attack.stop();
-    const told = asked.map(({ name, replies }) => {
-      const codes = replies.map(({ reply }) => codeOf(reply));
-      const tookMs = replies.map(({ reply }) => reply.tookMs);
-      const ownMs = replies.map(
-        ({ endedAt }, n) => (tookMs[n] ?? 0) - lag.allowanceFor({ tookMs: tookMs[n] ?? 0, endedAt }),
-      );
-      return {
-        name,
-        codes,
-        p95: percentile(tookMs, 0.95),
-        ownP95: percentile(ownMs, 0.95),
-        max: percentile(ownMs, 1),
-      };
-    });
-    for (const { name, codes, ownP95, max } of told) {
-      expect(
-        codes.filter((code) => code !== 'ok'),
-        name,
-      ).toEqual([]);
-      expect(ownP95, name).toBeLessThanOrEqual(2 * slowMs);
-      expect(max, name).toBeLessThanOrEqual(4 * slowMs);
-    }
-    return told
-      .map(({ name, codes, p95, ownP95 }) => {
-        const [all, own] = [p95, ownP95].map(Math.round);
-        return `${name}: ${codes.length} × 200, p95 ${all} ms, without the test's lateness ${own} ms`;
-      })
-      .join('; ');
-  },
-);
-
-const askEachSecond = (ask: (n: number) => Promise<ChatReply>) =>
-  paced({ count: seconds, everyMs: 1000 }, async (n) => ({
-    reply: await ask(n),
-    endedAt: performance.now(),
-  }));
-
-/** A chat that names no model. */
-const byDefault = (Authorization: string): ChatCall => ({
-  messages: [{ content: promptCanary }],
-  headers: { Authorization },
-});
+const slowModel = 'sim-latency-1500@F1-slow';
+const defaultModel = 'sim-echo@F1-default';
+const variables = {
+  ...profiles.plain,
+  OPENAI_CONCURRENCY: '20',
+  OPENAI_MODEL: defaultModel,
+  OPENAI_MODELS: `${slowModel},*`,
+  // The default: a worker that is too busy to renew its locks would lose them.
+  WORKER_LOCK_MS: '15000',
+};
 
 /** Begins something, and gives what ends it. */
 type Attack = (books: Books) => () => void;
@@ -106,14 +36,14 @@ const chats =
     };
   };
 
-/** Chats, again and again until the end. */
+/** Again and again until the end. */
 const repeated =
   (everyMs: number, attack: Attack): Attack =>
   (books) => {
     const ends = [attack(books)];
-    const timer = setInterval(() => ends.push(attack(books)), everyMs);
+    const repetition = keepDoing(everyMs, () => ends.push(attack(books)));
     return () => {
-      clearInterval(timer);
+      repetition.stop();
       for (const end of ends) end();
     };
   };
@@ -121,93 +51,127 @@ const repeated =
 const impatient = { Prefer: 'wait=1' };
 const large = new TextEncoder().encode(JSON.stringify({ messages: [{ content: 'x'.repeat(1_000_000) }] }));
 const torn = gzipSync(large).subarray(0, -20);
+const completion = JSON.stringify({
+  model: 'openai/sim-latency-5000@F1-door',
+  messages: [{ role: 'user', content: promptCanary }],
+});
 
-const attacks: Attack[] = [
-  // Cut calls of the other's slow model, while its time is unknown.
-  repeated(
-    1200,
-    chats(12, () => ({ model: slowModel, headers: impatient })),
-  ),
-  repeated(
-    1500,
-    chats(40, (n) => ({ model: `sim-status-500@name-${n}` })),
-  ),
-  (books) => {
-    const requests = Array.from({ length: flood.torn }, () => sendTorn(books.deployment.url));
+const attacks: Record<string, (books: Books) => ReturnType<Attack> | Promise<ReturnType<Attack>>> = {
+  'sends bodies whose ends never come': (books) => {
+    const requests = Array.from({ length: 200 }, () => sendTorn(books.deployment.url));
     return () => {
       for (const each of requests) each.destroy();
     };
   },
-  repeated(
-    1000,
-    chats(14, (n) => ({ model: `sim-fail-9999-503-budget@budget-${n}` })),
-  ),
-  repeated(
+  "cuts calls of OpenAI's clients": repeated(
     1000,
     chats(4, () => ({
-      model: 'sim-latency-5000@door',
-      headers: impatient,
-      path: '/v1/chat/completions',
-      body: JSON.stringify({
-        model: 'sim-latency-5000@door',
-        messages: [{ role: 'user', content: promptCanary }],
-      }),
+      ...{ model: 'sim-latency-5000@F1-door', headers: impatient },
+      ...{ path: '/v1/chat/completions', body: completion },
     })),
   ),
-  repeated(
-    2000,
-    chats(10, (n) => ({
-      model: `sim-status-500@first-${n}`,
-      headers: {
-        'X-LLM-Fallback': [1, 2, 3, 4].map((m) => `openai/sim-status-500@next-${n}-${m}`).join(','),
-      },
-    })),
-  ),
-  chats(flood.waiting, (n) => ({
-    model: `sim-latency-${slowMs / 2 + ((n % 20) * slowMs) / 20}`,
-    headers: { Prefer: 'wait=60' },
-  })),
-  chats(flood.large, (n) => ({
+  'has every provider of a fallback fail': repeated(2000, (books) => {
+    for (let n = 0; n < 10; n += 1) failAll(books, n);
+    return () => undefined;
+  }),
+  'asks 500 times at once': chats(500, (n) => ({ model: `sim-latency-${1000 + 50 * (n % 20)}` })),
+  'keeps 100 chats of a megabyte': chats(100, () => ({
     headers: { Prefer: 'respond-async' },
     // The simulator runs beside the test: its echoes of megabytes would be the test's own load.
-    model: `sim-stream-1-1@large-${n}`,
-    body: large,
+    ...{ model: 'sim-stream-1-1', body: large },
   })),
-];
+  // Last: what the other asks for shares a budget from now on.
+  'uses up the retries of many models': async (books) => {
+    // More than have a budget of their own, and which keep what they have: their breakers are open.
+    const models = Array.from({ length: 60 }, (_, n) => `sim-status-500@F1-name-${n}`);
+    await Promise.all(models.flatMap((model) => Array.from({ length: 10 }, () => books.chat({ model }))));
+    return repeated(
+      500,
+      chats(60, (n) => ({ model: models[n] ?? '' })),
+    )(books);
+  },
+};
 
 /** A body whose last bytes never come. */
 function sendTorn(url: string): ClientRequest {
-  const sent = request(`${url}/chat`, {
-    method: 'POST',
-    headers: {
-      ...{ Authorization: authorization, 'X-LLM': 'openai' },
-      ...{
-        'Content-Type': 'application/json',
-        'Content-Encoding': 'gzip',
-        'Content-Length': torn.length + 20,
-      },
-    },
-  });
+  const headers = {
+    ...{ Authorization: authorization, 'X-LLM': 'openai', 'Content-Type': 'application/json' },
+    ...{ 'Content-Encoding': 'gzip', 'Content-Length': torn.length + 20 },
+  };
+  const sent = request(`${url}/chat`, { method: 'POST', headers });
   sent.on('error', () => undefined);
   sent.write(torn);
   return sent;
 }
 
-/** One after the other, each for its turn, and then from the first again; each is over before the next. */
-function attackInTurns(books: Books): { stop(): Promise<void> } {
-  const stopped = new AbortController();
-  const run = async () => {
-    for (let n = 0; !stopped.signal.aborted; n += 1) {
-      const end = attacks[n % attacks.length]?.(books);
-      await delay(turnMs, undefined, { signal: stopped.signal }).catch(() => undefined);
-      end?.();
-    }
-  };
-  const running = run();
-  return {
-    stop: () => {
-      stopped.abort();
-      return running;
+/** A chat whose fallbacks fail too; each has an entry in the books, for the calls that are made of it. */
+function failAll(books: Books, n: number): void {
+  const next = [1, 2, 3, 4].map((m) => `sim-status-500@F1-next-${n}-${m}`);
+  const fallback = next.map((model) => `openai/${model}`).join(',');
+  const { reply } = books.ask({
+    model: `sim-status-500@F1-first-${n}`,
+    headers: { 'X-LLM-Fallback': fallback },
+  });
+  for (const model of next) void books.send(() => reply, model).catch(() => undefined);
+}
+
+catalogue({ variables }, (add) => {
+  let other: string | undefined;
+  let asked = 0;
+
+  for (const [attack, begin] of Object.entries(attacks))
+    add(
+      `F1 one user ${attack}, another asks for the default model, a slow one, and one that fails once → all is answered`,
+      { callsPerRequest: 2 },
+      async (books) => {
+        other ??= await addUser(books.deployment, 'other');
+        const headers = { Authorization: other };
+        const byDefault = { messages: [{ content: promptCanary }], headers };
+        const end = await begin(books);
+        books.release(end);
+        for (let n = 0; n < 3; n += 1) {
+          asked += 1;
+          const replies = await Promise.all([
+            books.send(() => books.deployment.chat(byDefault), defaultModel),
+            books.chat({ model: slowModel, headers }),
+            books.chat({ model: `sim-fail-1-503-F1-${asked}@F1-once-${asked}`, headers }),
+          ]);
+          expectCodes(replies, ['ok']);
+        }
+        end();
+      },
+    );
+
+  add(
+    'F2 as many requests as there is room for, while other programs keep every processor busy → none is called twice',
+    {},
+    async (books) => {
+      keepProcessorsBusy(books);
+      const wave = Array.from({ length: 500 }, () =>
+        books.ask({ provider: 'anthropic', model: 'sim-gate-0' }),
+      );
+      await Promise.all(wave.map((asked) => asked.arrived().catch(() => undefined)));
+      for (const asked of wave) asked.open();
+      expectCodes(await Promise.all(wave.map(({ reply }) => reply)), ['ok', 'overloaded', 'timeout']);
+      expect(linesWith(books, 'jobs lost to another worker')).toEqual([]);
     },
-  };
+  );
+});
+
+/** Until the end of the case, or of this process. */
+function keepProcessorsBusy({ release }: Books): void {
+  const loop = `
+    process.stdin.on('end', () => process.exit()).resume();
+    const turn = () => {
+      for (const until = performance.now() + 50; performance.now() < until; );
+      setImmediate(turn);
+    };
+    turn();`;
+  // Each in a session of its own: Linux divides the processors between sessions first.
+  const loops = Array.from({ length: availableParallelism() }, () =>
+    spawn(process.execPath, ['-e', loop], { detached: true }),
+  );
+  release(() => {
+    for (const one of loops) one.kill('SIGKILL');
+  });
 }

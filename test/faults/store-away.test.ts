@@ -1,104 +1,139 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject } from 'vitest';
-import { withLag } from '../support/lateness.js';
-import { eventually, expectCodes, keepDoing, timed, timeUntil, timeUntilOk } from './support/expectations.js';
-import { fault } from './support/fault.js';
-import { outage, startWithOutage } from './support/outage.js';
-import { openStoreWire } from './support/store-wire.js';
+import { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { profiles } from '../support/profiles.js';
+import type { StoreKind } from '../support/stores.js';
+import { codeOf } from './support/balance.js';
+import type { Books } from './support/books.js';
+import { bothStores, catalogue } from './support/catalogue.js';
+import { cutAgainAndAgain } from './support/cut-again.js';
+import { eventually, expectCodes, keepDoing, linesWith, untilOk, untilWell } from './support/expectations.js';
+import { type OutageStore, startOutageStore } from './support/outage.js';
 
-const isRedis = inject('store').kind === 'redis';
-/** PostgreSQL has to make every connection anew as a process of its own. */
-const soonMs = isRedis ? 2000 : 8000;
+/** Of the catalogue that runs. */
+let outage: OutageStore;
+const store = async (kind: StoreKind) => (outage = await startOutageStore(kind));
 
-fault({ id: 'R1', timed: true, injected: 'the store down at the start' }, async (books) => {
-  const { wire, store } = await openStoreWire(books);
-  const { url } = await books.start({ store, withoutStore: wire.cut });
-  const get = (path: string) => fetch(`${url}${path}`);
-  expect((await get('/livez')).status).toBe(200);
-  const ready = await get('/readyz');
-  expect(ready.status).toBe(503);
-  expect(await ready.json()).toMatchObject({ status: 'failing', checks: { queue: { status: 'failing' } } });
-  const { body, headers, tookMs } = await books.chat();
-  expect(body).toMatchObject({ code: 'queue_unavailable', retryable: true });
-  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(tookMs).toBeLessThan(3000);
-  expect((await get('/blogs')).status).toBe(isRedis ? 200 : 503);
-  const front = await get('/');
-  expect(front.status).toBe(200);
-  expect(await front.json()).toMatchObject({ providers: { openai: 'unknown' } });
+const readiness = async ({ deployment }: Books) => {
+  const response = await fetch(`${deployment.url}/readyz`);
+  const { checks } = (await response.json()) as { checks: { queue: { status: string; detail?: string } } };
+  return { status: response.status, queue: checks.queue };
+};
 
-  await wire.mend();
-  const { result: wellMs, lagMs } = await withLag(() =>
-    timeUntil(async () => (await books.chat()).status === 200 && (await get('/readyz')).status === 200),
+/** Sets a value of the Redis server. */
+async function configure({ server }: Books, name: string, value: string): Promise<void> {
+  const redis = new Redis(server.url);
+  await redis.config('SET', name, value);
+  redis.disconnect();
+}
+
+catalogue({ variables: profiles.plain, store, down: () => outage.begin() }, (add) => {
+  add(
+    'R1 the store down at the start → chats are refused, posts are read, and all is well once it comes',
+    {},
+    async (books) => {
+      const get = (path: string) => fetch(`${books.deployment.url}${path}`);
+      expect((await get('/livez')).status).toBe(200);
+      expect(await readiness(books)).toMatchObject({ status: 503, queue: { status: 'failing' } });
+      const { body, headers, tookMs } = await books.chat();
+      expect(body).toMatchObject({ code: 'queue_unavailable', retryable: true });
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      // Not at the deadline, after 120 s.
+      expect(tookMs).toBeLessThan(20_000);
+      expect((await get('/blogs')).status).toBe(200);
+      const front = await get('/');
+      expect([front.status, await front.json()]).toMatchObject([200, { providers: { openai: 'unknown' } }]);
+      await outage.end();
+      await untilOk(books);
+      await eventually(async () => expect(await readiness(books)).toMatchObject({ status: 200 }));
+    },
   );
-  expect((await get('/blogs')).status).toBe(200);
-  expect(wellMs).toBeLessThan(soonMs + lagMs);
-  return `500 queue_unavailable after ${Math.round(tookMs)} ms, /readyz 503; all well ${wellMs} ms after it came`;
+
+  add(
+    'R3 the store away while the workers idle → chats are refused meanwhile, and then each program is back',
+    {},
+    async (books) => {
+      const said = (words: string) => linesWith(books, words).length;
+      const { programs } = books.deployment;
+      await outage.begin();
+      await eventually(() => expect(said('the queue store is unavailable')).toBe(programs.length));
+      expectCodes(await Promise.all([1, 2, 3].map(() => books.chat())), ['queue_unavailable']);
+      await outage.end();
+      await untilOk(books);
+      await eventually(() => expect(said('the queue store is available again')).toBe(programs.length));
+      expect(said('the queue store is unavailable')).toBe(programs.length);
+    },
+  );
+
+  add(
+    'R7 Redis out of memory while jobs run → others are refused, these are answered, and it recovers',
+    {},
+    async (books) => {
+      const running = [1, 2, 3].map(() => books.ask({ model: 'sim-gate-0' }));
+      await Promise.all(running.map((asked) => asked.arrived()));
+      await configure(books, 'maxmemory', '1');
+      expect(codeOf(await books.chat())).toBe('queue_unavailable');
+      for (const { model } of running) books.deployment.simulator.open(model);
+      await configure(books, 'maxmemory', '0');
+      expectCodes(await Promise.all(running.map((asked) => asked.reply)), ['ok']);
+      await untilOk(books);
+    },
+  );
+
+  add(
+    'R8 an eviction policy that may lose jobs → /readyz says so until it is set right',
+    {},
+    async (books) => {
+      await configure(books, 'maxmemory-policy', 'allkeys-lru');
+      const detail = expect.stringMatching(/maxmemory-policy.*noeviction.*allkeys-lru/);
+      await eventually(async () =>
+        expect(await readiness(books)).toMatchObject({ status: 503, queue: { detail } }),
+      );
+      await configure(books, 'maxmemory-policy', 'noeviction');
+      await eventually(async () => expect(await readiness(books)).toMatchObject({ status: 200 }));
+    },
+  );
 });
 
-fault({ id: 'R1', timed: true, injected: 'the store falls silent, then SIGTERM to all' }, async (books) => {
-  const { wire, store } = await openStoreWire(books);
-  const { programs } = await books.start({ store });
-  expect((await books.chat()).status).toBe(200);
-  // A worker that has not heard that the end of its job is stored waits for the store as long as its grace.
-  await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
-  wire.freeze();
-  const tookMs = await Promise.all(
-    programs.map(async ({ pid, exitCode }) => {
-      process.kill(pid, 'SIGTERM');
-      const took = await timed(exitCode);
-      expect(await exitCode).toBe(0);
-      return took;
-    }),
-  );
-  wire.thaw();
-  expect(Math.max(...tookMs)).toBeLessThan(6000);
-  return `exit 0 of all within ${Math.max(...tookMs)} ms`;
-});
-
-fault({ id: 'R3', timed: true, injected: 'the store away for 20 s, the workers idle' }, async (books) => {
-  const { wire, store } = await openStoreWire(books);
-  await books.start({ store });
-  expect((await books.chat()).status).toBe(200);
-  await wire.cut();
-  const during = keepDoing(2000, () => books.chat());
-  await delay(20_000);
-  const refused = await Promise.all(during.stop());
-  expectCodes(refused, ['queue_unavailable']);
-  await wire.mend();
-  const { result: wellMs, lagMs } = await withLag(() => timeUntilOk(books));
-  expect(wellMs).toBeLessThan(soonMs + lagMs);
-  const said = (words: string) => books.deployment.logs().split(words).length - 1;
-  await eventually(() =>
-    expect(said('the queue store is available again')).toBe(books.deployment.programs.length),
-  );
-  expect(said('the queue store is unavailable')).toBe(books.deployment.programs.length);
-  return `${refused.length} refused meanwhile; serves ${wellMs} ms after it is back`;
-});
-
-/** Of a load. */
+/** A job whose end or taking is lost is run again after its lock. */
+const variables = { ...profiles.short, WORKER_LOCK_MS: '6000', CHAT_TIMEOUT_MS: '90000' };
+const load = { model: 'sim-latency-200' };
 const everyMs = 100;
-/** The outage is as long as the locks: a call whose outcome could not be stored meanwhile is made once more. */
-const perOutage = 2;
 
-fault(
-  { id: 'R2', timed: true, injected: `${outage}, under load`, callsPerRequest: perOutage },
-  async (books) => {
-    const takeAway = await startWithOutage(books);
-    const load = keepDoing(everyMs, () => books.chat({ model: 'sim-latency-200' }));
-    await eventually(() => expect(books.deployment.simulator.calls.lastId).toBeGreaterThan(20));
-    await takeAway();
-    const wellMs = await timeUntilOk(books);
-    // Heartbeats come again once the worker has its connections back, which takes longer on a slow machine.
-    await eventually(async () => {
-      for (let n = 0; n < 10; n += 1)
-        expect((await books.chat({ model: 'sim-latency-200' })).status).toBe(200);
+catalogue({ variables, workers: 2, store }, (add) => {
+  add(
+    'R6 all connections to the store cut, again and again → every request is answered',
+    { callsPerRequest: 2 },
+    (books) => cutAgainAndAgain(books),
+  );
+
+  add(
+    'R2 the store killed or cut off under load → no request is lost, and all is well once it is back',
+    { callsPerRequest: 2, stores: bothStores },
+    async (books) => {
+      const { calls } = books.deployment.simulator;
+      const begun = calls.lastId;
+      const loading = keepDoing(everyMs, () => books.chat(load));
+      await eventually(() => expect(calls.lastId).toBeGreaterThan(begun + 20));
+      await outage.begin();
+      await eventually(async () => expect(codeOf(await books.chat(load))).toBe('queue_unavailable'));
+      await outage.end();
+      await untilWell(books, load);
+      const replies = await Promise.all(loading.stop());
+      expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable', 'overloaded']);
+    },
+  );
+
+  add('R1 the store falls silent, then SIGTERM to all → each program exits with 0', {}, async (books) => {
+    await untilOk(books);
+    // A worker that has not heard that the end of its job is stored waits for the store as long as its grace.
+    await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
+    const { api, workers } = books.deployment;
+    outage.freeze();
+    const exits = [api, ...workers].map(({ pid, exitCode }) => {
+      process.kill(pid, 'SIGTERM');
+      return exitCode;
     });
-    const replies = await Promise.all(load.stop());
-    expectCodes(replies, ['ok', 'timeout', 'queue_unavailable', 'provider_unavailable']);
-    // The last ones came when all was well again.
-    expectCodes(replies.slice(-15), ['ok']);
-    expect(wellMs).toBeLessThan(soonMs);
-    return `serves ${wellMs} ms after it is back`;
-  },
-);
+    expect(await Promise.all(exits)).toEqual([0, 0, 0]);
+    outage.thaw();
+  });
+});

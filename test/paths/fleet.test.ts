@@ -1,96 +1,176 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Fleet } from '../../shared/fleet-contract.js';
+import type { Fleet, PoolJobPage } from '../../shared/fleet-contract.js';
+import type { RecentRequests, Samples } from '../../shared/history.js';
 import { createToken, type TestToken } from '../support/accounts.js';
+import { promptCanary } from '../support/canaries.js';
 import { quillgate } from '../support/command-line.js';
-import { blogToken, chatToken, type Deployment, startDeployment } from '../support/deployment.js';
+import {
+  blogToken,
+  chatToken,
+  type Deployment,
+  type StartedApi,
+  startDeployment,
+  username,
+} from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
+import { profiles } from '../support/profiles.js';
 
 let deployment: Deployment;
-let databaseOnly: Record<string, string>;
+/** An API process that has done none of the chats. */
+let other: StartedApi;
+let operator: TestToken;
 beforeAll(async () => {
-  deployment = await startDeployment({ workers: 1 });
-  databaseOnly = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+  deployment = await startDeployment({ variables: profiles.plain });
+  other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
+  operator = await createToken(deployment);
 });
 afterAll(() => deployment?.stop());
 
-const fleet = async ({ ask }: TestToken) => (await (await ask()).json()) as Fleet;
+const there = async <T>(path: string): Promise<T> =>
+  (await (await operator.ask(path, other.url)).json()) as T;
+const fleet = async () => (await (await operator.ask()).json()) as Fleet;
 
-describe('the fleet', () => {
-  it('is there for tokens with the scope admin alone', async () => {
+describe('the recent past of one API process', () => {
+  it('is looked at from another → its chats, as they end, measurements and jobs, without a text', async () => {
+    const events = readEvents(await operator.ask('/admin/events?include=requests,samples', other.url));
+    expect((await events.next()).value?.event).toBe('snapshot');
+    const call = { messages: [{ content: promptCanary }], headers: { 'X-LLM-Fallback': 'none' } };
+    const answers = [
+      await deployment.chat({ ...call, model: 'sim-echo' }),
+      await deployment.chat({ ...call, model: 'sim-status-400' }),
+    ];
+    const seen: unknown[] = [];
+    for (const wanted of ['request', 'sample'])
+      for (;;) {
+        const { value } = await events.next();
+        seen.push(value);
+        if (value?.event === wanted) break;
+      }
+    await events.return(undefined);
+    await vi.waitFor(async () => {
+      const { processes, isPartial, requests } = await there<RecentRequests>(
+        '/admin/requests?provider=openai',
+      );
+      expect([processes, isPartial]).toEqual([2, false]);
+      expect(requests).toMatchObject([
+        {
+          code: 'provider_rejected',
+          attempts: [{ providerError: { status: 400, type: expect.any(String) } }],
+        },
+        {
+          ...{ code: 'ok', user: username, provider: 'openai', streamed: false, attempts: [{ code: 'ok' }] },
+          ...{ queuedMs: expect.any(Number), startedMs: expect.any(Number), endedMs: expect.any(Number) },
+        },
+      ]);
+      const [, ok] = requests;
+      expect((await there<RecentRequests>(`/admin/requests?id=${ok?.id}`)).requests).toEqual([ok]);
+      seen.push(requests);
+    }, patience);
+    await vi.waitFor(async () => {
+      const { samples } = await there<Samples>('/admin/samples?provider=openai');
+      expect(samples.reduce((sum, { ended }) => sum + ended, 0)).toBe(2);
+      expect(samples.at(-1)).toMatchObject({ waiting: 0, concurrency: expect.any(Number) });
+      seen.push(samples);
+    }, patience);
+    const jobs = await there<PoolJobPage>('/admin/pools/openai/jobs?state=completed');
+    const ids = answers.map(({ headers }) => [headers.get('x-request-id'), 1]);
+    expect(jobs.data.map(({ id, attempts }) => [id, attempts]).reverse()).toEqual(ids);
+    expect(JSON.stringify([...seen, jobs])).not.toContain('canary');
+  });
+});
+
+describe('the state of the fleet', () => {
+  it('is asked for → tokens with the scope admin alone get it', async () => {
     expect((await fetch(`${deployment.url}/admin/pools`)).status).toBe(401);
     for (const given of [blogToken, chatToken])
       for (const path of ['/admin/pools', '/admin/events']) {
         const headers = { Authorization: `Bearer ${given}` };
         expect((await fetch(deployment.url + path, { headers })).status).toBe(403);
       }
-    const operator = await createToken(deployment);
     const served = {
       ...{ state: 'serving', kind: 'real', queue: { waiting: 0, active: 0 } },
       workers: [{ settingsVersion: 0, host: expect.any(String) }],
     };
-    // All have been heard of a second after the start.
+    const all = { queue: { status: 'ok' }, providers: Array(4).fill(served) };
+    await vi.waitFor(async () => expect(await fleet()).toMatchObject(all), patience);
+  });
+
+  it('has a model that broke → what broke it, and what failed last', async () => {
+    const model = 'sim-status-503';
+    for (let n = 0; n < 10; n += 1) await deployment.chat({ model, headers: { 'X-LLM-Fallback': 'none' } });
+    const broken = {
+      breakers: [{ model, reason: 'provider_error' }],
+      lastError: { code: 'provider_error', since: expect.any(String) },
+    };
     await vi.waitFor(async () => {
-      const { queue, providers } = await fleet(operator);
-      expect(queue.status).toBe('ok');
-      expect(providers).toMatchObject(Array(4).fill(served));
+      expect((await fleet()).providers[0]?.workers[0]).toMatchObject(broken);
     }, patience);
   });
 
-  it('says what broke a model, and what failed last', async () => {
-    const operator = await createToken(deployment);
-    for (let n = 0; n < 10; n += 1)
-      await deployment.chat({ model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } });
-    await vi.waitFor(async () => {
-      const [worker] = (await fleet(operator)).providers[0]?.workers ?? [];
-      expect(worker?.breakers).toMatchObject([{ model: 'sim-status-503', reason: 'provider_error' }]);
-      expect(worker?.lastError).toMatchObject({ code: 'provider_error', since: expect.any(String) });
-    }, patience);
-  });
-
-  it('is followed no longer once the token is revoked', async () => {
+  it('is followed with a token that is revoked → the stream ends with an error', async () => {
     const { id, ask } = await createToken(deployment);
     const events = readEvents(await ask('/admin/events'));
     expect((await events.next()).value?.event).toBe('snapshot');
-    expect(await quillgate(['tokens', 'revoke', id], databaseOnly)).toMatchObject({ code: 0 });
+    const environment = { DATABASE_URL: deployment.stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
+    expect(await quillgate(['tokens', 'revoke', id], environment)).toMatchObject({ code: 0 });
     let last: unknown;
-    for (let next = await events.next(); !next.done; next = await events.next()) last = next.value;
+    for await (const event of events) last = event;
     expect(last).toMatchObject({ event: 'error', data: { code: 'unauthorized', status: 401 } });
     expect((await ask()).status).toBe(401);
   });
 
-  it('is followed no longer than the API process serves, which does not wait for those who follow it', async () => {
-    const operator = await createToken(deployment);
-    const other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
+  it('is followed at an API process that stops → the stream ends, and the process does not wait for it', async () => {
     const events = readEvents(await operator.ask('/admin/events', other.url));
     expect((await events.next()).value?.event).toBe('snapshot');
     const stopped = other.child.stop({ graceMs: 60_000 });
-    let ended = await events.next();
-    while (!ended.done) ended = await events.next();
+    for await (const _ of events);
     await stopped;
     expect(await other.child.exitCode).toBe(0);
   });
 });
 
 describe('the command line', () => {
-  const stores = () => deployment.stores;
+  const environment = () => ({ PATH: process.env.PATH, ...deployment.stores });
 
-  it('sees whether every configured provider is served, and says what is missing', async () => {
-    const served = await quillgate(['status'], stores());
+  it('watches and nobody reads any more → it ends with the next change', async () => {
+    const command = `${resolve('bin/quillgate')} pools watch | head -n 1`;
+    let hasEnded = false;
+    const watching = promisify(execFile)('sh', ['-c', command], { env: environment() }).finally(() => {
+      hasEnded = true;
+    });
+    const inFlight = (count: number) =>
+      vi.waitFor(
+        async () => expect((await fleet()).providers[1]?.workers).toMatchObject([{ inFlight: count }]),
+        patience,
+      );
+    // A reader that has gone is found with the next line, and only changes have one.
+    for (let n = 0; !hasEnded; n += 1) {
+      const model = `sim-gate-0@watched-${n}`;
+      const asked = deployment.chat({ provider: 'anthropic', model });
+      await inFlight(1);
+      deployment.simulator.open(model);
+      await asked;
+      await inFlight(0);
+    }
+    // The first line is what the store has answered.
+    expect((await watching).stdout).toMatch(/Z queue ok/);
+  });
+
+  it('asks for the status, before and after the worker stops → what is served, and what is missing', async () => {
+    const served = await quillgate(['status'], deployment.stores);
     expect(served).toMatchObject({ code: 0, stderr: '' });
     expect(served.stdout).toMatch(/^database {2}ok$/m);
     expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
-    expect(served.stdout).toMatch(/^anthropic +serving +real +1 +0\/20 +0 +-$/m);
-    expect(served.stdout.match(/^openai .*provider_error \d+ s ago/m)).not.toBeNull();
-    const { workers } = deployment;
-    await Promise.all(workers.map((worker) => worker.stop({ graceMs: 10_000 })));
-    const unserved = await quillgate(['status', '--providers', 'openai', '--json'], stores());
+    expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +-$/m);
+    expect(served.stdout).toMatch(/^openai .*provider_error \d+ s ago/m);
+    await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 60_000 })));
+    const unserved = await quillgate(['status', '--providers', 'openai', '--json'], deployment.stores);
     expect(unserved).toMatchObject({ code: 1 });
     expect(JSON.parse(unserved.stdout)).toMatchObject({
       database: { status: 'ok' },
@@ -100,11 +180,10 @@ describe('the command line', () => {
     });
   });
 
-  it('watches the workers come, and ends when it is interrupted', async () => {
-    const { PATH } = process.env;
+  it('watches a worker come → says so, and ends when it is interrupted', async () => {
     const watching = spawn(resolve('bin/quillgate'), ['pools', 'watch'], {
-      env: { PATH, ...stores() },
-      cwd: mkdtempSync(join(tmpdir(), 'quillgate-test-')),
+      env: environment(),
+      cwd: tmpdir(),
     });
     const ended = once(watching, 'exit');
     let seen = '';
@@ -114,26 +193,9 @@ describe('the command line', () => {
     const until = (pattern: RegExp) => vi.waitFor(() => expect(seen).toMatch(pattern), patience);
     await until(/^\S+Z bedrock absent, unknown, 0 of 0 in flight, 0 waiting$/m);
     await deployment.startWorker({ WORKER_PROVIDERS: 'bedrock' });
-    await until(/^\S+Z bedrock serving, real, 0 of 20 in flight, 0 waiting$/m);
-    await until(/^\S+Z bedrock \S+ serving, 0 of 20 in flight$/m);
+    await until(/^\S+Z bedrock serving, real, 0 of 500 in flight, 0 waiting$/m);
+    await until(/^\S+Z bedrock \S+ serving, 0 of 500 in flight$/m);
     watching.kill('SIGINT');
     expect(await ended).toEqual([0, null]);
-  });
-
-  it('stops watching when nobody reads any more', async () => {
-    const command = `${resolve('bin/quillgate')} pools watch | head -n 1`;
-    let hasEnded = false;
-    const watching = promisify(execFile)('sh', ['-c', command], {
-      env: { PATH: process.env.PATH, ...stores() },
-    }).finally(() => {
-      hasEnded = true;
-    });
-    // A reader that has gone is found with the next line, and only changes have one.
-    while (!hasEnded) {
-      const worker = await deployment.startWorker({ WORKER_PROVIDERS: 'vertexai' });
-      await worker.stop({ graceMs: 10_000 });
-    }
-    // Finding N11: the first line is what the store has answered.
-    expect((await watching).stdout).toMatch(/Z queue ok/);
   });
 });

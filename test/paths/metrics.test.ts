@@ -1,13 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { freePort } from '../../dev/free-port.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
-import { authorization, type ChatCall, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
 import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
+import { profiles } from '../support/profiles.js';
 
+/** Numbers of all that happens are exact: nothing else uses this deployment. */
 let deployment: Deployment;
+let other: StartedApi;
+beforeAll(async () => {
+  deployment = await startDeployment({ variables: profiles.plain });
+  other = await deployment.startApi();
+});
+afterAll(() => deployment?.stop());
 
 async function scrape(url: string): Promise<Scraped> {
   const response = await fetch(`${url}/metrics`);
@@ -27,39 +36,27 @@ const shows = (look: () => Promise<Scraped>, expected: Record<string, number>) =
 
 const chats = (provider: string, code: string) =>
   `quillgate_chat_requests_total{provider="${provider}",code="${code}"}`;
-const jobs = (provider: string, code: string) =>
-  `quillgate_jobs_total{provider="${provider}",code="${code}"}`;
-const calls = (provider: string, kind: string, code: string) =>
-  `quillgate_provider_calls_total{provider="${provider}",kind="${kind}",code="${code}"}`;
+const jobs = (code: string) => `quillgate_jobs_total{provider="openai",code="${code}"}`;
+const calls = (code: string) =>
+  `quillgate_provider_calls_total{provider="openai",kind="first",code="${code}"}`;
 const inStore = (provider: string, state: string) =>
   `quillgate_queue_jobs{provider="${provider}",state="${state}"}`;
+const oldest = (provider: string) => `quillgate_queue_oldest_waiting_seconds{provider="${provider}"}`;
 const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kind="${kind}"}`;
+const inPool = 'quillgate_pool_in_flight{provider="openai"}';
+const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
 
 describe('the metrics of an API process and a worker', () => {
-  beforeAll(async () => {
-    deployment = await startDeployment({});
-  });
-  afterAll(() => deployment.stop());
-
-  const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
-  /** Aborts the request when its call has begun. */
-  const leave = async (call: ChatCall & { model: string }) => {
-    const going = new AbortController();
-    const asked = deployment.chat({ ...call, signal: going.signal }).catch(() => undefined);
-    await called(call.model);
-    going.abort();
-    await asked;
-  };
-
-  it('tell what became of every request', async () => {
-    await deployment.chat({});
-    await deployment.chat({});
-    await deployment.chat({ headers: { Authorization: 'Basic eDp5' } });
-    await deployment.chat({ provider: 'OpenAI' });
-    await deployment.chat({ body: '{' });
-    await deployment.chat({ model: 'sim-blocked' });
-    await deployment.blog('/blogs');
-    await deployment.blog('/blogs', { json: {} });
+  it('requests have ended → they tell what became of each', async () => {
+    const { chat, blog } = deployment;
+    await chat({});
+    await chat({});
+    await chat({ headers: { Authorization: 'Basic eDp5' } });
+    await chat({ provider: 'OpenAI' });
+    await chat({ body: '{' });
+    await chat({ model: 'sim-blocked' });
+    await blog('/blogs');
+    await blog('/blogs', { json: {} });
     await shows(ofApi, {
       [chats('openai', 'ok')]: 2,
       [chats('openai', 'unauthorized')]: 1,
@@ -71,47 +68,46 @@ describe('the metrics of an API process and a worker', () => {
       'quillgate_blog_requests_total{code="invalid_request"}': 1,
     });
     await shows(ofWorker, {
-      [jobs('openai', 'ok')]: 2,
-      [jobs('openai', 'content_blocked')]: 1,
-      [calls('openai', 'first', 'ok')]: 2,
+      [jobs('ok')]: 2,
+      [jobs('content_blocked')]: 1,
+      [calls('ok')]: 2,
       'quillgate_queue_wait_seconds_count{provider="openai"}': 3,
       'quillgate_provider_call_duration_seconds_count{provider="openai"}': 3,
     });
   });
 
-  it('tell what runs, and what was called off by whom', async () => {
-    const before = await ofWorker();
-    const hanging = deployment.chat({ model: 'sim-hang', headers: { Prefer: 'respond-async' } });
-    const { body, status } = await hanging;
+  it('chats run and are called off → they tell how many, and by whom', async () => {
+    const { status, body } = await deployment.chat({
+      model: 'sim-hang',
+      headers: { Prefer: 'respond-async' },
+    });
     expect(status).toBe(202);
     await called('sim-hang');
-    await shows(ofWorker, { 'quillgate_pool_in_flight{provider="openai"}': 1 });
+    await shows(ofWorker, { [inPool]: 1 });
     await shows(ofApi, { [inStore('openai', 'active')]: 1, [chats('openai', 'accepted')]: 1 });
-    await fetch(`${deployment.url}/chat/${String(body.id)}`, {
-      method: 'DELETE',
-      headers: { Authorization: authorization },
-    });
-    await leave({ model: 'sim-latency-15000' });
+    const address = `${deployment.url}/chat/${String(body.id)}`;
+    await fetch(address, { method: 'DELETE', headers: { Authorization: authorization } });
+    for (const model of ['sim-hang@left', 'sim-hang@left-too']) {
+      const going = new AbortController();
+      const left = deployment.chat({ model, signal: going.signal }).catch(() => undefined);
+      await called(model);
+      going.abort();
+      await left;
+    }
     await shows(ofApi, {
       [cancels('asked')]: 1,
-      [cancels('caller_gone')]: 1,
-      [chats('openai', 'client_closed')]: 1,
+      [cancels('caller_gone')]: 2,
+      [chats('openai', 'client_closed')]: 2,
       [inStore('openai', 'active')]: 0,
     });
-    await shows(ofWorker, {
-      [jobs('openai', 'cancelled')]: (before.get(jobs('openai', 'cancelled')) ?? 0) + 2,
-      [calls('openai', 'first', 'cancelled')]: 2,
-      'quillgate_pool_in_flight{provider="openai"}': 0,
-    });
+    await shows(ofWorker, { [jobs('cancelled')]: 3, [calls('cancelled')]: 3, [inPool]: 0 });
   });
 });
 
 describe('the metrics of the queue', () => {
-  afterEach(() => deployment.stop());
-
-  it('are right when no worker lives, and the same from every API process', async () => {
-    deployment = await startDeployment({ workers: 0 });
-    const other = await deployment.startApi();
+  it('jobs wait and no worker lives → they are right, and the same from every API process', async () => {
+    const [worker] = deployment.workers;
+    await worker?.stop({ graceMs: 60_000 });
     // Not by asking: an API process that has heard of no worker for a while refuses.
     await addJobs([{}, {}, { priority: 1 }]);
     const waiting = {
@@ -119,18 +115,39 @@ describe('the metrics of the queue', () => {
       [inStore('openai', 'waiting')]: 3,
       [inStore('openai', 'active')]: 0,
       [inStore('bedrock', 'waiting')]: 0,
+      [oldest('bedrock')]: 0,
     };
-    for (const url of [deployment.url, other.url]) {
+    for (const { url } of [deployment, other]) {
       await shows(() => scrape(url), waiting);
-      const age = (await scrape(url)).get('quillgate_queue_oldest_waiting_seconds{provider="openai"}');
-      expect(age).toBeGreaterThanOrEqual(30);
-      expect(age).toBeLessThan(60);
+      expect((await scrape(url)).get(oldest('openai'))).toBeGreaterThanOrEqual(ageMs / 1000);
     }
-    expect((await ofApi()).get('quillgate_queue_oldest_waiting_seconds{provider="bedrock"}')).toBe(0);
     await deployment.startWorker();
     await shows(ofApi, { [inStore('openai', 'waiting')]: 0, [inStore('openai', 'active')]: 0 });
   });
 });
+
+describe('METRICS_PORT', () => {
+  it('is set → the metrics are there alone, and nothing of the API is', async () => {
+    const metricsPort = await freePort();
+    const api = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
+    const apart = `http://127.0.0.1:${metricsPort}`;
+    const statusesOf = (url: string, paths: string[]) =>
+      Promise.all(paths.map(async (path) => (await fetch(url + path)).status));
+    const metrics = ['/metrics', '/METRICS', '/metrics/'];
+    expect(await statusesOf(api.url, metrics)).toEqual([404, 404, 404]);
+    expect(await statusesOf(apart, metrics)).toEqual([200, 404, 404]);
+    expect((await scrape(apart)).size).toBeGreaterThan(0);
+    const refused = await fetch(`${apart}/metrics`, { method: 'POST' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/chat', '/v1/chat', '/blogs', '/docs', '/openapi.json', '/feed.xml'])
+      expect(await (await fetch(apart + path)).json()).toMatchObject({ status: 404, code: 'not_found' });
+    // For load balancers, and for those who watch.
+    for (const url of [api.url, apart])
+      expect(await statusesOf(url, ['/livez', '/readyz'])).toEqual([200, 200]);
+  });
+});
+
+const ageMs = 30_000;
 
 /** Puts these jobs into the queue of OpenAI, as half a minute ago. */
 async function addJobs(options: JobsOptions[]): Promise<void> {
@@ -140,11 +157,11 @@ async function addJobs(options: JobsOptions[]): Promise<void> {
     v: 1,
     provider: 'openai',
     turns: [{ role: 'user', content: 'Hello' }],
-    deadline: Date.now() + 60_000,
+    deadline: Date.now() + 120_000,
     ...{ replyTo: 'nobody', user: 'me' },
   });
   for (const own of options)
-    await queue.add('chat', job, { jobId: randomUUID(), timestamp: Date.now() - 30_000, ...own });
+    await queue.add('chat', job, { jobId: randomUUID(), timestamp: Date.now() - ageMs, ...own });
   await queue.close();
   await store.close();
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { type Deployment, startDeployment } from '../support/deployment.js';
+import { profiles } from '../support/profiles.js';
 
 /** One place where a program passed on the text: the files on the way there, the last one first. */
 interface Leg {
@@ -57,19 +58,16 @@ function filesBetween(start: string, { files }: Leg): string[] | undefined {
 const directory = mkdtempSync(join(tmpdir(), 'quillgate-spine-'));
 const text = `spine-${randomUUID()}`;
 let deployment: Deployment;
-let api: StartedApi;
-
 beforeAll(async () => {
-  deployment = await startDeployment({ workers: 0 });
-  const recorder = pathToFileURL(resolve('test/support/record-calls.mjs')).href;
-  const recording = {
-    NODE_OPTIONS: `--import=${recorder}`,
-    QUILLGATE_TEST_CALLS: join(directory, 'calls'),
-    QUILLGATE_TEST_TEXT: text,
-  };
-  const unbundled = resolve('test/support/unbundled');
-  api = await deployment.startApi(recording, unbundled);
-  await deployment.startWorker(recording, unbundled);
+  deployment = await startDeployment({
+    release: resolve('test/support/unbundled'),
+    variables: {
+      ...profiles.plain,
+      NODE_OPTIONS: `--import=${pathToFileURL(resolve('test/support/record-calls.mjs')).href}`,
+      QUILLGATE_TEST_CALLS: join(directory, 'calls'),
+      QUILLGATE_TEST_TEXT: text,
+    },
+  });
 });
 afterAll(async () => {
   await deployment?.stop();
@@ -89,8 +87,11 @@ function readLegs(): Leg[] {
 }
 
 describe('the path of a plain chat', () => {
-  it('has eight files and at most five others, all of which the architecture names', async () => {
-    const { status } = await api.chat({ model: 'sim-echo', messages: [{ role: 'user', content: text }] });
+  it('→ eight files and at most five others, all of which the architecture names', async () => {
+    const { status } = await deployment.chat({
+      model: 'sim-echo',
+      messages: [{ role: 'user', content: text }],
+    });
     expect(status).toBe(200);
     const legs = readLegs();
     const from = (start: string, kind: Leg['kind'] = 'sent') =>
@@ -109,11 +110,13 @@ describe('the path of a plain chat', () => {
 });
 
 describe('the path of a post', () => {
-  it('has only files that the architecture names', async () => {
-    const created = await api.blog('/blogs', { json: { title: text, content: text, status: 'published' } });
+  it('→ only files that the architecture names', async () => {
+    const created = await deployment.blog('/blogs', {
+      json: { title: text, content: text, status: 'published' },
+    });
     expect(created.status).toBe(201);
     const { id } = (await created.json()) as { id: string };
-    expect(await (await api.blog(`/blogs/${id}`)).text()).toContain(text);
+    expect(await (await deployment.blog(`/blogs/${id}`)).text()).toContain(text);
     const controller = 'api/blog/blogs.controller.ts';
     const passed = new Set(readLegs().flatMap((leg) => filesBetween(controller, leg) ?? []));
     const files = [...passed].filter((file) => /^(api|shared|db)\//.test(file));

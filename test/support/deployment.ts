@@ -82,6 +82,8 @@ export interface DeploymentOptions {
   workers?: number;
   /** Additional environment of every program. */
   variables?: Record<string, string>;
+  /** The launcher of every program, in place of this release's. */
+  release?: string;
   /** Makes the store unavailable once it is prepared: the programs start without it, and are not waited for. */
   withoutStore?: () => Promise<void>;
 }
@@ -101,6 +103,7 @@ export async function startDeployment({
   store = 'postgres',
   workers = 1,
   variables = {},
+  release: usual = launcher,
   withoutStore,
 }: DeploymentOptions = {}): Promise<Deployment> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
@@ -133,7 +136,7 @@ export async function startDeployment({
   const alive = (name: string) => running.filter((child) => child.name === name && !ended.has(child));
   const plain = (name: string) => alive(name).filter((child) => !special.has(child));
   const logFiles: string[] = [];
-  const run = async (program: string, own: Record<string, string> = {}, release = launcher) => {
+  const run = async (program: string, own: Record<string, string> = {}, release = usual) => {
     const logFile = join(dir, `${program}-${running.length}.log`);
     logFiles.push(logFile);
     const child = await startChild({
@@ -146,7 +149,7 @@ export async function startDeployment({
     });
     running.push(child);
     void child.ended.then(() => ended.add(child));
-    if (Object.keys(own).length > 0 || release !== launcher) special.add(child);
+    if (Object.keys(own).length > 0 || release !== usual) special.add(child);
     if (!withoutStore) await child.ready;
     return child;
   };

@@ -9,9 +9,12 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** Serves on a free port of the loopback address. */
+/**
+ * Serves on a free port of the loopback address. A connection is kept until the client ends it: a server that ends idle
+ * ones can do so while the client, in the same busy process, is sending the next request.
+ */
 export async function serve(listener: RequestListener): Promise<Served> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+  const server = createServer({ keepAliveTimeout: 0 }, listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

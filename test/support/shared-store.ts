@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { findStores, freshStore, type StoreChoice } from './stores.js';
+import { findStores, freshStore, type StoreChoice, type StoreKind } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 
 /** Two connections to one store that nothing else uses, as two processes would have. */
@@ -12,6 +12,8 @@ export interface SharedStore {
   readonly store: QueueStore;
   readonly another: QueueStore;
   readonly wire: Wire & { readonly url: string };
+  /** Past the wire. */
+  readonly url: string;
   stop(): Promise<void>;
 }
 
@@ -29,6 +31,7 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
     store,
     another,
     wire,
+    url: variables[name] ?? '',
     stop: async () => {
       await Promise.all([store.close(), another.close()]);
       await wire.close();
@@ -39,13 +42,14 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
 
 const stores = findStores();
 
+type Suite = (shared: SharedStore, name: StoreKind) => void;
+
 /** The same suite for each kind of store, under its `$name`; before its first test `shared` becomes what it says. */
-export function describeStores(title: string, log: Log, suite: (shared: SharedStore) => void): void {
+export function describeStores(title: string, log: Log, suite: Suite): void {
   describe.each(stores)(title, (choice) => {
-    if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
     const shared = {} as SharedStore;
     beforeAll(async () => void Object.assign(shared, await startSharedStore(choice, log)));
     afterAll(() => shared.stop?.());
-    suite(shared);
+    suite(shared, choice.name);
   });
 }

@@ -5,6 +5,8 @@ import { freePort } from '../../dev/free-port.js';
 /** A TCP proxy in front of a server that can stop forwarding without closing, as if the server were frozen. */
 export interface Wire {
   readonly port: number;
+  /** How many pieces of data have been sent to the server so far. */
+  sent(): number;
   /** Holds back everything in both directions; connecting still works. */
   freeze(): void;
   /** Holds back the server's answers, but forwards what is sent to it. */
@@ -38,12 +40,14 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
   const answering = new Set<Socket>();
   const dead = new WeakSet<Socket>();
   let held: ReadonlySet<Socket> = new Set();
+  let sent = 0;
   const join = (from: Socket, to: Socket) => {
     sockets.add(from);
     const end = () => {
       if (!dead.has(from)) to.destroy();
     };
     from.on('data', (bytes) => {
+      if (answering.has(to)) sent += 1;
       if (!dead.has(from)) to.write(bytes);
     });
     from.on('error', end);
@@ -74,6 +78,7 @@ export async function openWire(target: number, host = '127.0.0.1'): Promise<Wire
   };
   return {
     port,
+    sent: () => sent,
     cut,
     mend: async () => void (await once(server.listen(port, '127.0.0.1'), 'listening')),
     freeze: () => hold(sockets),

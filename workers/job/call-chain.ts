@@ -29,7 +29,7 @@ export interface CallChainDeps {
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
 export function callChain(deps: CallChainDeps): Next {
   const steps: Step[] = [
-    withOneRetry,
+    (call, next) => withOneRetry(call, next),
     (call, next) => requeueUnlessReached(call, next, deps),
     (call, next) => call.asked.circuit.run(call, next),
     (call, next) => passAccount(call, next, deps),

@@ -19,6 +19,8 @@ interface NextAttemptsDeps {
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
   queues: Queues;
   log: Log;
+  /** How long the store may take to answer before it is asked again, in milliseconds. */
+  answerWithinMs?: number;
 }
 
 /** A chat's job, as far as what follows it goes. */
@@ -30,11 +32,11 @@ const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
 /** Passes chats whose attempts have failed on to the next provider of their fallback, if they have one. */
 export class NextAttempts {
-  readonly #deps: NextAttemptsDeps;
+  readonly #deps: Required<NextAttemptsDeps>;
   #isClosing = false;
 
   constructor(deps: NextAttemptsDeps) {
-    this.#deps = deps;
+    this.#deps = { answerWithinMs: storeTimeoutMs, ...deps };
   }
 
   /**
@@ -90,7 +92,8 @@ export class NextAttempts {
       return isLeft || this.#isClosing;
     };
     // To ask again does nothing when the store has taken the job.
-    const once = () => withTimeout(Math.min(storeTimeoutMs, this.#leftMs(chatJob)), work());
+    const { answerWithinMs } = this.#deps;
+    const once = () => withTimeout(Math.min(answerWithinMs, this.#leftMs(chatJob)), work());
     return retry(once, {
       ...pauses,
       maxMs: this.#leftMs(chatJob),

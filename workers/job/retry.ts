@@ -25,7 +25,11 @@ const minTimeLeftMs = 250;
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
-export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+export async function withOneRetry<T>(
+  call: Call,
+  next: (call: Call) => Promise<T>,
+  sleep: Sleep = sleepUntilStopped,
+): Promise<T> {
   const { job, circuit } = call.asked;
   circuit.budget.earn(call.user);
   const startedAt = job.now();
@@ -33,7 +37,7 @@ export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<
     return await next(call);
   } catch (error) {
     const omitted = omittedAfter(error, call);
-    if (!omitted) await pause(error, call, job.now() - startedAt);
+    if (!omitted) await pause(error, call, { tookMs: job.now() - startedAt, sleep });
     const retry = call.retry(omitted);
     return await next(retry).catch((second) => {
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
@@ -42,11 +46,20 @@ export async function withOneRetry<T>(call: Call, next: (call: Call) => Promise<
   }
 }
 
+/** Waits so many milliseconds, or rejects when the signal aborts. */
+type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+
+const sleepUntilStopped: Sleep = (ms, signal) => delay(ms, undefined, { signal });
+
 /** A second refusal of what an answer does not need says nothing against asking again, nor against the fallback. */
 const passing = ({ cause }: Failure): Failure => new Failure('provider_error', { cause });
 
 /** Waits until the retry of a call that took this long may begin; throws its error when there is none. */
-async function pause(error: unknown, call: Call, tookMs: number): Promise<void> {
+async function pause(
+  error: unknown,
+  call: Call,
+  { tookMs, sleep }: { tookMs: number; sleep: Sleep },
+): Promise<void> {
   const { stop, slot, asked } = call;
   const { job, circuit } = asked;
   const ownPauseMs = pauseBeforeRetry(error, call);
@@ -58,7 +71,7 @@ async function pause(error: unknown, call: Call, tookMs: number): Promise<void> 
   for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
     if (job.now() + pauseMs > startBy) throw error;
     if (pauseMs > longPauseMs) slot.park();
-    await delay(pauseMs, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
+    await sleep(pauseMs, stop).catch(() => stop.throwIfAborted());
   }
 }
 

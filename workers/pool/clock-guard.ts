@@ -9,13 +9,17 @@ interface ClockGuardDeps {
   log: Log;
   /** This machine's clock, in milliseconds since the epoch. */
   now?: () => number;
+  /** How often the clocks are compared, in milliseconds. */
+  everyMs?: number;
+  /** How long to wait before each check after a jump, in milliseconds. */
+  checkPauseMs?: number;
 }
 
 /** As far apart as clocks may be (`shared/queue/stores/clock-skew.ts`). */
 const maxJumpMs = 2000;
 const intervalMs = 100;
 /** Longer than the store reuses the result of a check. */
-const checkPauseMs = 250;
+const defaultCheckPauseMs = 250;
 
 /**
  * Notices when this machine's clock jumps while the process runs, by comparing it with a monotonic one, which needs no
@@ -28,8 +32,8 @@ export class ClockGuard {
   #isOff = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ now = Date.now, ...deps }: ClockGuardDeps) {
-    this.#deps = { ...deps, now };
+  constructor(deps: ClockGuardDeps) {
+    this.#deps = { now: Date.now, everyMs: intervalMs, checkPauseMs: defaultCheckPauseMs, ...deps };
   }
 
   /** True from a jump until the clock agrees with the store's again. */
@@ -40,7 +44,7 @@ export class ClockGuard {
   /** To be called while the clock agrees with the store's. */
   start(): void {
     this.#offset = this.#readOffset();
-    this.#timer = setInterval(() => void this.#check().catch(() => undefined), intervalMs);
+    this.#timer = setInterval(() => void this.#check().catch(() => undefined), this.#deps.everyMs);
   }
 
   stop(): void {
@@ -61,6 +65,7 @@ export class ClockGuard {
   /** The offset with which the store agrees. */
   async #untilRight(): Promise<number> {
     const { signal } = this.#stopping;
+    const { checkPauseMs } = this.#deps;
     await delay(checkPauseMs, undefined, { signal });
     const checkOffset = async () => {
       const offset = this.#readOffset();

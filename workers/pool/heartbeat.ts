@@ -8,12 +8,16 @@ interface HeartbeatDeps {
   relay: Pick<Relay, 'broadcast'>;
   worker: string;
   log: Log;
+  /** How often it is published, in milliseconds; by default once a second. */
+  everyMs?: number;
 }
 
 /** Gives the state of a pool at this moment. Rejects when the store is unavailable. */
 type DescribePool = () => Promise<PoolHeartbeat>;
 
 const intervalMs = 1000;
+/** How long a pool may take to describe itself. */
+const describeTimeoutMs = 1000;
 /** Longer than a timer that is on time and the answers of the store take: the same state is not sent twice a second. */
 const lateAfterMs = 1500;
 /** How long `stopped` waits for a heartbeat that is being published, so that it is not overtaken. */
@@ -43,7 +47,7 @@ export class Heartbeat {
   /** Adds a pool. Resolves once a heartbeat with it has been published, or could not be. */
   start(describe: DescribePool): Promise<void> {
     this.#pools.set(describe, undefined);
-    this.#timer ??= setInterval(() => void this.#beat(), intervalMs);
+    this.#timer ??= setInterval(() => void this.#beat(), this.#deps.everyMs ?? intervalMs);
     return this.publish();
   }
 
@@ -97,7 +101,7 @@ export class Heartbeat {
   /** One pool that cannot be described in time does not keep back the others: its last state stands in. */
   async #describe(describe: DescribePool): Promise<void> {
     try {
-      const state = await withTimeout(intervalMs, describe());
+      const state = await withTimeout(describeTimeoutMs, describe());
       if (this.#pools.has(describe)) this.#pools.set(describe, state);
     } catch (error) {
       this.#logFailure(error);

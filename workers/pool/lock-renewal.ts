@@ -12,6 +12,8 @@ interface LockRenewalDeps {
   jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'ofPool'>;
   describe: (queued: QueuedJob, token: string) => RunningJob;
   log: Log;
+  /** A clock that never jumps, in milliseconds. */
+  now?: () => number;
 }
 
 /** Three passes may come too late, or fail, before a lock ends. */
@@ -25,13 +27,16 @@ const maxUnanswered = 20;
  */
 export class LockRenewal {
   readonly #deps: LockRenewalDeps;
+  readonly #now: () => number;
   readonly #everyMs: number;
   #timer: NodeJS.Timeout | undefined;
-  #passedAt = performance.now();
+  #passedAt: number;
   #unanswered = 0;
 
   constructor(deps: LockRenewalDeps) {
     this.#deps = deps;
+    this.#now = deps.now ?? (() => performance.now());
+    this.#passedAt = this.#now();
     this.#everyMs = deps.lockMs / passesPerLock;
     this.#holdWhileProcessed(deps.worker);
   }
@@ -49,7 +54,7 @@ export class LockRenewal {
 
   /** To be called between jobs: renews the locks now if the timer is late, by more than its own jitter. */
   renewIfLate(): void {
-    if (performance.now() - this.#passedAt > 1.5 * this.#everyMs) void this.#pass();
+    if (this.#now() - this.#passedAt > 1.5 * this.#everyMs) void this.#pass();
   }
 
   /**
@@ -78,7 +83,7 @@ export class LockRenewal {
     const { worker, provider, lockMs, jobs, log } = this.#deps;
     const held = [...jobs.ofPool(provider)].filter(({ holdsLock }) => holdsLock);
     const [jobIds, tokens] = [held.map(({ id }) => id), held.map(({ token }) => token)];
-    this.#passedAt = performance.now();
+    this.#passedAt = this.#now();
     if (held.length === 0) return;
     this.#unanswered += 1;
     try {

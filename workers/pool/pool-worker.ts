@@ -1,6 +1,7 @@
 import type { Job, Worker } from 'bullmq';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
+import { givenFields } from '../../shared/given-fields.js';
 import { resendSchema } from '../../shared/protocol/deltas.js';
 import {
   type ChatJob,
@@ -62,6 +63,8 @@ interface PoolWorkerDeps
   metrics: PoolMetrics;
   /** Those of the jobs of this pool, called also in a turn of the event loop that takes long. */
   listeners: readonly JobListener[];
+  /** The clock that says when locks are due to be renewed: one that never jumps, in milliseconds. */
+  now?: () => number;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -117,6 +120,7 @@ export class PoolWorker {
     this.#locks = new LockRenewal({
       ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log },
       lockMs: config.WORKER_LOCK_MS,
+      ...givenFields({ now: deps.now }),
       describe: (queued, token) => this.#describe(queued, token),
     });
     this.#listeners = [

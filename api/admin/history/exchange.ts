@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delayFor } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import {
   type HistoryAnswer,
@@ -23,7 +23,8 @@ interface ExchangeDeps {
   log: Log;
   /** The time, in milliseconds since the epoch. */
   now?: () => number;
-  askEveryMs?: number;
+  /** Waits for so many milliseconds. */
+  delay?: (ms: number) => Promise<unknown>;
 }
 
 type Channel = Pick<Relay, 'publish' | 'subscribe' | 'send' | 'receive'>;
@@ -62,7 +63,7 @@ const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 export class HistoryExchange {
   readonly #deps: ExchangeDeps;
   readonly #now: () => number;
-  readonly #everyMs: number;
+  readonly #delay: (ms: number) => Promise<unknown>;
   readonly #id = randomUUID();
   /** Those that were heard last. */
   readonly #peers = new LRUCache<string, Peer>({ max: maxPeers });
@@ -78,8 +79,11 @@ export class HistoryExchange {
   constructor(deps: ExchangeDeps) {
     this.#deps = deps;
     this.#now = deps.now ?? Date.now;
-    this.#everyMs = deps.askEveryMs ?? askEveryMs;
-    this.#answered = new LRUCache({ max: maxPeers, ttl: apart * this.#everyMs });
+    this.#delay = deps.delay ?? delayUnreferenced;
+    this.#answered = new LRUCache({
+      ...{ max: maxPeers, ttl: apart * askEveryMs, ttlResolution: 0 },
+      perf: { now: () => performance.now() },
+    });
   }
 
   /** Answers the others from now on, and can ask them; tries until the signal aborts, and never rejects. */
@@ -106,16 +110,16 @@ export class HistoryExchange {
 
   /** As `touch`; resolves when the others had time to answer, at once if they have done so just now. Never rejects. */
   async refresh(): Promise<void> {
-    const isFresh = performance.now() - this.#askedAt < 2 * this.#everyMs;
+    const isFresh = performance.now() - this.#askedAt < 2 * askEveryMs;
     this.touch();
     if (isFresh) return;
     await this.#asking;
-    if (this.#isReachable) await delay(answersWithin * this.#everyMs);
+    if (this.#isReachable) await this.#delay(answersWithin * askEveryMs);
   }
 
   /** API processes that are known, this one included. */
   get processes(): number {
-    const since = performance.now() - silentAfter * this.#everyMs;
+    const since = performance.now() - silentAfter * askEveryMs;
     return 1 + [...this.#peers.values()].filter(({ heardAt }) => heardAt >= since).length;
   }
 
@@ -131,12 +135,12 @@ export class HistoryExchange {
   async #askWhileRead(): Promise<void> {
     for (;;) {
       const unreadMs = performance.now() - this.#readAt;
-      if (unreadMs > keptFor * this.#everyMs) break;
-      if (unreadMs <= readFor * this.#everyMs) {
+      if (unreadMs > keptFor * askEveryMs) break;
+      if (unreadMs <= readFor * askEveryMs) {
         this.#asking = this.#ask();
         await this.#asking;
       }
-      await delay(this.#everyMs, undefined, { ref: false });
+      await this.#delay(askEveryMs);
     }
     this.#running = undefined;
     this.#peers.clear();
@@ -158,7 +162,7 @@ export class HistoryExchange {
     };
     try {
       if (this.#channel === undefined) throw new Error('not connected');
-      await withTimeout(publishedWithin * this.#everyMs, this.#channel.publish(historyTopics.ask, ask));
+      await withTimeout(publishedWithin * askEveryMs, this.#channel.publish(historyTopics.ask, ask));
       this.#isReachable = true;
     } catch (err) {
       this.#isReachable = false;
@@ -190,7 +194,7 @@ export class HistoryExchange {
 
   #onAnswer({ from, after, last, requests, samples }: HistoryAnswer): void {
     const unreadMs = performance.now() - this.#readAt;
-    if (from === this.#id || unreadMs > keptFor * this.#everyMs) return;
+    if (from === this.#id || unreadMs > keptFor * askEveryMs) return;
     const [now, heardAt] = [this.#now(), performance.now()];
     const never = { last: 0, sampledAt: Number.NEGATIVE_INFINITY };
     const peer: Peer = this.#peers.get(from) ?? { ...never, heardAt, samples: new Map() };
@@ -208,3 +212,6 @@ export class HistoryExchange {
       if (slot < now - historyMs || peer.samples.size > maxSamples) peer.samples.delete(key);
   }
 }
+
+/** It keeps no process alive. */
+const delayUnreferenced = (ms: number): Promise<unknown> => delayFor(ms, undefined, { ref: false });

@@ -1,17 +1,22 @@
 import { Worker } from 'node:worker_threads';
 import type { MarkdownAnswer } from './markdown-worker.js';
 
+/** How long one text may take: of the processor and by the clock, in milliseconds. */
+interface TextLimits {
+  readonly maxCpuMs: number;
+  readonly timeoutMs: number;
+}
+
 /** Renders Markdown in a thread that keeps no process alive, one text at a time; its errors reject `render`. */
 export class MarkdownThread {
   readonly #worker = new Worker(program, { name: 'markdown', execArgv: [], resourceLimits });
-  readonly #maxCpuMs: number;
+  readonly #limits: TextLimits;
   /** The thread's next message, the first of which says that it is ready; undefined when the thread has ended. */
   #nextMessage = Promise.withResolvers<MarkdownAnswer | undefined>();
   #ended = false;
 
-  /** `maxCpuMs`: processor time for one text, in milliseconds. */
-  constructor(maxCpuMs: number) {
-    this.#maxCpuMs = maxCpuMs;
+  constructor(limits: TextLimits) {
+    this.#limits = limits;
     this.#worker.unref();
     this.#worker.on('message', (message: MarkdownAnswer) => this.#nextMessage.resolve(message));
     this.#worker.on('exit', () => void this.end());
@@ -31,8 +36,9 @@ export class MarkdownThread {
     if (previous === undefined) return undefined;
     this.#nextMessage = Promise.withResolvers();
     this.#worker.postMessage(markdown);
-    const maxMs = previous.usedMs + this.#maxCpuMs;
-    const stopWatching = watchCpu(this.#worker, maxMs, () => void this.end());
+    const { maxCpuMs, timeoutMs } = this.#limits;
+    const limits = { maxCpuMs: previous.usedMs + maxCpuMs, timeoutMs };
+    const stopWatching = watchCpu(this.#worker, limits, () => void this.end());
     const answer = await this.#nextMessage.promise.finally(stopWatching);
     return answer?.html;
   }
@@ -54,18 +60,16 @@ const isOutOfMemory = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
 
 const pollEveryMs = 100;
-/** A thread that has not got its processor time by then will not get it. */
-const timeoutMs = 20_000;
 
 /** By the thread's processor time since its start: on a busy machine a harmless text takes long by the clock. */
-function watchCpu(worker: Worker, maxMs: number, onExceeded: () => void): () => void {
+function watchCpu(worker: Worker, { maxCpuMs, timeoutMs }: TextLimits, onExceeded: () => void): () => void {
   const startedAt = performance.now();
   let watching = true;
   const poll = async () => {
     if (performance.now() - startedAt > timeoutMs) return onExceeded();
     // Rejects when the thread has ended meanwhile.
     const used = await worker.cpuUsage().catch(() => undefined);
-    if (watching && used && (used.user + used.system) / 1000 > maxMs) onExceeded();
+    if (watching && used && (used.user + used.system) / 1000 > maxCpuMs) onExceeded();
   };
   const timer = setInterval(() => void poll(), pollEveryMs);
   return () => {

@@ -25,6 +25,10 @@ interface RendererLimits {
   maxWaitMs?: number;
   /** How long an idle thread lives, in milliseconds. */
   idleMs?: number;
+  /** How long one text may take by the clock, in milliseconds: a thread that gets no processor time gets none later. */
+  timeoutMs?: number;
+  /** A monotonic clock, in milliseconds. */
+  now?: () => number;
 }
 
 /** Makes a renderer with one thread, which starts with the first text. Ordinary texts take milliseconds. */
@@ -33,15 +37,17 @@ export function createMarkdownRenderer({
   maxWaiting = 32,
   maxWaitMs = 2000,
   idleMs = 60_000,
+  timeoutMs = 20_000,
+  now = () => performance.now(),
 }: RendererLimits = {}) {
   let thread: MarkdownThread | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
   let closed = false;
   const queue = new PQueue({ concurrency: 1 });
   const renderNow = async (markdown: string, queuedAt: number): Promise<Rendering> => {
-    if (closed || performance.now() - queuedAt > maxWaitMs) return { kind: 'busy' };
+    if (closed || now() - queuedAt > maxWaitMs) return { kind: 'busy' };
     clearTimeout(idleTimer);
-    if (thread === undefined || thread.ended) thread = new MarkdownThread(maxCpuMs);
+    if (thread === undefined || thread.ended) thread = new MarkdownThread({ maxCpuMs, timeoutMs });
     const current = thread;
     const html = await current.render(markdown);
     idleTimer = setTimeout(() => void current.end(), idleMs).unref();
@@ -55,7 +61,7 @@ export function createMarkdownRenderer({
      */
     async render(markdown: string): Promise<Rendering> {
       if (queue.size + queue.pending >= maxWaiting) return { kind: 'busy' };
-      const queuedAt = performance.now();
+      const queuedAt = now();
       return queue.add(() => renderNow(markdown, queuedAt));
     },
     /** The outcome of all that still waits is `busy`. */

@@ -53,6 +53,8 @@ interface JobClientDeps {
   chats: ChatReceiver;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
+  /** Bounds how long the store may take to answer. */
+  withTimeout?: typeof withTimeout;
 }
 
 /** The longest wait, when closing, for a store that accepts no cancels. */
@@ -65,6 +67,7 @@ export class JobClient {
   readonly heartbeats = new Heartbeats({ now: this.#clock.now });
   readonly pools = new LivePools(this.heartbeats);
   readonly #store: QueueStore;
+  readonly #withTimeout: typeof withTimeout;
   readonly #chats: ChatReceiver;
   readonly #channels: Channels;
   readonly #records: JobRecords;
@@ -74,15 +77,17 @@ export class JobClient {
   /** Where workers send the results of the jobs that are added here, as long as the relay knows this process. */
   readonly #replyTo: string;
 
-  private constructor({ store, chats, metrics, log }: JobClientDeps, channels: Channels) {
+  private constructor(deps: JobClientDeps, channels: Channels) {
+    const { store, chats, metrics, log, withTimeout: bounded = withTimeout } = deps;
     this.#store = store;
+    this.#withTimeout = bounded;
     this.#chats = chats;
     this.#channels = channels;
     this.#replyTo = channels.relay.nodeId;
     this.#log = log;
     const queueOf = (provider: ProviderId) => this.queueOf(provider);
     const parts = { queueOf, store, chats, log };
-    this.#records = new JobRecords(parts);
+    this.#records = new JobRecords({ ...parts, withTimeout: bounded });
     const deadQueues = new DeadQueues({ ...parts, pools: this.pools });
     this.#poller = new ResultPoller({ ...parts, jobRecords: this.#records, deadQueues });
     this.#cancellation = new Cancellation({ queueOf, store, relay: channels.relay, metrics, log });
@@ -114,7 +119,7 @@ export class JobClient {
     const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
     const adding = retry(() => addJob(this.queueOf(job.provider), this.#store, newJob), retryBriefly);
     // If the store takes the job later, the deadline bounds that.
-    await withTimeout(storeTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
+    await this.#withTimeout(storeTimeoutMs, adding).catch((cause) => this.#refuse(cause, span));
     span?.end();
   }
 

@@ -33,6 +33,8 @@ export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attemp
 interface JobRecordsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
+  /** Bounds how long the store may take to answer. */
+  withTimeout?: typeof withTimeout;
 }
 
 /** The records of jobs, which are the truth about their outcomes; messages only make them known sooner. */
@@ -57,7 +59,8 @@ export class JobRecords {
 
   /** The states of these attempts at one provider, in their order; throws as `read` does. */
   readAll(provider: ProviderId, jobs: readonly PendingJob[]): Promise<PromiseSettledResult<JobResult>[]> {
-    return withTimeout(storeTimeoutMs, this.#readAll(this.#deps.queueOf(provider), jobs));
+    const { queueOf, withTimeout: bounded = withTimeout } = this.#deps;
+    return bounded(storeTimeoutMs, this.#readAll(queueOf(provider), jobs));
   }
 
   /**

@@ -17,6 +17,10 @@ interface PoolOptions {
   /** Settings of each session, by their names in PostgreSQL. */
   session: Record<string, string>;
   log: Log;
+  /** Period of the heartbeat of a connection in use, in milliseconds. */
+  heartbeatMs?: number;
+  /** A connection that receives nothing for so long after a heartbeat is dead, in milliseconds. */
+  answerMs?: number;
 }
 
 /** A pool of `pg`, and the same pool as BullMQ expects it. */
@@ -32,7 +36,7 @@ const closingMs = 1000;
 /** Opens a pool that replaces dead connections, also silent ones. It connects on first use. */
 export function openPostgresPool(
   url: string,
-  { max, listeners = 0, session, log }: PoolOptions,
+  { max, listeners = 0, session, log, ...times }: PoolOptions,
 ): PostgresPool {
   const pool = new pg.Pool({
     ...parsePostgresUrl(url),
@@ -52,7 +56,7 @@ export function openPostgresPool(
   pool.on('connect', (client) => client.on('error', logError));
   // Every queue, worker and relay of a process listens to it: more than Node's default limit.
   pool.setMaxListeners(0);
-  endSilentConnections(pool);
+  endSilentConnections(pool, { heartbeatMs: inUseHeartbeatMs, answerMs: heartbeatAnswerMs, ...times });
   return {
     pool,
     connection: withConnectionErrorsNamed(
@@ -64,16 +68,19 @@ export function openPostgresPool(
   };
 }
 
-/** Period of the heartbeat of a connection in use: some listen for ever. */
-const heartbeatMs = 2000;
-/** A connection that receives nothing for so long is dead. This bounds every query: ours take less than six seconds. */
+/** Some connections listen for ever. */
+const inUseHeartbeatMs = 2000;
+/** This bounds every query: ours take less than six seconds. */
 const heartbeatAnswerMs = 4000;
 
 /**
  * Ends connections that receive nothing, as when a firewall has forgotten them: TCP itself gives up after a quarter of
  * an hour, and a connection that only listens sends nothing that could go unanswered. Their queries fail.
  */
-function endSilentConnections(pool: pg.Pool): void {
+function endSilentConnections(
+  pool: pg.Pool,
+  { heartbeatMs, answerMs }: { heartbeatMs: number; answerMs: number },
+): void {
   const idle = new Set<pg.PoolClient>();
   const heartbeats = new Map<pg.PoolClient, NodeJS.Timeout>();
   const forget = (client: pg.PoolClient) => {
@@ -86,7 +93,7 @@ function endSilentConnections(pool: pg.Pool): void {
   };
   const heartbeat = async (client: pg.PoolClient) => {
     const heartbeat = heartbeats.get(client);
-    const answers = await isAnswering(client);
+    const answers = await isAnswering(client, answerMs);
     // It may have been released meanwhile and be in use again.
     if (heartbeats.get(client) !== heartbeat) return;
     if (answers) return watch(client);
@@ -105,11 +112,11 @@ function endSilentConnections(pool: pg.Pool): void {
 }
 
 /** Whether the server sends anything: an answer to our query, even an error, or to the one under way. */
-async function isAnswering(client: pg.PoolClient): Promise<boolean> {
+async function isAnswering(client: pg.PoolClient, answerMs: number): Promise<boolean> {
   const before = socketOf(client)?.bytesRead;
   const isReady = 'readyForQuery' in client && client.readyForQuery === true;
   const asked = isReady ? client.query('select 1').catch(() => undefined) : new Promise(() => undefined);
-  await withTimeout(heartbeatAnswerMs, asked).catch(() => undefined);
+  await withTimeout(answerMs, asked).catch(() => undefined);
   // When this process itself was too busy, the answer may have arrived without having been handled.
   await nextTurn();
   return socketOf(client)?.bytesRead !== before;

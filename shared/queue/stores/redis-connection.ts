@@ -14,10 +14,22 @@ export type RedisConnection = Redis | Cluster;
  */
 export type OutageMode = 'fail-fast' | 'bulk' | 'blocking' | 'listening';
 
-/** Connects, and reconnects without end; the caller listens to `error`. */
-export function connectRedis(address: RedisAddress, mode: OutageMode): RedisConnection {
-  if (address.topology === 'cluster') return connectCluster(address, mode).on('+node', prepareSockets);
-  const redis = address.topology === 'single' ? connectSingle(address, mode) : connectWatched(address, mode);
+/**
+ * Connects, and reconnects without end; the caller listens to `error`. A connection that receives no byte for
+ * `socketTimeout` milliseconds while an answer is due is replaced.
+ */
+export function connectRedis(
+  address: RedisAddress,
+  mode: OutageMode,
+  { socketTimeout = maxSilenceMs }: { socketTimeout?: number } = {},
+): RedisConnection {
+  const tuning = { ...tunings[mode], socketTimeout };
+  if (address.topology === 'cluster')
+    return connectCluster(address, mode, tuning).on('+node', prepareSockets);
+  const redis =
+    address.topology === 'single'
+      ? connectSingle(address, mode, tuning)
+      : connectWatched(address, mode, tuning);
   prepareSockets(redis);
   return redis;
 }
@@ -40,18 +52,17 @@ const retryStrategy = (attempt: number): number => Math.min(50 * 2 ** attempt, 5
 /** The longest blocking read on a connection; BullMQ's longer ones are cut to this. */
 export const maxBlockMs = 2000;
 
-/**
- * A connection that receives no byte for so many milliseconds while an answer is due is replaced: TCP itself gives up
- * after a quarter of an hour. It is twice what a command may take or a read may block.
- */
-const socketTimeout = 4000;
+/** TCP itself gives up after a quarter of an hour. It is twice what a command may take or a read may block. */
+const maxSilenceMs = 4000;
 
 const tunings = {
-  'fail-fast': { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout },
-  bulk: { maxRetriesPerRequest: 1, commandTimeout: 8000, socketTimeout },
-  blocking: { maxRetriesPerRequest: null, socketTimeout },
-  listening: { maxRetriesPerRequest: null, socketTimeout, autoResubscribe: false },
+  'fail-fast': { maxRetriesPerRequest: 1, commandTimeout: 2000 },
+  bulk: { maxRetriesPerRequest: 1, commandTimeout: 8000 },
+  blocking: { maxRetriesPerRequest: null },
+  listening: { maxRetriesPerRequest: null, autoResubscribe: false },
 } as const satisfies Record<OutageMode, RedisOptions>;
+
+type Tuning = (typeof tunings)[OutageMode] & { readonly socketTimeout: number };
 
 /**
  * Reconnects and sends the command again when a replica answered. It was the master until now; or all connections to
@@ -60,10 +71,14 @@ const tunings = {
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
 
-const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, mode: OutageMode) => ({
+const optionsOf = (
+  { credentials, tls, database }: SingleRedis | WatchedRedis,
+  mode: OutageMode,
+  tuning: Tuning,
+) => ({
   ...credentials,
   ...(tls && { tls }),
-  ...tunings[mode],
+  ...tuning,
   enableOfflineQueue: mode !== 'fail-fast',
   db: database,
   retryStrategy,
@@ -71,16 +86,16 @@ const optionsOf = ({ credentials, tls, database }: SingleRedis | WatchedRedis, m
   connectTimeout,
 });
 
-const connectSingle = (address: SingleRedis, mode: OutageMode): Redis =>
-  new Redis({ ...address.nodes[0], ...optionsOf(address, mode) });
+const connectSingle = (address: SingleRedis, mode: OutageMode, tuning: Tuning): Redis =>
+  new Redis({ ...address.nodes[0], ...optionsOf(address, mode, tuning) });
 
 /** A Sentinel that does not answer in time is skipped. */
 const sentinelCommandTimeout = 1000;
 
-function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
+function connectWatched(address: WatchedRedis, mode: OutageMode, tuning: Tuning): Redis {
   const { nodes, masterName, sentinelCredentials: known, tls } = address;
   return new Redis({
-    ...optionsOf(address, mode),
+    ...optionsOf(address, mode, tuning),
     sentinels: [...nodes],
     name: masterName,
     ...givenFields({ sentinelUsername: known.username, sentinelPassword: known.password }),
@@ -97,12 +112,16 @@ function connectWatched(address: WatchedRedis, mode: OutageMode): Redis {
 /** How often the nodes are asked who has which keys: nothing else shows that a master fell silent. */
 const slotsRefreshInterval = 2000;
 
-const connectCluster = ({ nodes, credentials, tls }: ClusteredRedis, mode: OutageMode): Cluster =>
+const connectCluster = (
+  { nodes, credentials, tls }: ClusteredRedis,
+  mode: OutageMode,
+  tuning: Tuning,
+): Cluster =>
   new Cluster([...nodes], {
     redisOptions: {
       ...credentials,
       ...(tls && { tls }),
-      ...tunings[mode],
+      ...tuning,
       reconnectOnError,
       connectTimeout,
     },

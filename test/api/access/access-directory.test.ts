@@ -158,13 +158,15 @@ describe('AccessDirectory, with the database', async () => {
     await stop();
   });
 
+  /** Longer than any test: what is known here was heard of. */
+  const reloadEveryMs = 3_600_000;
   const over = (of: Database): AccessDirectory => {
     const stores = {
       users: createUserStore(of),
       tokens: createTokenStore(of),
       sessions: createSessionStore(of),
     };
-    const directory = directoryOf({ environment: { first }, log, ...stores });
+    const directory = directoryOf({ environment: { first }, log, ...stores, reloadEveryMs });
     onTestFinished(() => directory.close());
     return directory;
   };
@@ -177,9 +179,6 @@ describe('AccessDirectory, with the database', async () => {
     const token = makeAccessToken();
     return { token, ...(await tokens.create({ owner, scopes, expiresAt, secretHash: digestOf(token) })) };
   };
-  // Well below the time after which it would load by itself.
-  const soon = { timeout: 5000, interval: 5 };
-
   it('looks up what another process has made, and nothing that has expired or was revoked', async () => {
     const directory = over(database);
     const { token, id } = await make('Ida', { scopes: ['blogs:read'] });
@@ -213,7 +212,7 @@ describe('AccessDirectory, with the database', async () => {
     const [here, there] = [over(database), over(otherProcess)];
     await here.start(database);
     const becomes = (check: () => unknown, isThere: boolean) =>
-      vi.waitFor(() => expect(check() !== undefined).toBe(isThere), soon);
+      vi.waitFor(() => expect(check() !== undefined).toBe(isThere), patience);
 
     const id = (await users.add({ name: 'eve', secretHash: digestOf('a'), role: 'admin' })) ?? '';
     await becomes(() => here.checkUser('eve', 'a'), true);

@@ -31,7 +31,7 @@ describe('BytesInFlight', () => {
     expect(() => bytes.open(by('one')).add(1)).toThrow(limited);
   });
 
-  it('counts nothing more for a request that has released its bytes (finding S2)', () => {
+  it('counts nothing more for a request that has released its bytes', () => {
     const bytes = new BytesInFlight({ perUser: 100 });
     const gone = bytes.open(by('one'));
     gone.add(60);

@@ -34,7 +34,7 @@ describe('parseSessions', () => {
     expect(parse(...cookie)).toEqual([]);
   });
 
-  it('finds all that differ, in one header or in several (finding O5)', () => {
+  it('finds all that differ, in one header or in several', () => {
     const [mine, another] = [`quillgate_session=${key}`, `quillgate_session=${other}`];
     expect(parse(`${another}; ${mine}`)).toEqual([other, key]);
     expect(parse(mine, another)).toEqual([key, other]);

@@ -27,8 +27,6 @@ describe('ReloadLoop', () => {
     await done;
     expect(loads).toHaveLength(2);
   });
-
-  // Finding M7.
   it('tells its listeners of each load, also of one that failed', async () => {
     const { loop, loads } = start();
     const listener = vi.fn();

@@ -171,7 +171,7 @@ describe('FleetEvents', () => {
     expect(refused).toMatchObject([{ code: 'internal', retryable: true }]);
   });
 
-  it('takes 20 streams of one user, who locks nobody out (finding S7)', async () => {
+  it('takes 20 streams of one user, who locks nobody out', async () => {
     user = 'one';
     const readers = await Promise.all(Array.from({ length: 20 }, open));
     await Promise.all(readers.map((events) => events.next()));
@@ -238,7 +238,7 @@ describe('fifty clients that do not read', () => {
     const sockets = await stall();
     const oneLook = JSON.stringify(fleet).length + 1000;
     for (const { writableLength } of responses) expect(writableLength).toBeLessThan(oneLook);
-    // A new reader gets the last look, which may have been before the last change (finding C2).
+    // A new reader gets the last look, which may have been before the last change.
     await another();
     const events = await open();
     expect((await events.next()).value?.data).toEqual(fleet);

@@ -99,7 +99,7 @@ describe('GET /admin/pools/{provider}', () => {
     expect(settingOf(settings, 'rate')).toMatchObject({ value: null, source: 'default' });
   });
 
-  it('shows what the environment of the workers sets, not that of the API process (finding O3)', async () => {
+  it('shows what the environment of the workers sets, not that of the API process', async () => {
     heartbeat('two', 0, { configured: { concurrency: 9 } });
     heartbeat('one', 0, {
       configured: { concurrency: 20, timeoutMs: 9000, models: ['gpt-*'] },

@@ -84,7 +84,7 @@ describe('POST /admin/tokens', () => {
   });
 });
 
-describe('a token with the scope admin (finding N9)', () => {
+describe('a token with the scope admin', () => {
   const asked = (owner: string) => ask('POST', '', { owner, scopes: ['chat', 'admin'] });
 
   it('needs an operator, of the database or of the environment', async () => {

@@ -95,7 +95,7 @@ describe('GET /admin/users', () => {
     expect((await read('?limit=3')).next).toBeNull();
   });
 
-  it('begins with the users of the environment, who have secrets, as finding N9 asks', async () => {
+  it('begins with the users of the environment, who have secrets', async () => {
     const variables = {
       ...{ CHAT_USERNAME: 'demo', CHAT_PASSWORD: 'a password for the tests' },
       ...{ ADMIN_USERNAME: 'ada', ADMIN_PASSWORD: 'another password for the tests' },

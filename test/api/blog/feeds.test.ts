@@ -5,7 +5,7 @@ import type { Authentication } from '../../../api/access/login.js';
 import { blogOf } from '../../../api/blog/blog-layout.js';
 import { FeedsController } from '../../../api/blog/feeds.controller.js';
 import { createFeeds } from '../../../api/blog/feeds.js';
-import { createMarkdownRenderer, type Rendering } from '../../../api/blog/rendering/markdown.js';
+import type { Rendering } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import { RegisterRoutes } from '../../../api/generated/routes.js';
 import { problemHandler } from '../../../api/http/problem.js';
@@ -18,6 +18,7 @@ import { openTestDatabase } from '../../support/database.js';
 import { readAtom, readJsonFeed } from '../../support/feed-readers.js';
 import { userNamed } from '../../support/identities.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { unhurriedRenderer } from '../../support/renderers.js';
 import { type Served, serve } from '../../support/serve.js';
 
 let opened: Awaited<ReturnType<typeof openTestDatabase>>;
@@ -35,7 +36,7 @@ let beforeRender: () => Rendering | undefined;
 let authentication: Authentication;
 /** Runs before the store is asked for a list. */
 let beforeList: () => Promise<void>;
-const renderer = createMarkdownRenderer();
+const renderer = unhurriedRenderer();
 afterAll(() => renderer.close());
 const readers: Record<string, Caller> = { reader: { ...userNamed('Rita'), scopes: ['blogs:read'] } };
 

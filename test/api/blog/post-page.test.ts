@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { blogOf } from '../../../api/blog/blog-layout.js';
 import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
-import { createMarkdownRenderer } from '../../../api/blog/rendering/markdown.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../shared/contract.js';
 import { postOf } from '../../support/posts.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { unhurriedRenderer } from '../../support/renderers.js';
 
 const published = postOf({
   title: 'A title',
@@ -15,7 +15,7 @@ const published = postOf({
   publishedAt: '2026-11-03T23:59:59.999Z',
 });
 
-const renderer = createMarkdownRenderer();
+const renderer = unhurriedRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
 const blog = blogOf({

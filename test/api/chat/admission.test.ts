@@ -106,7 +106,7 @@ describe('admit with a fallback', () => {
     });
   });
 
-  it('names only models that were checked among those it has passed over (finding N17)', async () => {
+  it('names only models that were checked among those it has passed over', async () => {
     const canary = 'sk-canary';
     beat('openai', { inFlight: 2, waiting: 100 });
     beat('anthropic', { state: 'paused' });
@@ -120,7 +120,7 @@ describe('admit with a fallback', () => {
     expect(JSON.stringify(earlier)).not.toContain(canary);
   });
 
-  it('strictly asks nobody who would ignore a parameter (finding C1)', async () => {
+  it('strictly asks nobody who would ignore a parameter', async () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
     const options = { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };

@@ -25,7 +25,7 @@ describe('toCompletion', () => {
     [{ state: 'queued', wasTaken: true }, undefined],
     [{ state: 'running' }, undefined],
     [{ state: 'unknown' }, undefined],
-  ])('says of %j at the deadline whether no provider was called (finding M1)', (result, neverCalled) => {
+  ])('says of %j at the deadline whether no provider was called', (result, neverCalled) => {
     expect(() => toCompletion(result, 'openai')).toThrow(
       expect.objectContaining({
         code: 'timeout',
@@ -81,12 +81,9 @@ describe('outcomeToFailure', () => {
     ['provider_rejected', { status: 400, type: 'invalid_request_error' }, undefined],
     ['provider_error', { status: 404, type: 'UnusableAnswer' }, undefined],
     ['provider_rejected', undefined, undefined],
-  ] as const)(
-    'knows of a %s with %j whether the model is unknown (finding C6)',
-    (code, providerError, expected) => {
-      const times = { queueMs: 0, providerMs: 0 };
-      const outcome = { kind: 'failed', code, retryable: false, providerError, ...times } as const;
-      expect(outcomeToFailure(outcome, 'openai').facts.modelUnknown).toBe(expected);
-    },
-  );
+  ] as const)('knows of a %s with %j whether the model is unknown', (code, providerError, expected) => {
+    const times = { queueMs: 0, providerMs: 0 };
+    const outcome = { kind: 'failed', code, retryable: false, providerError, ...times } as const;
+    expect(outcomeToFailure(outcome, 'openai').facts.modelUnknown).toBe(expected);
+  });
 });

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { JobResult } from '../../../api/chat/jobs/job-records.js';
+import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
-import { ok, startChatService, withKey } from '../../support/chat-service.js';
+import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
 
 const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
 
@@ -40,8 +41,16 @@ const ask = () => started.ask({ storeOptions: withKey });
 /** One that reads it as it is written. */
 const read = () => started.ask({ storeOptions: withKey, stream: { sink: started.sink, from: undefined } });
 
+/** The chat, once a request has come to it. */
+async function attached(): Promise<LiveChat> {
+  for (;;) {
+    const found = started.chats.find('one');
+    if (found) return found;
+    await turn();
+  }
+}
+
 describe('follow', () => {
-  // Finding M7.
   it('ends as the credentials of its reader do, and leaves the chat alone', async () => {
     const reply = follow();
     started.client.abort(new Failure('unauthorized'));
@@ -111,7 +120,7 @@ describe('the limits of a user', () => {
   /** The window has a timer of its own. */
   const endWindow = () => vi.advanceTimersByTime(10_000);
 
-  it('count reading a stream again as in flight, but not towards the window (finding P5)', async () => {
+  it('count reading a stream again as in flight, but not towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
     for (let n = 0; n < 5; n += 1) await follow({ result: settled(ok) });
     const running = follow();
@@ -131,7 +140,7 @@ describe('the limits of a user', () => {
     const replies = others.map((of) => follow({ of }));
     started.claim({ state: 'running' });
     const twentieth = read();
-    await vi.waitUntil(() => chats.find('one'));
+    await attached();
     await expect(read()).rejects.toEqual(limited);
     expect([started.opened, started.refused]).toEqual([1, ['rate_limited']]);
     await expect(follow()).rejects.toEqual(limited);
@@ -175,7 +184,7 @@ describe('a chat in the background', () => {
   it('is read by nobody, although its reader has got a part of the reply: it may be passed on', async () => {
     started.claim({ state: 'running' });
     const reply = read();
-    const live = await vi.waitUntil(() => started.chats.find('one'));
+    const live = await attached();
     started.receive(0, 'Hel');
     expect([live.isRead, live.isStreamed]).toEqual([true, true]);
     started.client.abort();

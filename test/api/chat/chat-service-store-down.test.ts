@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { ChatService } from '../../../api/chat/chat-service.js';
@@ -6,8 +7,9 @@ import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
+import { countAll } from '../../../shared/queue/priority.js';
+import { heldTimeouts } from '../../support/held-timeouts.js';
 import { userNamed } from '../../support/identities.js';
-import { withLag } from '../../support/lateness.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -16,6 +18,8 @@ import { findStores } from '../../support/stores.js';
 
 const stores = findStores();
 const { log } = createRecordingLog();
+/** After so many milliseconds a store that says nothing counts as down. */
+const silentMs = 2500;
 
 describe.each(stores)('ChatService while the store is down: $name', (choice) => {
   if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
@@ -27,6 +31,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
   let storedChats: StoredChats;
   let chatService: ChatService;
   let client: AbortController;
+  const timeouts = heldTimeouts();
   /** Runs as a job is about to be added. */
   let beforeAdd: (() => void) | undefined;
   const detached = vi.fn();
@@ -42,6 +47,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       chats,
       metrics: apiInstruments.metrics,
       log,
+      withTimeout: timeouts.withTimeout,
     });
     const { records } = shared.store;
     storedChats = new StoredChats({
@@ -49,6 +55,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       jobClient: () => jobs,
       resultTtlMs: 60_000,
       maxOutputTokens: () => 4096,
+      withTimeout: timeouts.withTimeout,
     });
     const add = jobs.add.bind(jobs);
     vi.spyOn(jobs, 'add').mockImplementation((...job) => {
@@ -97,49 +104,57 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
       ...storeOptions,
     },
   });
-  /** How it ends, and after how many milliseconds, less what the machine was late. */
-  const timed = async (work: Promise<unknown>) => {
-    const startedAt = performance.now();
-    const ended = work.then(
+  /** The code that the work fails with, once the store has been silent for so long. */
+  const failsAfter = async (ms: number, work: Promise<unknown>) => {
+    const end = work.then(
       () => 'none',
       (error) => error.code,
     );
-    const { result: code, lagMs } = await withLag(() => ended);
-    return { code, tookMs: performance.now() - startedAt - lagMs };
+    await timeouts.elapse(ms - 1);
+    expect(await Promise.race([end, 'waits'])).toBe('waits');
+    await timeouts.elapse(1);
+    // At once, and not because the store's own connection gives up later.
+    return Promise.race([end, turn('waits')]);
+  };
+  /** Has the store fall silent as the job of a new chat is added, and the chat refused for it. */
+  const refuse = async (command: ChatCommand, silence: () => void) => {
+    const silent = new Promise<void>((resolve) => {
+      beforeAdd = () => {
+        silence();
+        resolve();
+      };
+    });
+    const refused = expect(chatService.createChat(command)).rejects.toMatchObject({
+      code: 'queue_unavailable',
+    });
+    await silent;
+    beforeAdd = undefined;
+    await timeouts.elapse(silentMs);
+    await refused;
   };
 
-  it('does not keep a request with a key past its deadline', async () => {
+  it('the deadline of a request with a key passes before the store counts as down -> timeout', async () => {
     shared.wire.freeze();
-    const { code, tookMs } = await timed(
-      chatService.createChat({ ...storedCommand({ key: randomUUID() }), waitMs: 500 }),
-    );
-    expect(code).toBe('timeout');
-    expect(tookMs).toBeLessThan(1500);
+    const creating = chatService.createChat({ ...storedCommand({ key: randomUUID() }), waitMs: 500 });
+    const end = expect(creating).rejects.toMatchObject({ code: 'timeout' });
+    await timeouts.elapse(500);
+    await end;
   });
 
-  it.each([{ key: 'k' }, { isAsync: true }])('fails within three seconds: %o', async (how) => {
+  it.each([{ key: 'k' }, { isAsync: true }])('a new chat with %o -> fails after 2.5 seconds', async (how) => {
     shared.wire.freeze();
-    const { code, tookMs } = await timed(chatService.createChat(storedCommand(how)));
-    expect(code).toBe('queue_unavailable');
-    expect(tookMs).toBeLessThan(3000);
+    expect(await failsAfter(silentMs, chatService.createChat(storedCommand(how)))).toBe('queue_unavailable');
   });
 
-  it('fails to read and to cancel within three seconds', async () => {
+  it.each(['read', 'cancel'] as const)('to %s a chat -> fails after 2.5 seconds', async (what) => {
     shared.wire.freeze();
     const name = { owner: userNamed('me'), id: randomUUID() };
-    for (const { code, tookMs } of await Promise.all([
-      timed(storedChats.read(name)),
-      timed(storedChats.cancel(name)),
-    ])) {
-      expect(code).toBe('queue_unavailable');
-      expect(tookMs).toBeLessThan(3000);
-    }
+    expect(await failsAfter(silentMs, storedChats[what](name))).toBe('queue_unavailable');
   });
 
-  it('cancels an asynchronous chat that was refused although the store has taken its job', async () => {
-    beforeAdd = shared.wire.holdAnswers;
+  it('an asynchronous chat is refused although the store has taken its job -> it is cancelled', async () => {
     const command = storedCommand({ isAsync: true });
-    await expect(chatService.createChat(command)).rejects.toMatchObject({ code: 'queue_unavailable' });
+    await refuse(command, shared.wire.holdAnswers);
     shared.wire.thaw();
     const job = { jobId: command.requestId, provider: 'openai' } as const;
     const outcome = async () => {
@@ -153,14 +168,10 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     expect(detached).not.toHaveBeenCalled();
   });
 
-  it('counts a chat as detached that was joined and accepted after its first add had failed', async () => {
+  it('a chat is joined and accepted after its first add had failed -> it counts as detached once', async () => {
     const key = randomUUID();
-    beforeAdd = shared.wire.freeze;
-    await expect(chatService.createChat(storedCommand({ key, isAsync: true }))).rejects.toMatchObject({
-      code: 'queue_unavailable',
-    });
+    await refuse(storedCommand({ key, isAsync: true }), shared.wire.freeze);
     expect(detached).not.toHaveBeenCalled();
-    beforeAdd = undefined;
     shared.wire.thaw();
     expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
     const again = await chatService.createChat(storedCommand({ key, isAsync: true }));
@@ -177,14 +188,16 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     expect(chats.all()).toEqual([]);
   });
 
-  it('counts nothing as detached that its client has left and the store has not taken', async () => {
+  it('a client leaves a chat that the store has not taken -> it is over, and counts nowhere', async () => {
     beforeAdd = () => {
       shared.wire.freeze();
       client.abort();
     };
-    const { code } = await timed(chatService.createChat(storedCommand({ key: randomUUID() })));
-    expect(code).toBe('timeout');
-    const over = vi.waitUntil(() => chats.all().length === 0, patience);
-    expect((await timed(over)).tookMs).toBeLessThan(3000);
+    const command = storedCommand({ key: randomUUID() });
+    await expect(chatService.createChat(command)).rejects.toMatchObject({ code: 'timeout' });
+    expect(chats.all()).toHaveLength(1);
+    await timeouts.elapse(silentMs);
+    await vi.waitUntil(() => chats.all().length === 0, patience);
+    expect(countAll(shares.of('openai').waitedFor)).toBe(0);
   });
 });

@@ -30,7 +30,7 @@ describe('createChat', () => {
   });
 
   it.each([
-    ['as the credentials ended (finding M7)', new Failure('unauthorized'), { code: 'unauthorized' }],
+    ['as the credentials ended', new Failure('unauthorized'), { code: 'unauthorized' }],
     ['with a timeout when the client disconnects', undefined, timeout],
   ])('answers %s, and cancels the job', async (_, reason, expected) => {
     const { answer } = await ask();

@@ -200,7 +200,7 @@ describe('a reader', () => {
     chats.onOutcome('one', blocked);
   });
 
-  it('that joined asks the worker for nothing until one runs the job (finding S7)', () => {
+  it('that joined asks the worker for nothing until one runs the job', () => {
     using waiting = attach(chats, 'one', { chat: stored, stream, jobClient, joined: { state: 'queued' } });
     waiting.chat.seen(Date.now(), { isRunning: false });
     expect(places()).toEqual([]);
@@ -212,7 +212,7 @@ describe('a reader', () => {
     for (const request of [waiting, running]) leave(chats, request);
   });
 
-  it('that leaves a stored chat before its end tells the worker (finding S7)', async () => {
+  it('that leaves a stored chat before its end tells the worker', async () => {
     const [first, joined, whole] = [undefined, { state: 'queued' }, undefined].map((state) =>
       attach(chats, 'one', { chat: stored, stream, jobClient, joined: state as { state: 'queued' } }),
     );

@@ -84,7 +84,7 @@ describe('answerSizes', () => {
     [{ kind: 'truncated', text: 'Grü', model: 'm', ...times }, 4],
     [{ kind: 'failed', code: 'internal', retryable: true, ...times }, 0],
     [{ kind: 'cancelled', ...times }, 0],
-  ])('keep room for the answer of %o alone, once it is known (finding S6)', (outcome, bytes) => {
+  ])('keep room for the answer of %o alone, once it is known', (outcome, bytes) => {
     const { chats, chat, shrink } = follow();
     const request = attach(chats, 'one', { chat });
     chats.leave(request, 'timeout', { goesOn: true });

@@ -27,8 +27,12 @@ const failed = (retryable: boolean): Outcome => ({
   retryable,
   ...timings,
 });
-
 const me = userNamed('me');
+const you = userNamed('you');
+/** A later user with the name of an earlier one. */
+const namesake = { ...me, id: 'given again' };
+const notFound = { code: 'not_found' };
+const underWay = { state: 'unknown' };
 
 let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
 let store: QueueStore;
@@ -48,12 +52,7 @@ beforeAll(async () => {
   await migrateQueueStore(config);
   store = openQueueStore(config, log);
   expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-  jobs = await JobClient.open({
-    store,
-    chats: new LiveChats(),
-    metrics: apiInstruments.metrics,
-    log,
-  });
+  jobs = await JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
@@ -63,29 +62,23 @@ afterAll(async () => {
   await database?.stop();
 });
 beforeEach(() => {
-  now = Date.now();
-  admissions = 0;
-  maxOutputTokens = 4096;
+  [now, admissions, maxOutputTokens] = [Date.now(), 0, 4096];
   chats = storedChats();
 });
 
 const storedChats = ({ records = store.records } = {}) =>
   new StoredChats({
-    records,
-    jobClient: () => jobs,
-    resultTtlMs: 60_000,
+    ...{ records, jobClient: () => jobs, resultTtlMs: 60_000, now: () => now },
     maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
-    now: () => now,
   });
-const never = () => new Promise<never>(() => undefined);
-const command = (key: string | undefined, differs: Partial<StoredChatCommand> = {}): StoredChatCommand => ({
-  requestId: randomUUID(),
-  user: 'me',
-  provider: 'openai',
-  model: undefined,
+interface Asked extends Partial<StoredChatCommand> {
+  owner?: typeof me;
+}
+const command = (key: string | undefined, { owner = me, ...differs }: Asked = {}): StoredChatCommand => ({
+  ...{ requestId: randomUUID(), user: owner.id, provider: 'openai', model: undefined },
   turns: [{ role: 'user', content: 'Hello' }],
   signal: new AbortController().signal,
-  storeOptions: { owner: me, key, isAsync: false, onResolved: () => undefined },
+  storeOptions: { owner, key, isAsync: false, onResolved: () => undefined },
   ...differs,
 });
 /** The command's chat, as the service opens it: if there is none, it is admitted and opened. */
@@ -100,40 +93,42 @@ const open = async (asked: StoredChatCommand, own: Partial<Attempt> = {}) => {
   const { result } = opened;
   return { chat, ...(result && { result }), answer, isNew: chat.id === asked.requestId };
 };
-const underWay = { state: 'unknown' };
+const openMany = (count: number, key: string | undefined) =>
+  Promise.all(Array.from({ length: count }, () => open(command(key))));
 const end = (id: string, outcome: Outcome) =>
   store.records.create(resultKey(id), { value: encodeStoredResult(outcome, now), ttlMs: 60_000 });
+/** Which of these chats can be read. */
+const existing = async (ids: readonly string[]) => {
+  const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
+  return ids.filter((_, n) => found[n]?.status === 'fulfilled');
+};
 /** Adds the chat's job. */
 const add = async ({ chat }: ResolvedChat) => {
   const { id, deadline, expiresAt = 0 } = chat;
   const { turns } = command(undefined);
   await jobs.add(id, { user: me.id, provider: 'openai', turns, deadline, keptUntil: expiresAt });
 };
-const take = async (id: string) => {
-  expect(await queue.remove(id)).toBe(1);
-};
-/** Adds the chat's job, and has it done by a worker that records nothing. */
-const work = async (opened: ResolvedChat, process: () => Promise<string>) => {
+const take = async (id: string) => expect(await queue.remove(id)).toBe(1);
+/** Adds the chat's job, and has a worker that records nothing do it. */
+const startWorker = async (opened: ResolvedChat, process: () => Promise<string>) => {
   await add(opened);
-  const worker = store.createWorker(queueName('openai'), process, {});
-  const { jobId, provider } = { jobId: opened.chat.id, provider: 'openai' as const };
-  const state = async () => (await jobs.read({ jobId, provider })).state;
-  await vi.waitUntil(async () => (await state()) === 'settled', patience);
+  return store.createWorker(queueName('openai'), process, {});
+};
+/** Until the job has ended. */
+const work = async (opened: ResolvedChat, process: () => Promise<string>) => {
+  const worker = await startWorker(opened, process);
+  const states = async () => (await store.readJobs(queue, [opened.chat.id])).map(({ state }) => state);
+  await vi.waitUntil(async () => /completed|failed/.test(String(await states())), patience);
   await worker.close();
 };
-/** Adds the chat's job, and has it run until `end` is called. */
+/** Until `end` is called. */
 const run = async (opened: ResolvedChat) => {
   const started = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<string>();
-  const worker = store.createWorker(
-    queueName('openai'),
-    () => {
-      started.resolve();
-      return ended.promise;
-    },
-    {},
-  );
-  await add(opened);
+  const worker = await startWorker(opened, () => {
+    started.resolve();
+    return ended.promise;
+  });
   await started.promise;
   return {
     end: async () => {
@@ -142,106 +137,21 @@ const run = async (opened: ResolvedChat) => {
     },
   };
 };
-const notFound = expect.objectContaining({ code: 'not_found' });
 
-describe('open', () => {
-  it('creates a chat for each command without a key', async () => {
+describe('a command without a key', () => {
+  it('opens a chat of its own', async () => {
     const [one, two] = [command(undefined), command(undefined, { model: 'm' })];
-    expect(await open(one)).toMatchObject({ isNew: true, chat: { id: one.requestId } });
-    expect(await open(two)).toMatchObject({ isNew: true, chat: { id: two.requestId } });
-    expect(admissions).toBe(2);
+    for (const asked of [one, two])
+      expect(await open(asked)).toMatchObject({ isNew: true, chat: { id: asked.requestId } });
     const { chat, result } = await chats.read({ owner: me, id: two.requestId });
-    expect(chat).toMatchObject({
-      owner: 'me',
-      ownerId: me.id,
-      provider: 'openai',
-      model: 'm',
-      keptUntil: now + 70_000,
-    });
-    expect(result).toEqual({ state: 'unknown' });
-  });
-
-  it('comes after a look for the chat that stores nothing', async () => {
-    const asked = command(randomUUID());
-    expect(await chats.find(asked, now + 1000)).toEqual({});
-    await expect(chats.read({ owner: me, id: asked.requestId })).rejects.toEqual(notFound);
-    expect(await open(asked)).toMatchObject({ isNew: true });
-  });
-
-  it('is not needed where the key stands for a chat, which the look for it joins', async () => {
-    const key = randomUUID();
-    const { chat, answer } = await open(command(key));
-    expect(await open(command(key))).toEqual({ chat, result: underWay, isNew: false });
-    expect([admissions, answer === undefined]).toEqual([1, false]);
-  });
-
-  it('stores where the chat is asked for, and joins it at its own deadline', async () => {
-    const key = randomUUID();
-    const current: Attempt = { provider: 'bedrock', fallback: [{ provider: 'anthropic' }] };
-    const { chat } = await open(command(key), current);
-    expect(chat).toEqual({ id: chat.id, deadline: now + 10_000, expiresAt: now + 70_000, current });
-    now += 5000;
-    expect(await open(command(key))).toMatchObject({ isNew: false, chat });
-  });
-
-  it.each<[string, number, string]>([
-    ['when the deadline passes first', 50, 'timeout'],
-    ['when the store has not answered in time', 60_000, 'queue_unavailable'],
-  ])('throws %s, as the look for the chat does', async (_, leftMs, code) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const silent = { ...store.records, read: never, create: never, readAll: never, replace: never };
-    const silentChats = storedChats({ records: silent as typeof store.records });
-    const asked = command(randomUUID());
-    const deadline = now + leftMs;
-    const refused = [
-      silentChats.find(asked, deadline),
-      silentChats.open(asked, { deadline, current: { provider: 'openai' } }),
-    ].map((promise) => expect(promise).rejects.toMatchObject({ code }));
-    vi.advanceTimersByTime(2500);
-    vi.useRealTimers();
-    await Promise.all(refused);
-  });
-
-  it('creates one chat when many commands with one key come at once', async () => {
-    const key = randomUUID();
-    const asked = Array.from({ length: 20 }, () => command(key));
-    const opened = await Promise.all(asked.map((each) => open(each)));
-    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
-    expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
-    // The chats that the others had created are deleted.
-    const ids = asked.map(({ requestId }) => requestId).filter((id) => id !== opened[0]?.chat.id);
-    const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
-    expect(found.filter(({ status }) => status === 'fulfilled')).toEqual([]);
-  });
-
-  it.each([
-    { turns: [{ role: 'user' as const, content: 'Bye' }] },
-    { turns: [{ role: 'system' as const, content: 'Hello' }] },
-    { model: 'other' },
-    { provider: 'bedrock' as const },
-    { parameters: { seed: 1 } },
-  ])('refuses a key that was used with another request: %o', async (differs) => {
-    const key = randomUUID();
-    await open(command(key));
-    await expect(open(command(key, differs))).rejects.toMatchObject({ code: 'idempotency_key_reused' });
-  });
-
-  it('joins a request with the same parameters in another order', async () => {
-    const key = randomUUID();
-    const asked = { maxOutputTokens: 5, stop: ['a', 'b'] };
-    const first = await open(command(key, { parameters: asked }));
-    const same = { stop: ['a', 'b'], seed: undefined, maxOutputTokens: 5 };
-    const joined = await open(command(key, { parameters: same }));
-    expect(joined).toMatchObject({ chat: first.chat, isNew: false });
-    const other = { ...asked, stop: ['b', 'a'] };
-    const reused = open(command(key, { parameters: other }));
-    await expect(reused).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+    const kept = { owner: 'me', ownerId: me.id, provider: 'openai', model: 'm', keptUntil: now + 70_000 };
+    expect([chat, result]).toMatchObject([kept, underWay]);
   });
 
   it.each([undefined, {}])(
-    'hashes a request without parameters as before there were any: %o',
-    async (none) => {
-      const asked = command(randomUUID(), { parameters: none });
+    'with the parameters %o -> is hashed as before there were any',
+    async (parameters) => {
+      const asked = command(randomUUID(), { parameters });
       await open(asked);
       const { chat } = await chats.read({ owner: me, id: asked.requestId });
       const before = createHash('sha256').update(JSON.stringify(['openai', null, asked.turns]));
@@ -249,23 +159,14 @@ describe('open', () => {
     },
   );
 
-  it('does not share a key with another user', async () => {
-    const key = randomUUID();
-    await open(command(key));
-    const storeOptions = { ...command(key).storeOptions, owner: userNamed('you') };
-    expect(await open(command(key, { storeOptions }))).toMatchObject({ isNew: true });
-  });
-
-  it('is refused when the answers of the user would have no room, until their records end (finding S6)', async () => {
+  it('whose answer would have no room beside those of its user -> is refused, until their records end', async () => {
     maxOutputTokens = 16_777_216;
     const key = randomUUID();
     await open(command(key));
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
     expect(await open(command(key))).toMatchObject({ isNew: false });
-    const storeOptions = { ...command(undefined).storeOptions, owner: userNamed('you') };
-    expect(
-      await open(command(undefined, { storeOptions, parameters: { maxOutputTokens: 10 } })),
-    ).toMatchObject({ isNew: true });
+    const short = command(undefined, { owner: you, parameters: { maxOutputTokens: 10 } });
+    expect(await open(short)).toMatchObject({ isNew: true });
     now += 10_000 + 60_000 + 10_000;
     expect(await open(command(undefined))).toMatchObject({ isNew: true });
   });
@@ -273,157 +174,214 @@ describe('open', () => {
   it.each<Attempt>([
     { provider: 'anthropic', earlier: [{ provider: 'openai', code: 'overloaded', retryable: true }] },
     { provider: 'openai', fallback: [{ provider: 'bedrock' }, { provider: 'anthropic' }] },
-  ])('reserves room for the longest answer of those who may be asked: %o (finding S6)', async (attempt) => {
+  ])('reserves room for the longest answer of those who may be asked: %o', async (attempt) => {
     maxOutputTokens = 1_677_721;
     await open(command(undefined), attempt);
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited' });
   });
+});
 
-  it('keeps no room for the chats of commands that have joined another (finding S6)', async () => {
+describe('a command with a key', () => {
+  it('that stands for a chat -> joins it, at its own deadline; a look for it stores nothing', async () => {
+    const asked = command(randomUUID());
+    expect(await chats.find(asked, now + 1000)).toEqual({});
+    expect(await existing([asked.requestId])).toEqual([]);
+    const current: Attempt = { provider: 'bedrock', fallback: [{ provider: 'anthropic' }] };
+    const { chat, answer } = await open(asked, current);
+    expect(chat).toEqual({ id: asked.requestId, deadline: now + 10_000, expiresAt: now + 70_000, current });
+    now += 5000;
+    expect(await open(command(asked.storeOptions.key))).toEqual({ chat, result: underWay, isNew: false });
+    expect([admissions, answer === undefined]).toEqual([1, false]);
+  });
+
+  it('many at once -> open one chat, and keep no room for another', async () => {
     maxOutputTokens = Math.floor(16_777_216 / 20);
-    const key = randomUUID();
-    await Promise.all(Array.from({ length: 20 }, () => open(command(key))));
-    const others = await Promise.all(Array.from({ length: 19 }, () => open(command(undefined))));
+    const opened = await openMany(20, randomUUID());
+    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
+    expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);
+    const others = await openMany(19, undefined);
     expect(others.map(({ isNew }) => isNew)).not.toContain(false);
   });
 
-  it.each([
-    ok,
-    failed(false),
-    { kind: 'blocked', ...timings } as const,
-    { kind: 'cancelled', ...timings } as const,
-  ])('replays the outcome %o', async (outcome) => {
-    const key = randomUUID();
-    const { chat } = await open(command(key));
-    await end(chat.id, outcome);
-    now += 20_000;
-    const result = { state: 'settled', outcome, settledAt: now - 20_000 };
-    expect(await open(command(key))).toEqual({ chat, isNew: false, result });
-    expect(admissions).toBe(1);
-  });
-
-  it('makes one more attempt after a transient failure, however many commands come', async () => {
-    const key = randomUUID();
-    const { chat } = await open(command(key));
-    await end(chat.id, failed(true));
-    const opened = await Promise.all(Array.from({ length: 10 }, () => open(command(key))));
-    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
-    const [id, ...more] = new Set(opened.map((each) => each.chat.id));
-    expect([id === chat.id, more]).toEqual([false, []]);
-    await end(id ?? '', ok);
-    expect(await open(command(key))).toMatchObject({ result: { outcome: ok } });
-  });
-
-  it('leaves nothing behind of a command that is refused for its key after it had created a chat', async () => {
+  it('many different ones at once -> one opens a chat, and the others leave nothing behind', async () => {
     const key = randomUUID();
     const asked = Array.from({ length: 10 }, (_, n) => command(key, { model: `m${n}` }));
     const opened = await Promise.allSettled(asked.map((each) => open(each)));
     expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    const ids = asked.map(({ requestId }) => requestId);
     // A deleted record ends after a millisecond.
-    await vi.waitFor(async () => {
-      const found = await Promise.allSettled(ids.map((id) => chats.read({ owner: me, id })));
-      expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    }, patience);
+    const ids = asked.map(({ requestId }) => requestId);
+    await vi.waitFor(async () => expect(await existing(ids)).toHaveLength(1), patience);
   });
 
-  it('joins a job that runs, or may be about to by another clock, past its deadline', async () => {
+  const parameters = { maxOutputTokens: 5, stop: ['a', 'b'] };
+  it.each<Partial<StoredChatCommand>>([
+    { turns: [{ role: 'user', content: 'Bye' }] },
+    { turns: [{ role: 'system', content: 'Hello' }] },
+    { model: 'other' },
+    { provider: 'bedrock' },
+    { parameters: { ...parameters, seed: 1 } },
+    { parameters: { ...parameters, stop: ['b', 'a'] } },
+  ])('and another request than the chat has (%o) -> is refused', async (differs) => {
     const key = randomUUID();
-    const opened = await open(command(key));
-    await add(opened);
-    now += 14_999;
-    expect(await open(command(key))).toMatchObject({ isNew: false, chat: opened.chat });
-    now -= 14_999;
-    await take(opened.chat.id);
-    const running = await run(opened);
-    now += 24_999;
-    expect(await open(command(key))).toMatchObject({ isNew: false, chat: opened.chat });
-    now += 1;
-    expect(await open(command(key))).toMatchObject({ isNew: true });
-    await running.end();
+    await open(command(key, { parameters }));
+    const other = command(key, { parameters, ...differs });
+    await expect(open(other)).rejects.toMatchObject({ code: 'idempotency_key_reused' });
   });
 
-  it('makes another attempt for a job that is still queued five seconds past its deadline', async () => {
+  it('and the same parameters in another order -> joins', async () => {
     const key = randomUUID();
-    const opened = await open(command(key));
-    await add(opened);
-    now += 15_000;
-    expect(await open(command(key))).toMatchObject({ isNew: true });
-    await take(opened.chat.id);
+    const { chat } = await open(command(key, { parameters }));
+    const same = { stop: ['a', 'b'], seed: undefined, maxOutputTokens: 5 };
+    expect(await open(command(key, { parameters: same }))).toMatchObject({ chat, isNew: false });
   });
 
-  it('replays the outcome of a job whose worker could not record it, also when the job is gone', async () => {
+  it.each([
+    ['of another user', you],
+    ['of a later user of the same name', namesake],
+  ])('%s -> opens a chat of its own, which is joined from then on', async (_, owner) => {
     const key = randomUUID();
-    const opened = await open(command(key));
-    await work(opened, async () => encodeOutcome(ok));
-    expect(await open(command(key))).toMatchObject({ isNew: false, result: { outcome: ok } });
-    await take(opened.chat.id);
-    expect(await open(command(key))).toMatchObject({ isNew: false, result: { outcome: ok } });
+    await open(command(key));
+    const { isNew, chat } = await open(command(key, { owner }));
+    expect(isNew).toBe(true);
+    expect(await open(command(key, { owner }))).toMatchObject({ isNew: false, chat: { id: chat.id } });
   });
 
-  it('makes another attempt once the deadline has passed without an outcome', async () => {
+  it.each<Outcome>([ok, failed(false), { kind: 'blocked', ...timings }, { kind: 'cancelled', ...timings }])(
+    'of a chat that has ended with %o -> gets that outcome',
+    async (outcome) => {
+      const key = randomUUID();
+      const { chat } = await open(command(key));
+      await end(chat.id, outcome);
+      now += 20_000;
+      const result = { state: 'settled', outcome, settledAt: now - 20_000 };
+      expect(await open(command(key))).toEqual({ chat, isNew: false, result });
+      expect(admissions).toBe(1);
+    },
+  );
+
+  it('of a chat that has failed for the moment, however many come -> makes one more attempt', async () => {
     const key = randomUUID();
     const { chat } = await open(command(key));
-    now += 9_999;
-    expect(await open(command(key))).toMatchObject({ isNew: false, chat });
-    now += 1;
-    const again = await open(command(key));
-    expect(again.isNew).toBe(true);
-    expect(again.chat.id).not.toBe(chat.id);
+    await end(chat.id, failed(true));
+    const opened = await openMany(10, key);
+    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
+    const [id = '', ...more] = new Set(opened.map((each) => each.chat.id));
+    expect([id === chat.id, more]).toEqual([false, []]);
+    await end(id, ok);
+    expect(await open(command(key))).toMatchObject({ result: { outcome: ok } });
   });
 
-  it('does not share a key with an earlier user of the same name', async () => {
-    const key = randomUUID();
-    const { chat } = await open(command(key));
-    const storeOptions = { ...command(key).storeOptions, owner: { ...me, id: 'given again' } };
-    const theirs = await open(command(key, { storeOptions }));
-    expect(theirs.isNew).toBe(true);
-    expect(theirs.chat.id).not.toBe(chat.id);
-    expect(await open(command(key, { storeOptions }))).toMatchObject({
-      isNew: false,
-      chat: { id: theirs.chat.id },
-    });
+  it.each<[string, (opened: ResolvedChat) => Promise<{ end(): Promise<unknown> }>, lastMs: number]>([
+    ['has no job', async () => ({ end: async () => undefined }), 9999],
+    [
+      'is queued, and may be about to run by another clock',
+      async (opened) => {
+        await add(opened);
+        return { end: () => take(opened.chat.id) };
+      },
+      14_999,
+    ],
+    ['runs', run, 24_999],
+  ])(
+    'of a chat past its deadline that %s -> joins it for so long, and no longer',
+    async (_, begin, lastMs) => {
+      const key = randomUUID();
+      const opened = await open(command(key));
+      const job = await begin(opened);
+      now += lastMs;
+      expect(await open(command(key))).toMatchObject({ isNew: false, chat: opened.chat });
+      now += 1;
+      expect(await open(command(key))).toMatchObject({ isNew: true });
+      await job.end();
+    },
+  );
+});
+
+describe('a store that does not answer', () => {
+  const never = () => new Promise<never>(() => undefined);
+  const silent = { read: never, create: never, readAll: never, replace: never };
+
+  it.each<[string, number, string]>([
+    ['until the deadline', 50, 'timeout'],
+    ['for two and a half seconds', 60_000, 'queue_unavailable'],
+  ])('%s -> the look for a chat and its opening fail', async (_, leftMs, code) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    chats = storedChats({ records: { ...store.records, ...silent } as typeof store.records });
+    const asked = command(randomUUID());
+    const deadline = now + leftMs;
+    const refused = [
+      chats.find(asked, deadline),
+      chats.open(asked, { deadline, current: { provider: 'openai' } }),
+    ].map((promise) => expect(promise).rejects.toMatchObject({ code }));
+    vi.advanceTimersByTime(2500);
+    vi.useRealTimers();
+    await Promise.all(refused);
   });
 
-  it('throws queue_unavailable when the store cannot be read', async () => {
-    const records = { ...store.records, read: () => Promise.reject(new Error('down')) };
-    chats = storedChats({ records });
+  it('but fails -> queue_unavailable', async () => {
+    chats = storedChats({ records: { ...store.records, read: () => Promise.reject(new Error('down')) } });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });
 
-describe('read', () => {
-  it('shows a chat and its outcome to its owner alone', async () => {
+describe('a stored chat', () => {
+  it('belongs to its owner, also under another name -> nobody else reads or cancels it', async () => {
     const { chat } = await open(command(undefined));
+    for (const name of [
+      { owner: you, id: chat.id },
+      { owner: namesake, id: chat.id },
+      { owner: me, id: randomUUID() },
+    ]) {
+      await expect(chats.read(name)).rejects.toMatchObject(notFound);
+      await expect(chats.cancel(name)).rejects.toMatchObject(notFound);
+    }
     await end(chat.id, ok);
-    const { result } = await chats.read({ owner: me, id: chat.id });
+    const { result } = await chats.read({ owner: { ...me, name: 'renamed' }, id: chat.id });
     expect(result).toEqual({ state: 'settled', outcome: ok, settledAt: now });
-    await expect(chats.read({ owner: userNamed('you'), id: chat.id })).rejects.toEqual(notFound);
-    await expect(chats.read({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
   });
 
-  it('hides a chat from a later user with the name of its owner', async () => {
-    const { chat } = await open(command(undefined));
-    const namesake = { owner: { ...me, id: 'given again' }, id: chat.id };
-    await expect(chats.read(namesake)).rejects.toEqual(notFound);
-    await expect(chats.cancel(namesake)).rejects.toEqual(notFound);
-    expect(await chats.read({ owner: { ...me, name: 'renamed' }, id: chat.id })).toBeDefined();
-  });
-});
-
-describe('read, of a chat whose worker could not record the outcome', () => {
   it.each([
-    ['its reply', async () => encodeOutcome(ok), ok],
-    ['that it broke', () => Promise.reject(new Error('broke')), givenUpOutcome],
-  ])('shows %s as long as the chat is kept', async (_, process, outcome) => {
+    ['has replied', async () => encodeOutcome(ok), ok],
+    ['has broken', () => Promise.reject(new Error('broke')), givenUpOutcome],
+  ])(
+    'whose worker %s, but could not record it -> keeps that outcome, whatever follows',
+    async (_, process, outcome) => {
+      const key = randomUUID();
+      const opened = await open(command(key));
+      await work(opened, process);
+      const name = { owner: me, id: opened.chat.id };
+      await chats.cancel(name);
+      const { result } = await chats.read(name);
+      expect(result).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
+      await take(name.id);
+      await chats.cancel(name);
+      expect((await chats.read(name)).result).toEqual(result);
+      if (outcome === ok)
+        expect(await open(command(key))).toMatchObject({ isNew: false, result: { outcome } });
+    },
+  );
+
+  it.each<[string, object, (opened: ResolvedChat) => Promise<unknown>]>([
+    ['is under way', { outcome: { kind: 'cancelled' } }, async () => undefined],
+    ['has ended', { outcome: ok }, ({ chat }) => end(chat.id, ok)],
+    ['has expired', underWay, async () => (now += 10_000)],
+  ])('that %s is cancelled, also twice -> %o', async (_, result, prepare) => {
     const opened = await open(command(undefined));
-    await work(opened, process);
     const name = { owner: me, id: opened.chat.id };
-    const { result } = await chats.read(name);
-    expect(result).toEqual({ state: 'settled', outcome, settledAt: expect.any(Number) });
-    await take(name.id);
+    await prepare(opened);
     await chats.cancel(name);
-    expect((await chats.read(name)).result).toEqual(result);
+    await chats.cancel(name);
+    expect((await chats.read(name)).result).toMatchObject(result);
+  });
+
+  it('that still runs at its deadline is cancelled -> has ended as cancelled', async () => {
+    const opened = await open(command(undefined));
+    const name = { owner: me, id: opened.chat.id };
+    const running = await run(opened);
+    now += 10_000;
+    await chats.cancel(name);
+    expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
+    await running.end();
   });
 });
 
@@ -432,14 +390,14 @@ describe('a chat that a newer release has recorded', () => {
   const recordAsNewer = (id: string, key: string) =>
     store.records.create(key, { value: JSON.stringify({ v: 3, id }), ttlMs: 60_000 });
 
-  it('is not reported as missing: the failure is retryable', async () => {
-    const id = randomUUID();
-    await recordAsNewer(id, chatKey(id));
-    await expect(chats.read({ owner: me, id })).rejects.toMatchObject(newer);
-    await expect(chats.cancel({ owner: me, id })).rejects.toMatchObject(newer);
+  it('is read or cancelled -> a failure that may be tried again, and not that it is missing', async () => {
+    const name = { owner: me, id: randomUUID() };
+    await recordAsNewer(name.id, chatKey(name.id));
+    await expect(chats.read(name)).rejects.toMatchObject(newer);
+    await expect(chats.cancel(name)).rejects.toMatchObject(newer);
   });
 
-  it('gets no other outcome than the recorded one', async () => {
+  it('with its outcome -> gets no other one', async () => {
     const asked = command('by a newer release');
     const { chat } = await open(asked);
     await recordAsNewer(chat.id, resultKey(chat.id));
@@ -448,60 +406,10 @@ describe('a chat that a newer release has recorded', () => {
     expect(admissions).toBe(1);
   });
 
-  it('is not recorded as failed when its worker could not record how it ended', async () => {
+  it('whose worker could not record how it ended -> is not recorded as failed', async () => {
     const opened = await open(command('also by a newer release'));
-    await add(opened);
-    const worker = store.createWorker(queueName('openai'), async () => '{"v":3}', {});
-    await new Promise((resolve) => worker.once('completed', resolve));
-    await worker.close();
+    await work(opened, async () => '{"v":3}');
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
     expect(await store.records.read(resultKey(opened.chat.id))).toBeUndefined();
-  });
-});
-
-describe('cancel', () => {
-  it('does not replace the outcome of the job, also when nobody has recorded it', async () => {
-    const opened = await open(command(undefined));
-    await work(opened, async () => encodeOutcome(ok));
-    const name = { owner: me, id: opened.chat.id };
-    await chats.cancel(name);
-    expect((await chats.read(name)).result).toMatchObject({ outcome: ok });
-  });
-
-  it('changes nothing about a chat that has expired', async () => {
-    const { chat } = await open(command(undefined));
-    const name = { owner: me, id: chat.id };
-    now += 10_000;
-    await chats.cancel(name);
-    expect((await chats.read(name)).result).toEqual({ state: 'unknown' });
-  });
-
-  it('ends a chat that still runs at its deadline', async () => {
-    const opened = await open(command(undefined));
-    const name = { owner: me, id: opened.chat.id };
-    const running = await run(opened);
-    now += 10_000;
-    await chats.cancel(name);
-    expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
-    await running.end();
-  });
-
-  it('ends a chat of the owner as cancelled, and may be repeated', async () => {
-    const { chat } = await open(command(undefined));
-    const name = { owner: me, id: chat.id };
-    await expect(chats.cancel({ ...name, owner: userNamed('you') })).rejects.toEqual(notFound);
-    expect((await chats.read(name)).result).toEqual({ state: 'unknown' });
-    await chats.cancel(name);
-    await chats.cancel(name);
-    expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
-    await expect(chats.cancel({ owner: me, id: randomUUID() })).rejects.toEqual(notFound);
-  });
-
-  it('changes nothing about a chat that has ended', async () => {
-    const { chat } = await open(command(undefined));
-    const name = { owner: me, id: chat.id };
-    await end(chat.id, ok);
-    await chats.cancel(name);
-    expect((await chats.read(name)).result).toMatchObject({ outcome: ok });
   });
 });

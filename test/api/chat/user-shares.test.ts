@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AttachedRequest } from '../../../api/chat/attached-request.js';
 import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js';
+import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId } from '../../../shared/contract.js';
-import type { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { countAll } from '../../../shared/queue/priority.js';
 import { attach, command, leave } from '../../support/attached.js';
-import { patience } from '../../support/patience.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
 const elsewhere = { ...me, provider: 'bedrock' } as const;
@@ -82,11 +81,14 @@ describe('the level of a chat', () => {
   });
 
   it('has a last one, however large a flood is', () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const levels = openMany(70_000).map(({ level }) => level);
-    expect(Math.max(...levels)).toBe(16);
+    const opened = Array.from({ length: 70_000 }, () => {
+      const chat = { opening: { command: command(), level: shares.nextLevel(me) }, provider: 'openai' };
+      shares.opened(chat as LiveChat);
+      return chat as LiveChat;
+    });
+    expect(opened.at(-1)?.opening?.level).toBe(16);
     expect(waitedFor('openai')).toBe(70_000);
-    endAll(chats.all().flatMap(({ requests }) => [...requests]));
+    for (const chat of opened) shares.ended(chat);
   });
 
   it('is 0 again for a user without outstanding chats', () => {
@@ -273,20 +275,22 @@ describe('joinStream', () => {
 
 describe('consume', () => {
   it('lets a user make so many requests in a window, and says when the next one begins', async () => {
+    vi.useFakeTimers();
     start({ maxPerWindow: 3 });
     for (let n = 0; n < 3; n += 1) await shares.consume('me');
-    const refusal = await shares.consume('me').catch((error: Failure) => error);
-    expect(refusal).toEqual(limited);
-    const { retryAfterMs = 0 } = (refusal as Failure).facts;
-    expect(retryAfterMs).toBeGreaterThan(50_000);
-    expect(retryAfterMs).toBeLessThanOrEqual(60_000);
+    vi.advanceTimersByTime(10_000);
+    const facts = { retryAfterMs: 50_000 };
+    await expect(shares.consume('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
     await shares.consume('another');
   });
 
   it('begins again when the window is over, however often the user came in it', async () => {
-    start({ maxPerWindow: 1, windowSeconds: 0.05 });
+    vi.useFakeTimers();
+    start({ maxPerWindow: 1 });
     await shares.consume('me');
+    vi.advanceTimersByTime(59_999);
     await expect(shares.consume('me')).rejects.toEqual(limited);
-    await vi.waitFor(() => shares.consume('me'), { ...patience, interval: 5 });
+    vi.advanceTimersByTime(1);
+    await shares.consume('me');
   });
 });

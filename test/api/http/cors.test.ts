@@ -60,7 +60,7 @@ describe('allowOrigins', () => {
   });
 });
 
-describe('the blog (finding N1)', () => {
+describe('the blog', () => {
   const other = 'https://other.example';
   /** The permissions of a page of an origin: with a preflight, or with the request itself. */
   const openBlog = async (variables: Environment) => {

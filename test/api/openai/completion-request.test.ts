@@ -100,18 +100,15 @@ describe('a hint that not every provider takes', () => {
     [{ reasoning_effort: 'low' }, { reasoningEffort: 'low' }, [...providerIds]],
     [{ reasoning_effort: 'minimal' }, { reasoningEffort: 'minimal' }, ['openai', 'vertexai']],
     [{ verbosity: 'low' }, { verbosity: 'low' }, ['openai']],
-  ])(
-    'such as %j is kept for a fallback, and named where it is ignored (finding C1)',
-    (fields, parameters, able) => {
-      for (const provider of providerIds) {
-        const { parameters: asked } = read(fields, provider);
-        expect(asked, provider).toEqual(parameters);
-        expect(ignoredFieldsOf(provider, asked), provider).toEqual(
-          able.includes(provider) ? [] : Object.keys(fields),
-        );
-      }
-    },
-  );
+  ])('such as %j is kept for a fallback, and named where it is ignored', (fields, parameters, able) => {
+    for (const provider of providerIds) {
+      const { parameters: asked } = read(fields, provider);
+      expect(asked, provider).toEqual(parameters);
+      expect(ignoredFieldsOf(provider, asked), provider).toEqual(
+        able.includes(provider) ? [] : Object.keys(fields),
+      );
+    }
+  });
 });
 
 describe('what no provider can do', () => {

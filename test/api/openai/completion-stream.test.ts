@@ -174,7 +174,7 @@ describe('CompletionStream', () => {
     await expect(stream.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
-  it('names the target of a fallback from the first chunk on, before a piece or without one (finding C3)', async () => {
+  it('names the target of a fallback from the first chunk on, before a piece or without one', async () => {
     const early = await open();
     const chunks = early.read();
     early.stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored: ['temperature'] });

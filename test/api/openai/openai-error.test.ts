@@ -93,7 +93,7 @@ describe('an error', () => {
     },
   );
 
-  it('for a timeout is tried again only where no provider was called (finding M1)', async () => {
+  it('for a timeout is tried again only where no provider was called', async () => {
     expect(await answerTo(new Failure('timeout', { neverCalled: true }))).toMatchObject({
       ...{ status: 504, shouldRetry: 'true', retryAfter: '1' },
     });
@@ -143,7 +143,7 @@ describe('an error', () => {
     },
   );
 
-  it('for a model that its provider does not know is the same, but says so (finding C6)', async () => {
+  it('for a model that its provider does not know is the same, but says so', async () => {
     const failure = new Failure('provider_rejected', { modelUnknown: true });
     expect(await answerTo(failure)).toMatchObject({
       ...{ status: 404, type: 'invalid_request_error', param: 'model', code: 'model_not_found' },

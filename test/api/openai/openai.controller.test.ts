@@ -84,7 +84,7 @@ describe('a chat completion', () => {
     expect(Math.abs(body.created - Date.now() / 1000)).toBeLessThan(60);
   });
 
-  it('tells the token counts, the model as it was asked for, and the headers of a chat (finding C4)', async () => {
+  it('tells the token counts, the model as it was asked for, and the headers of a chat', async () => {
     reply = async () => ({
       kind: 'completed',
       completion: {
@@ -153,7 +153,7 @@ describe('a chat completion', () => {
     });
   });
 
-  it('names in the same header the hints that the provider which answers does not take (finding C1)', async () => {
+  it('names in the same header the hints that the provider which answers does not take', async () => {
     const hints = { temperature: 0.2, top_p: 0.9, seed: 7, frequency_penalty: 1 };
     const asked = async (fields: object, headers: Record<string, string> = {}) => {
       const response = await complete({ fields: { ...hints, ...fields }, headers });
@@ -523,7 +523,7 @@ describe('what goes wrong', () => {
       ...['POST', at],
       'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).',
     ]),
-  ])('is the base address, or another API: %s %s (finding N3)', async (method = '', at, message) => {
+  ])('is the base address, or another API: %s %s', async (method = '', at, message) => {
     const sent =
       method === 'POST' ? { body: '{"model":"m"}', headers: { 'Content-Type': 'application/json' } } : {};
     expect(await errorOf(await fetch(app.url + at, { method, ...sent }))).toEqual({

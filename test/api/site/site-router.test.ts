@@ -60,7 +60,7 @@ describe('GET /', () => {
     ]);
   });
 
-  it('has a request to copy, which a provider with a worker answers (finding N7)', async () => {
+  it('has a request to copy, which a provider with a worker answers', async () => {
     const { text } = await getPage();
     const [, line = ''] = /<code class="copy">(.*)<\/code>/s.exec(text) ?? [];
     const command = line.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('\\\n ', '');

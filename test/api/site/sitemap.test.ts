@@ -64,7 +64,7 @@ describe('Sitemap', () => {
     expect(map.reads).toEqual(['count', '1']);
   });
 
-  it('reads again for a later request: a post that was withdrawn is gone (finding P7)', async () => {
+  it('reads again for a later request: a post that was withdrawn is gone', async () => {
     const map = createMap();
     const sitemap = new Sitemap({ posts: map, baseUrl });
     expect(text(await sitemap.find(1))).toContain('a-post');

@@ -1,32 +1,32 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { checkHealth } from '../../../cli/commands/health.js';
 import { freePort } from '../../../dev/free-port.js';
-import { quillgate } from '../../support/command-line.js';
+import { printedBy } from '../output.js';
 
 const ready = { '/livez': 200, '/readyz': 200 };
 const draining = { '/livez': 200, '/readyz': 503 };
 
-describe('quillgate health', () => {
-  it.each(['PORT', 'WORKER_PORT'])('asks the program that listens at %s', async (name) => {
-    expect(await healthOf(name, ready, [])).toMatchObject({ code: 0, stdout: '/livez says 200\n' });
+describe('checkHealth', () => {
+  it.each(['PORT', 'WORKER_PORT'])('a program that listens at %s -> what it says', async (name) => {
+    expect(await healthOf(name, ready)).toBe('/livez says 200\n');
   });
 
-  it('tells alive from ready', async () => {
-    expect(await healthOf('PORT', draining, [])).toMatchObject({ code: 0 });
-    const { code, stderr } = await healthOf('PORT', draining, ['--ready']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: '503 /readyz says 503\n' });
+  it('a program that is alive and not ready -> fails only where ready is asked for', async () => {
+    expect(await healthOf('PORT', draining)).toBe('/livez says 200\n');
+    await expect(healthOf('PORT', draining, { ready: true })).rejects.toThrow('503 /readyz says 503');
   });
 
-  it('fails where no program listens, and names the variables', async () => {
-    const { code, stderr } = await quillgate(['health'], await unusedPorts());
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^No program answers at ports \d+ \(PORT\) and \d+ \(WORKER_PORT\)\.\n$/);
+  it('no program -> fails, and names the variables', async () => {
+    await expect(checkHealth(await unusedPorts(), {})).rejects.toThrow(
+      /^No program answers at ports \d+ \(PORT\) and \d+ \(WORKER_PORT\)\.$/,
+    );
   });
 });
 
 /** Runs the command beside a program that answers with these statuses at the port of the variable. */
-async function healthOf(variable: string, statuses: Record<string, number>, options: string[]) {
+async function healthOf(variable: string, statuses: Record<string, number>, options = {}) {
   const server = createServer(({ url = '' }, response) => {
     const status = statuses[url] ?? 404;
     response.writeHead(status).end(`${url} says ${status}`);
@@ -34,7 +34,8 @@ async function healthOf(variable: string, statuses: Record<string, number>, opti
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  return quillgate(['health', ...options], { ...(await unusedPorts()), [variable]: `${port}` });
+  const environment = { ...(await unusedPorts()), [variable]: `${port}` };
+  return (await printedBy(() => checkHealth(environment, options))).stdout;
 }
 
 async function unusedPorts() {

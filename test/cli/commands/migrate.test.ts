@@ -15,8 +15,7 @@ let server: TestDatabase;
 let url: string;
 
 beforeAll(async () => {
-  // The role and the locks of the tests are the server's.
-  server = await startEmptyDatabase({ ownServer: true });
+  server = await startEmptyDatabase();
 });
 afterAll(() => server?.stop());
 beforeEach(async () => {
@@ -46,14 +45,14 @@ function open() {
 }
 
 describe('migrate', () => {
-  it('brings the schema up to date, and says so alone', async () => {
+  it('an older schema -> is brought up to date, and that alone is said', async () => {
     const output = collectOutput();
     await migrate({ DATABASE_URL: url });
     await migrate({ DATABASE_URL: url });
     expect(output).toEqual({ stdout: 'The schema is up to date.\n'.repeat(2), stderr: '' });
   });
 
-  it('says in a sentence what is wrong, without the address', async () => {
+  it('what is wrong -> a sentence without the address', async () => {
     const wrong = new URL(url);
     wrong.password = 'canary';
     expect(await complaintOf(wrong.href)).toEqual(sentence('28P01'));
@@ -63,19 +62,21 @@ describe('migrate', () => {
     expect(await complaintOf(url)).toEqual(sentence('42P07'));
   });
 
-  it("says in a sentence that the queue's part has failed", async () => {
+  it("the queue's part fails -> a sentence", async () => {
     const db = open();
-    await db.execute(sql`create role tenant login password 'tenant'`);
-    await db.execute(sql`create schema tenant authorization tenant`);
+    // Roles are the server's, which others use too.
+    const name = `tenant_${process.pid}`;
+    await db.execute(sql.raw(`create role ${name} login password 'tenant'`));
+    await db.execute(sql.raw(`create schema ${name} authorization ${name}`));
     const tenants = new URL(url);
-    tenants.username = 'tenant';
+    tenants.username = name;
     tenants.password = 'tenant';
     expect(await complaintOf(tenants.href)).toBe(
       "The schema of the queue's store cannot be brought up to date (42501).",
     );
   });
 
-  it('leaves what a newer release has migrated as it is, and says so', async () => {
+  it('what a newer release has migrated -> stays as it is, and that is said', async () => {
     await migrate({ DATABASE_URL: url });
     const output = collectOutput();
     await open().execute(
@@ -91,7 +92,7 @@ describe('migrate', () => {
     );
   });
 
-  it('says after a while that it waits for another migration', async () => {
+  it('another migration that runs -> says after a while that it waits for it', async () => {
     const output = collectOutput();
     let others: Promise<unknown> | undefined;
     let ours: Promise<void> | undefined;
@@ -100,9 +101,10 @@ describe('migrate', () => {
         // The first migration waits for this table's fate, and the second for the first.
         await transaction.execute(sql`create table users (id int)`);
         others = migrateDatabase(url);
-        const locks = sql`select from pg_locks where locktype = 'advisory'`;
+        const locks = sql`select from pg_locks where locktype = 'advisory'
+          and database = (select oid from pg_database where datname = current_database())`;
         await vi.waitFor(async () => expect((await transaction.execute(locks)).length).toBe(1), patience);
-        ours = migrate({ DATABASE_URL: url });
+        ours = migrate({ DATABASE_URL: url }, { noticeAfterMs: 10 });
         await vi.waitFor(() => expect(output.stderr).not.toBe(''), patience);
         transaction.rollback();
       })

@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { printAudit } from '../../../cli/commands/audit.js';
 import {
   listPools,
@@ -13,7 +13,7 @@ import { topics } from '../../../shared/protocol/messages.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
-import { patienceMs } from '../../support/patience.js';
+import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore } from '../../support/stores.js';
 import { printedBy } from '../output.js';
@@ -31,7 +31,8 @@ beforeAll(async () => {
 afterAll(() => stop?.());
 
 const run = async (command: () => Promise<void>) => (await printedBy(command)).stdout;
-const set = (options: SetOptions, provider = 'openai') => run(() => setPool(environment, provider, options));
+const set = (options: SetOptions, provider = 'openai') =>
+  run(() => setPool(environment, provider, { ...options, listenMs: 0 }));
 /** The settings that a table has rows of. */
 const settingsOf = (printed: string) => [...printed.matchAll(/^openai +(\S+)/gm)].map(([, name]) => name);
 interface PoolView {
@@ -51,7 +52,7 @@ async function view(provider: string) {
 }
 
 describe('quillgate pools', () => {
-  it('shows each value in force, and where it comes from', async () => {
+  it('the pools -> each value in force, and where it comes from', async () => {
     const openai = await view('openai');
     expect(openai).toMatchObject({ version: 0, changedBy: null });
     expect(openai.of('concurrency')).toEqual([7, 'environment']);
@@ -60,7 +61,7 @@ describe('quillgate pools', () => {
     expect((await view('anthropic')).of('fallback')).toEqual([[{ provider: 'bedrock' }], 'environment']);
   });
 
-  it('says what concurrency the workers suggest, from their heartbeats', async () => {
+  it('the heartbeats of workers -> what concurrency they suggest', async () => {
     const log = createRecordingLog().log;
     const store = openQueueStore(parseConfig(environment, 'command'), log);
     await store.whenReady(AbortSignal.timeout(patienceMs));
@@ -68,13 +69,16 @@ describe('quillgate pools', () => {
     const service = { count: 600, overMs: 300_000, meanMs: 2000, p50Ms: 1500, p99Ms: 9000 };
     const heartbeat = heartbeatOf({ concurrency: 7, service, configured: { concurrency: 12 } });
     const message = { v: 1, worker: 'w', pools: [heartbeat] };
-    const publishing = setInterval(() => void relay.broadcast(topics.processes, message), 100);
+    const publishing = setInterval(() => void relay.broadcast(topics.processes, message), 20);
     try {
-      const printed = await run(() => listPools(environment, { listenMs: 500 }));
+      const printed = await vi.waitUntil(async () => {
+        const shown = await run(() => listPools(environment, { listenMs: 200 }));
+        return shown.includes('at once suggested') && shown;
+      }, patience);
       expect(printed).toContain(
         '\nopenai: 6 at once suggested, 6 for each worker: 2 jobs a second, of 2000 ms (p50 1500, p99 9000), by the 600 jobs of 300 s\n',
       );
-      expect(printed, 'finding O3').toMatch(/^openai +concurrency +12 +environment/m);
+      expect(printed).toMatch(/^openai +concurrency +12 +environment/m);
       expect(printed).not.toContain('\nanthropic:');
     } finally {
       clearInterval(publishing);
@@ -83,11 +87,11 @@ describe('quillgate pools', () => {
     }
   });
 
-  it('sets what is named, leaves the rest, and takes back what is set to default', async () => {
+  it('what is named -> is set, the rest left, and what is set to default taken back', async () => {
     await set({ concurrency: '40', rate: '60/1m', models: 'gpt-*,o1', fallback: 'anthropic/claude,bedrock' });
     const printed = await set({ concurrency: 'default', breaker: 'closed' });
     expect(printed).toMatch(/^PROVIDER +SETTING +VALUE +SOURCE +VERSION +CHANGED +BY\n/);
-    expect(settingsOf(printed), 'finding N11').toEqual(['concurrency', 'breaker']);
+    expect(settingsOf(printed)).toEqual(['concurrency', 'breaker']);
     expect(printed).toMatch(
       new RegExp(`openai +breaker +"closed" +override +2 +\\S+Z +${userInfo().username}@${hostname()}`),
     );
@@ -97,12 +101,12 @@ describe('quillgate pools', () => {
     expect(openai.of('models')).toEqual([['gpt-*', 'o1'], 'override']);
     const fallback = [{ provider: 'anthropic', model: 'claude' }, { provider: 'bedrock' }];
     expect(openai.of('fallback')).toEqual([fallback, 'override']);
-    await run(() => setIntake(environment, 'openai', 'draining'));
+    await run(() => setIntake(environment, 'openai', { intake: 'draining', listenMs: 0 }));
     expect((await view('openai')).of('intake')).toEqual(['draining', 'override']);
-    await run(() => setIntake(environment, 'openai', 'open'));
+    await run(() => setIntake(environment, 'openai', { intake: 'open', listenMs: 0 }));
     expect((await view('openai')).of('intake')).toEqual([null, 'default']);
     // The version is what the next change can be based on with --if-version.
-    const reset = await run(() => resetPool(environment, 'openai'));
+    const reset = await run(() => resetPool(environment, 'openai', { listenMs: 0 }));
     expect(settingsOf(reset)).toEqual(['rate', 'breaker', 'models', 'fallback']);
     expect(reset).toMatch(/openai +rate +- +default +5 /);
     expect((await view('openai')).settings?.filter(({ source }) => source === 'override')).toEqual([]);
@@ -110,10 +114,12 @@ describe('quillgate pools', () => {
     expect(audit).toMatchObject([
       { action: 'pools.set', targetName: 'openai', before: { breaker: 'closed' }, after: {} },
     ]);
-    expect(await run(() => resetPool(environment, 'openai'))).toBe('Nothing changed; version 6.\n');
+    expect(await run(() => resetPool(environment, 'openai', { listenMs: 0 }))).toBe(
+      'Nothing changed; version 6.\n',
+    );
   });
 
-  it('makes all changes of several people who name no version', async () => {
+  it('several people who name no version -> all their changes are made', async () => {
     const changes = ['timeoutMs', 'idleTimeoutMs', 'firstTokenTimeoutMs'].map((name) =>
       setPool(environment, 'vertexai', { [name]: '5000' }),
     );
@@ -133,12 +139,12 @@ describe('quillgate pools', () => {
     [{ model: 'projects/evil/x' }, /model: must be allowed by BEDROCK_MODELS/],
     [{ fallback: 'nobody' }, /fallback: /],
     [{ concurrency: '1', ifVersion: 'x' }, /--if-version/],
-  ])('refuses %j', async (options, message) => {
+  ])('%j -> refused', async (options, message) => {
     await expect(set(options, 'bedrock')).rejects.toThrow(message);
     expect(await view('bedrock')).toMatchObject({ version: 0 });
   });
 
-  it('refuses a provider that there is not', async () => {
+  it('a provider that there is not -> refused', async () => {
     await expect(set({ concurrency: '1' }, 'nobody')).rejects.toThrow('must be one of: openai');
   });
 });

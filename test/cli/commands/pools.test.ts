@@ -15,7 +15,10 @@ async function watchUntil(kind: object, isEnough: (written: string) => boolean):
   output.on('data', (bytes) => {
     written += bytes;
   });
-  const watching = watchPools(nowhere, { output, signal: ending.signal });
+  const watching = watchPools(nowhere, {
+    ...{ output, signal: ending.signal },
+    ...{ listenMs: 0, everyMs: 10, reachMs: 50 },
+  });
   await vi.waitFor(() => expect(isEnough(written)).toBe(true), patience);
   ending.abort();
   await watching;
@@ -23,7 +26,7 @@ async function watchUntil(kind: object, isEnough: (written: string) => boolean):
 }
 
 describe('watchPools', () => {
-  it('draws over what it drew before on a terminal, and no more than fits', async () => {
+  it('a terminal -> draws over what it drew before, and no more than fits', async () => {
     const clear = '\u001b[1;1H\u001b[0J';
     const isTwice = (written: string) => written.split(clear).length > 2;
     const written = await watchUntil({ isTTY: true, columns: 40, rows: 5 }, isTwice);
@@ -37,7 +40,7 @@ describe('watchPools', () => {
     expect(lines.at(-1)).toMatch(/^… \d+ more$/);
   });
 
-  it('prints a line with the time for each change elsewhere, that the queue is down among them', async () => {
+  it('anything else -> a line with the time for each change, that the queue is down among them', async () => {
     const written = await watchUntil({ isTTY: false }, (text) => text.includes(' vertexai '));
     expect(written).toMatch(/^\S+Z queue failing: the store cannot be reached.*\n\S+Z openai unknown, /);
     expect(written).not.toContain('\u001b');

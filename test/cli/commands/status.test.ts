@@ -15,7 +15,7 @@ async function statusOf(variables: Environment = {}, options: Parameters<typeof 
     process.exitCode = before;
   });
   const output = collectOutput();
-  await printStatus({ ...nowhere, ...variables }, options);
+  await printStatus({ ...nowhere, ...variables }, { ...options, listenMs: 0, reachMs: 50 });
   return { ...output, code: process.exitCode };
 }
 
@@ -28,13 +28,13 @@ describe('expectedProviders', () => {
     [{ OPENAI_API_KEY: 'x', WORKER_PROVIDERS: 'openai,bedrock' }, undefined, ['openai']],
     [{ SIMULATOR_URL: 'http://127.0.0.1:1', OPENAI_API_KEY: 'x' }, undefined, [...providerIds]],
     [{ OPENAI_API_KEY: 'x' }, 'vertexai, anthropic', ['anthropic', 'vertexai']],
-  ])('are, of %j and %s, %j', (variables, given, expected) => {
+  ])('%j, and %s given -> %j', (variables, given, expected) => {
     expect(expectedProviders(parseConfig(variables, 'command'), given)).toEqual(expected);
   });
 });
 
 describe('printStatus', () => {
-  it('says that the stores cannot be reached, that it hears no worker, and ends with 1', async () => {
+  it('stores that cannot be reached -> says so, that it hears no worker, and ends with 1', async () => {
     const { stdout, stderr, code } = await statusOf();
     expect(stdout).toMatch(/^database {2}failing: .*$/m);
     expect(stdout).toMatch(/^queue {5}failing \(redis\): the store cannot be reached/m);
@@ -45,7 +45,7 @@ describe('printStatus', () => {
     expect(code).toBe(1);
   });
 
-  it('prints the same as JSON', async () => {
+  it('JSON -> the same', async () => {
     const { stdout, stderr } = await statusOf({ WORKER_PROVIDERS: 'openai' }, { json: true });
     expect(JSON.parse(stdout)).toMatchObject({
       database: { status: 'failing' },
@@ -57,12 +57,12 @@ describe('printStatus', () => {
     expect(stderr).toBe('');
   });
 
-  it('does without a database where the queue is in Redis, and says so', async () => {
+  it('the queue in Redis, and no database -> does without, and says so', async () => {
     const { stdout } = await statusOf({ DATABASE_URL: undefined, DATA_DIR: '/nowhere' });
     expect(stdout).toMatch(/^database {2}not configured$/m);
   });
 
-  it('refuses unknown providers, and an environment without a store', async () => {
+  it('unknown providers, or an environment without a store -> refused', async () => {
     await expect(statusOf({}, { providers: 'openai,canary' })).rejects.toThrow(
       '--providers must be a comma list of: openai, anthropic, bedrock, vertexai.',
     );
@@ -70,6 +70,6 @@ describe('printStatus', () => {
     await expect(statusOf(none)).rejects.toThrow('Nothing runs here: run npm start');
     // As npm start leaves it behind.
     const DATA_DIR = plant({ 'database-url': nowhere.DATABASE_URL });
-    await expect(statusOf({ ...none, DATA_DIR }), 'finding N11').rejects.toThrow('Nothing runs here');
+    await expect(statusOf({ ...none, DATA_DIR })).rejects.toThrow('Nothing runs here');
   });
 });

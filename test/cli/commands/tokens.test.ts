@@ -52,7 +52,7 @@ describe('createToken', () => {
     expect(await created({}, { ...here, DATABASE_URL: url })).toMatchObject({ owner: 'blog' });
   });
 
-  it('belongs to an operator when it has the scope admin (finding N9)', async () => {
+  it('belongs to an operator when it has the scope admin', async () => {
     const scope = ['admin'];
     const refused =
       /^A token with the scope admin needs an operator: --owner must name a user with the role admin/;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { renderHead } from '../../../cli/export/export-head.js';
 import { readFrontMatter, splitFile } from '../../../cli/import/front-matter.js';
 import type { Post } from '../../../shared/contract.js';
-import { cpuMsOf } from '../../support/cpu-time.js';
+import { growth, linear } from '../../support/growth.js';
 
 const names = new Set(['title', 'author', 'tags', 'slug', 'status', 'draft', 'date', 'version']);
 const read = (yaml: string) => {
@@ -26,13 +26,13 @@ describe('splitFile', () => {
     ['no content', '---\na: b\n---', '---\na: b\n---', ''],
     ['a longer rule within', '---\na: |\n  ---\n----\n---\nx', '---\na: |\n  ---\n----\n---\n', 'x'],
     ['other ends of lines', '---\na: "\u2028---\u2028"\n---\nx', '---\na: "\u2028---\u2028"\n---\n', 'x'],
-  ])('finds the head and the content: %s', (_, text, head, content) => {
+  ])('%s -> the head and the content', (_, text, head, content) => {
     expect(splitFile(text)).toMatchObject({ head, content });
   });
 });
 
 describe('readFrontMatter', () => {
-  it('takes texts as they were written, not as YAML reads them', () => {
+  it('texts -> as they were written, not as YAML reads them', () => {
     expect(read('title: 1.0\nauthor: yes\nstatus: 0x1F\ndate: 2020-01-01\ndraft: True\n')).toEqual({
       title: '1.0',
       author: 'yes',
@@ -51,11 +51,11 @@ describe('readFrontMatter', () => {
     'title: x\ntags: &a [x, *a]\n',
     'layout: &a x\nauthor: *a\n',
     'layout: &a x\nother: {x: [[*a]]}\n',
-  ])('refuses references, wherever they are: %j', (yaml) => {
+  ])('a reference, wherever it is -> refused: %j', (yaml) => {
     expect(read(yaml).problems).toEqual(['line 3: must not refer to other lines (*)']);
   });
 
-  it('refuses front matter of more than 65,536 characters', () => {
+  it('front matter of more than 65,536 characters -> refused', () => {
     expect(read(`title: ${'x'.repeat(65_529)}`)).not.toHaveProperty('problems');
     expect(read(`title: ${'x'.repeat(65_530)}`)).toEqual({
       problems: ['front matter must be at most 65536 characters'],
@@ -73,19 +73,17 @@ describe('readFrontMatter', () => {
     ['nested lists', (count) => `tags: ${'['.repeat(count)}${']'.repeat(count)}\n`],
     ['unclosed lists', (count) => `tags: ${'['.repeat(count)}\n`],
     ['errors', (count) => `${']'.repeat(count)}\n`],
-  ])('takes no longer for the longest front matter than in proportion to its length: %s', async (_, make) => {
-    const timeFor = (count: number) => {
+  ])('long front matter of %s -> the cost grows with its length', async (_, make) => {
+    // Half of the longest there may be.
+    const upTo = Math.floor(32_000 / (make(1001).length - make(1000).length));
+    const prepare = (count: number) => {
       const yaml = make(count);
-      return cpuMsOf(() => read(yaml));
+      return () => read(yaml);
     };
-    await timeFor(500);
-    const most = Math.floor(65_000 / (make(1001).length - make(1000).length));
-    const short = Math.max(await timeFor(most / 8), await timeFor(most / 8));
-    // Eight times as long: 8 if linear, 64 if quadratic.
-    expect(await timeFor(most)).toBeLessThan(32 * short + 100);
+    expect(await growth(prepare, { upTo })).toBeLessThanOrEqual(linear);
   });
 
-  it('names the line that is wrong without quoting it', () => {
+  it('a line that is wrong -> is named and not quoted', () => {
     expect(read('title: a\nauthor: [canary\n')).toEqual({ problems: ['line 4: is not valid YAML'] });
     expect(read('title: a\ntitle: canary\n').problems).toEqual(['line 3: has a name for the second time']);
     expect(read('canary\n')).toEqual({ problems: ['line 2: must be names and values'] });
@@ -108,7 +106,7 @@ describe('renderHead', () => {
     version: 3,
   };
 
-  it('writes every field in a fixed order', () => {
+  it('a post -> every field in a fixed order', () => {
     expect(renderHead(post)).toBe(`---
 id: 01890a5d-ac96-774b-bcce-b302099a8057
 title: "A \\"title\\""
@@ -125,7 +123,7 @@ version: 3
 `);
   });
 
-  it('is read back as it was, with any texts and content', () => {
+  it('any texts and content -> read back as they were', () => {
     const odd = fc.constantFrom(
       'yes',
       '1.0',

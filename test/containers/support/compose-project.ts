@@ -20,14 +20,17 @@ export interface ComposeProject {
   remove(): Promise<void>;
 }
 
-/** Makes a project in a folder of its own, whose image is built under this name. */
-export async function openComposeProject(image: string): Promise<ComposeProject> {
+/** Makes a project in a folder of its own, whose image is built under this name, with these variables. */
+export async function openComposeProject(
+  image: string,
+  variables: Record<string, string> = {},
+): Promise<ComposeProject> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
   for (const part of ['docker-compose.yml', 'Dockerfile', '.dockerignore', ...partsOfContext()])
     if (existsSync(part)) cpSync(part, join(dir, part), { recursive: true });
   const name = `quillgate-test-${randomUUID().slice(0, 8)}`;
   const port = `${await freePort()}`;
-  const environment = { COMPOSE_PROJECT_NAME: name, PORT: port, QUILLGATE_IMAGE: image };
+  const environment = { COMPOSE_PROJECT_NAME: name, PORT: port, QUILLGATE_IMAGE: image, ...variables };
   const there = { cwd: dir, environment };
   const tryCompose = (...args: string[]) => tryDocker(['compose', ...args], there);
   const project: ComposeProject = {

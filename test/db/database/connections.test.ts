@@ -6,7 +6,7 @@ import { type Database, openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { codeOf } from '../../../db/database/errors.js';
 import { Failure } from '../../../shared/failures.js';
-import { startTestDatabase, type TestDatabase } from '../../support/database.js';
+import { generousLimits, startTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 let server: TestDatabase;
@@ -27,7 +27,7 @@ afterAll(async () => {
 /** Opens a database with two connections for requests, which the test closes when it ends. */
 function open(url = server.url): Database {
   const { log } = createRecordingLog();
-  const database = openDatabase({ url, poolSize: 2, waitMs: 1000, answerMs: 3000, log });
+  const database = openDatabase({ url, poolSize: 2, ...generousLimits, log });
   onTestFinished(() => database.close());
   return database;
 }
@@ -48,7 +48,7 @@ const pidsOf = async (database: Database): Promise<(number | undefined)[]> =>
 
 /** The process of PostgreSQL that this query runs in. */
 async function pidOf(database: Database): Promise<number | undefined> {
-  const pid = sql`select pg_backend_pid() as pid, pg_sleep(0.1)`;
+  const pid = sql`select pg_backend_pid() as pid`;
   const [row] = await database.run((db) => db.execute<{ pid: number }>(pid));
   return row?.pid;
 }
@@ -63,7 +63,7 @@ const codeOfFailure = (work: Promise<unknown>) =>
   );
 
 describe('Connections', () => {
-  it('writes again as soon as new connections lead to a server that takes writes', async () => {
+  it('new connections that lead to a server that takes writes -> writes again', async () => {
     const database = open();
     const readOnly = await setForNewSessions('default_transaction_read_only', 'on');
     const before = await pidsOf(database);
@@ -76,7 +76,7 @@ describe('Connections', () => {
     expect(after.filter((pid) => before.includes(pid))).toEqual([]);
   });
 
-  it('keeps its connections when a statement failed for a reason of its own', async () => {
+  it('a statement that fails for a reason of its own -> keeps its connections', async () => {
     const database = open();
     await setForNewSessions('lock_timeout', `'50ms'`);
     const before = await pidsOf(database);
@@ -84,20 +84,22 @@ describe('Connections', () => {
 
     const locked = await codeOfFailure(write(database));
     await operator.query('rollback');
-    const cut = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(10)`)));
+    // Both on the connection that was used last.
+    await database.run((db) => db.execute(sql`set statement_timeout = 100`));
+    const cut = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(60)`)));
     const wrong = await codeOfFailure(database.run((db) => db.execute(sql`select nothing`)));
 
     expect([locked, cut, wrong]).toEqual(['55P03', '57014', '42703']);
     expect(await pidsOf(database)).toEqual(before);
   });
 
-  it('replaces a connection that the server has ended', async () => {
+  it('a connection that the server has ended -> is replaced', async () => {
     const database = open();
     const longest = await setForNewSessions('transaction_timeout', `'200ms'`);
     const before = await pidsOf(database);
 
     // postgres.js tells that the connection has ended, and not what the server has said before.
-    const ended = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(1)`)));
+    const ended = await codeOfFailure(database.run((db) => db.execute(sql`select pg_sleep(60)`)));
     expect(ended).toBe('CONNECTION_CLOSED');
 
     await longest.reset();
@@ -105,7 +107,7 @@ describe('Connections', () => {
     expect(await pidsOf(database)).not.toEqual(before);
   });
 
-  it('sends nothing on a connection whose end has just arrived', async () => {
+  it('a connection whose end has just arrived -> nothing is sent on it', async () => {
     const accepted: Socket[] = [];
     const proxy = createServer((socket) => {
       accepted.push(socket);
@@ -132,7 +134,7 @@ describe('Connections', () => {
     bell.destroy();
   });
 
-  it('runs queries that follow one another on one connection', async () => {
+  it('queries that follow one another -> run on one connection', async () => {
     const database = open();
     await pidsOf(database);
     const used = new Set<number | undefined>();

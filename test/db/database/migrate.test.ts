@@ -20,8 +20,7 @@ let server: TestDatabase;
 let url: string;
 
 beforeAll(async () => {
-  // The roles that the tests add are the server's.
-  server = await startEmptyDatabase({ ownServer: true });
+  server = await startEmptyDatabase();
 });
 afterAll(() => server?.stop());
 beforeEach(async () => {
@@ -48,7 +47,7 @@ async function addRole(name: string, ...statements: SQL[]): Promise<string> {
 const code = (word: string) => expect.objectContaining({ cause: expect.objectContaining({ code: word }) });
 
 describe('migrateDatabase', () => {
-  it('brings an empty database up to date, however many processes do so at once', async () => {
+  it('an empty database -> is brought up to date, however many processes do so at once', async () => {
     const database = open();
     expect((await database.check()).migrations.status).toBe('failing');
 
@@ -59,7 +58,7 @@ describe('migrateDatabase', () => {
     expect(posts.length).toBe(0);
   });
 
-  it('leaves a database alone that a newer version has migrated, also without the right to change it', async () => {
+  it('a database that a newer version has migrated -> is left alone, also without the right to change it', async () => {
     const database = open();
     await migrateDatabase(url);
     const newer = sql`insert into quillgate_migrations (hash, created_at) values ('newer', 4102444800000)`;
@@ -77,7 +76,7 @@ describe('migrateDatabase', () => {
     });
   });
 
-  it('works where the search_path says, without rights on the rest, beside an installation in public', async () => {
+  it('a search_path -> works there, without rights on the rest, beside an installation in public', async () => {
     const tenants = await addRole(
       'tenant',
       sql`create schema own authorization tenant`,
@@ -102,7 +101,7 @@ describe('migrateDatabase', () => {
     ]);
   });
 
-  it('does not take what another application has applied for its own', async () => {
+  it('what another application has applied -> is not taken for its own', async () => {
     const database = open();
     for (const statement of [
       sql`create schema drizzle`,
@@ -120,7 +119,7 @@ describe('migrateDatabase', () => {
     expect(await database.run((db) => db.execute(theirs))).toEqual([{ hash: 'theirs' }]);
   });
 
-  it('changes nothing at all when a statement fails', async () => {
+  it('a statement that fails -> nothing at all is changed', async () => {
     const database = open();
     await database.run((db) => db.execute(sql`create table users (id int)`));
 
@@ -130,7 +129,7 @@ describe('migrateDatabase', () => {
     expect(await database.run((db) => db.execute(tables))).toEqual([{ tablename: 'users' }]);
   });
 
-  it('is not cut short by the time limits of the role', async () => {
+  it('time limits of the role -> do not cut it short', async () => {
     const hurried = await addRole(
       'hurried',
       sql`grant create on schema public to hurried`,
@@ -140,7 +139,7 @@ describe('migrateDatabase', () => {
     await migrateDatabase(hurried);
   });
 
-  it('rejects soon when nobody listens, or somebody does who says nothing', async () => {
+  it('a server that is not there, or says nothing -> rejects', async () => {
     const nobody = new URL(url);
     nobody.port = String(await freePort());
     const wire = await openWire(Number(new URL(url).port));
@@ -150,19 +149,21 @@ describe('migrateDatabase', () => {
     silent.port = String(wire.port);
 
     await expect(migrateDatabase(nobody.href)).rejects.toEqual(code('ECONNREFUSED'));
-    await expect(migrateDatabase(silent.href)).rejects.toEqual(code('CONNECT_TIMEOUT'));
+    await expect(migrateDatabase(silent.href, { connectTimeoutMs: 100 })).rejects.toEqual(
+      code('CONNECT_TIMEOUT'),
+    );
   });
 });
 
 describe('the migrations', () => {
-  it('name no schema, so that search_path chooses it', () => {
+  it('their statements -> name no schema, so that search_path chooses it', () => {
     const folder = fileURLToPath(new URL('../../../db/migrations', import.meta.url));
     const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
     expect(files.length).toBeGreaterThan(1);
     for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.toMatch(/"?public"?\./);
   });
 
-  it('make a schema that a dump restores, which is done with an empty search_path', async () => {
+  it('a dump, which is restored with an empty search_path -> has all of the schema', async () => {
     await migrateDatabase(url);
     const restored = await addRole(
       'restorer',
@@ -175,7 +176,7 @@ describe('the migrations', () => {
     expect(row?.search).toBe("'known':4B 'queue':5B 'well':3B 'well-known':2B");
   });
 
-  it('are those that the schema needs', async () => {
+  it('the schema -> needs no other migrations', async () => {
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     const copy = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
     onTestFinished(() => rmSync(copy, { recursive: true, force: true }));

@@ -118,15 +118,15 @@ describe('list', () => {
   it('leads back no further than a page may be long, to what is nearest', async () => {
     const content = '漢'.repeat(262_144);
     const ids: string[] = [];
-    for (let n = 0; n < 5; n++) ids.unshift((await make({ content })).id);
-    const back = await list({ before: { sortedAt: new Date(0), id: ids[4] ?? '' } });
-    expect([idsOf(back.posts), back.next]).toEqual([ids.slice(2), undefined]);
+    for (let n = 0; n < 4; n++) ids.unshift((await make({ content })).id);
+    const back = await list({ before: { sortedAt: new Date(0), id: ids[3] ?? '' } });
+    expect([idsOf(back.posts), back.next]).toEqual([ids.slice(1), undefined]);
   });
 
   it('ends a page early when its posts are long, and goes on behind it', async () => {
     const content = '漢'.repeat(262_144);
     const ids: string[] = [];
-    for (let n = 0; n < 13; n++) ids.unshift((await make({ content })).id);
+    for (let n = 0; n < 4; n++) ids.unshift((await make({ content })).id);
     const sizes: number[] = [];
     const seen: string[] = [];
     for await (const posts of pages({ limit: 200 })) {
@@ -135,7 +135,7 @@ describe('list', () => {
       expect(posts.every((post) => post.content === content)).toBe(true);
     }
     expect(seen).toEqual(ids);
-    expect(sizes).toEqual([3, 3, 3, 3, 1]);
+    expect(sizes).toEqual([3, 1]);
   });
 
   it('finds posts by author, exactly as it is written', async () => {

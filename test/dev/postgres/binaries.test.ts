@@ -37,8 +37,8 @@ const query = () => ({
   resolveFrom: join(project, 'index.js'),
 });
 
-describe('findBinaries', () => {
-  it("makes the package's links in place", async () => {
+describe('the binaries of PostgreSQL', () => {
+  it('of a package without install scripts -> get their links in place', async () => {
     installWithoutScripts();
     expect(await findBinaries({ ...query(), account: undefined })).toBe(native);
     const links = readdirSync(join(native, 'lib'), { withFileTypes: true }).filter((entry) =>
@@ -47,7 +47,7 @@ describe('findBinaries', () => {
     expect(links.length).toBeGreaterThan(10);
   });
 
-  it.runIf(isRoot)('copies what the account cannot reach, once', async () => {
+  it.runIf(isRoot)('that the account cannot reach -> are copied once', async () => {
     installWithoutScripts();
     const copies = await Promise.all([1, 2].map(() => findBinaries({ ...query(), account: nobody })));
     const [copy = ''] = copies;
@@ -58,14 +58,14 @@ describe('findBinaries', () => {
     );
   });
 
-  it.runIf(isRoot)('refuses a place for the copy that others can write', async () => {
+  it.runIf(isRoot)('whose place for the copy others can write -> are refused', async () => {
     installWithoutScripts();
     mkdirSync(join(home, 'shared'));
     chmodSync(join(home, 'shared'), 0o777);
     await expect(findBinaries({ ...query(), account: nobody })).rejects.toThrow('can be written by others');
   });
 
-  it('names the package that is not installed', async () => {
+  it('of a package that is not installed -> are missed by its name', async () => {
     await expect(findBinaries({ ...query(), account: undefined })).rejects.toThrow(
       `${name} is not installed`,
     );

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { behaviourList, findBehaviour } from '../../../dev/simulator/behaviours.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { send, validRequest } from './requests.js';
+import { requestOf, send } from './requests.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -10,12 +10,12 @@ beforeAll(async () => {
 afterAll(() => simulator.close());
 
 async function ask(model: string, stream = false) {
-  const response = await send(simulator.url, validRequest('openai', { model, stream }));
+  const response = await send(simulator.url, requestOf('openai', { model, stream }));
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-describe('findBehaviour', () => {
-  it('knows every model it lists', () => {
+describe('a model', () => {
+  it('that is listed -> is known, also with a mark', () => {
     const values: Record<string, string> = {
       ...{ status: '503', key: 'a.b-c', n: '2', ms: '30', seconds: '4', length: '9' },
     };
@@ -27,8 +27,8 @@ describe('findBehaviour', () => {
   });
 });
 
-describe('errors', () => {
-  it('stop after the first calls, counted per model', async () => {
+describe('an error for the first calls', () => {
+  it('-> stops after them, counted for each model', async () => {
     const statuses = async (model: string, times: number) => {
       const seen: number[] = [];
       while (seen.length < times) seen.push((await ask(model)).status);
@@ -45,8 +45,8 @@ describe('errors', () => {
   });
 });
 
-describe('timestamps', () => {
-  it('say when each delta was sent', async () => {
+describe('a model of timestamps', () => {
+  it('-> says when each delta was sent', async () => {
     const before = Date.now();
     const { text } = await ask('sim-timestamps-3-20', true);
     const times = [...text.matchAll(/\d{13}\.\d{3}/g)].map(([time]) => Number(time));

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallFacts } from '../../../dev/simulator/call.js';
 import { CallLog } from '../../../dev/simulator/call-log.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { send, validRequest } from './requests.js';
+import { requestOf, send } from './requests.js';
 
 const facts: CallFacts = {
   provider: 'openai',
@@ -15,8 +15,8 @@ const facts: CallFacts = {
 };
 const content = (bytes: number) => ({ body: { bytes }, turns: [], bytes });
 
-describe('CallLog', () => {
-  it('keeps the newest calls only', () => {
+describe('the log of calls', () => {
+  it('with more calls than it holds -> keeps the newest', () => {
     const log = new CallLog({ calls: 3, bodyBytes: 1000 });
     for (let index = 0; index < 7; index += 1) log.record(facts, content(1));
     expect(log.list().map(({ id }) => id)).toEqual([5, 6, 7]);
@@ -24,14 +24,14 @@ describe('CallLog', () => {
     expect(log.stats()).toMatchObject({ lastId: 7, kept: 3, keptBodyBytes: 3 });
   });
 
-  it('drops the oldest bodies when they are too large together', () => {
+  it('with bodies that are too large together -> drops the oldest', () => {
     const log = new CallLog({ calls: 4, bodyBytes: 100 });
     for (const bytes of [10, 10, 10, 10, 10, 90, 5]) log.record(facts, content(bytes));
     expect(log.list().map(({ body }) => body)).toEqual([undefined, undefined, { bytes: 90 }, { bytes: 5 }]);
     expect(log.stats()).toMatchObject({ keptBodyBytes: 95 });
   });
 
-  it('counts calls in flight, and forgets all but those', () => {
+  it('that is cleared -> forgets all but the count of calls in flight', () => {
     const log = new CallLog();
     const calls = [1, 2, 3].map(() => log.record(facts, content(1)));
     for (const call of calls.slice(1)) log.close(call, 'finished');
@@ -58,28 +58,28 @@ describe('the control path', () => {
     const text = await response.text();
     return { status: response.status, json: text === '' ? undefined : JSON.parse(text) };
   };
-  const ask = async (model: string) => (await send(simulator.url, validRequest('openai', { model }))).text();
+  const ask = async (model: string) => (await send(simulator.url, requestOf('openai', { model }))).text();
 
-  it.each(['/', '/__simulator'])('says at %s that this is a simulator and what it knows', async (path) => {
+  it.each(['/', '/__simulator'])('at %s -> says that this is a simulator and what it knows', async (path) => {
     const { json } = await get(path);
     expect(json).toMatchObject({ simulator: true, note: expect.stringContaining('No model is ever called') });
     expect(json.models).toContainEqual({ model: 'sim-hang', does: 'never answers' });
   });
 
-  it.each(['/nothing', '/__simulator/nothing'])('has nothing at %s', async (path) => {
+  it.each(['/nothing', '/__simulator/nothing'])('at %s -> has nothing', async (path) => {
     expect(await get(path)).toMatchObject({ status: 404, json: { simulator: true } });
     expect(await get(path, 'POST')).toMatchObject({ status: 404, json: { simulator: true } });
   });
 
-  it('lists what calls asked of the model, by one set of names', async () => {
-    const request = validRequest('openai');
+  it('after a call -> lists what it asked of the model, by one set of names', async () => {
+    const request = requestOf('openai');
     const asked = { stop: 'x', max_completion_tokens: 100, top_p: 0.5, seed: null };
     await (await send(simulator.url, { ...request, body: { ...request.body, ...asked } })).text();
     const { json } = await get('/__simulator/calls');
     expect(json[0].parameters).toEqual({ stop: ['x'], maxOutputTokens: 100, topP: 0.5 });
   });
 
-  it('lists calls with their conversation, filters them and forgets them', async () => {
+  it('after calls -> lists them with their conversation, filters and forgets them', async () => {
     await ask('sim-echo');
     await ask('sim-status-503');
     await ask('sim-fail-1-500');
@@ -107,18 +107,18 @@ describe('the control path', () => {
     expect(await ask('sim-fail-1-500')).toContain('server_error');
   });
 
-  it('counts calls and open sockets', async () => {
+  it('asked for counts -> counts calls and open sockets', async () => {
     await ask('sim-echo');
     const { json } = await get('/__simulator/calls/stats');
     expect(json).toMatchObject({ lastId: 1, kept: 1, providers: { openai: { total: 1, inFlight: 0 } } });
     expect(json.openSockets).toBeGreaterThan(0);
   });
 
-  it('waits for a call and for its end', async () => {
+  it('asked to wait -> answers at a call, and at its end', async () => {
     const leaving = new AbortController();
     const called = get('/__simulator/calls?model=sim-hang&wait=call');
     const closed = get('/__simulator/calls?model=sim-hang&wait=close');
-    const hanging = send(simulator.url, validRequest('openai', { model: 'sim-hang' }), leaving.signal).catch(
+    const hanging = send(simulator.url, requestOf('openai', { model: 'sim-hang' }), leaving.signal).catch(
       () => 'left',
     );
     expect((await called).json).toMatchObject([{ model: 'sim-hang', status: null, closedAt: null }]);
@@ -129,13 +129,13 @@ describe('the control path', () => {
     expect(await hanging).toBe('left');
   });
 
-  it('gives up waiting at the timeout', async () => {
+  it('asked to wait for what does not come -> gives up at the timeout', async () => {
     expect((await get('/__simulator/calls?wait=call&timeoutMs=20')).status).toBe(408);
     expect((await get('/__simulator/calls?wait=forever')).status).toBe(400);
   });
 
-  it('ends hanging calls when the simulator closes, and does not blame the client', async () => {
-    const hanging = send(simulator.url, validRequest('openai', { model: 'sim-hang' })).catch(
+  it('of a simulator that closes -> its hanging calls end, and the client is not blamed', async () => {
+    const hanging = send(simulator.url, requestOf('openai', { model: 'sim-hang' })).catch(
       (error: Error) => error.message,
     );
     const call = await simulator.waitForCall(({ model }) => model === 'sim-hang');

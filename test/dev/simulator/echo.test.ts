@@ -4,8 +4,8 @@ import type { Turn } from '../../../shared/conversation.js';
 
 const turn = (role: Turn['role'], content: string): Turn => ({ role, content });
 
-describe('echo', () => {
-  it('shortens every turn, and the last user turn less', () => {
+describe('an echo', () => {
+  it('of long turns -> shortens each, and the last user turn less', () => {
     const turns = [
       turn('user', 'a'.repeat(600)),
       turn('assistant', 'b'.repeat(600)),
@@ -16,7 +16,7 @@ describe('echo', () => {
     );
   });
 
-  it('shows the newest turns of a very long conversation', () => {
+  it('of a very long conversation -> shows its newest turns', () => {
     const turns = Array.from({ length: 1000 }, (_, index) => turn('user', `<${index}>`));
     const text = echo('openai', turns);
     expect(text).toContain('I read 1000 turns');
@@ -25,9 +25,9 @@ describe('echo', () => {
   });
 });
 
-describe('splitText', () => {
+describe('the pieces', () => {
   it.each(['', 'a', '👋', 'abc', 'x👋'.repeat(7), '👋'.repeat(5000)])(
-    'gives whole pieces of the text %#',
+    'of the text %# -> are whole and not empty',
     (text) => {
       const pieces = splitText(text);
       expect(pieces.join('')).toBe(text);

@@ -8,7 +8,7 @@ const node = {
 };
 const endless = { type: 'object', properties: { a: { $ref: '#' }, b: { $ref: '#' } }, required: ['a', 'b'] };
 
-describe('fill', () => {
+describe('a value', () => {
   it.each([
     [{ const: 5 }, 5],
     [{ enum: ['b', 'a'] }, 'b'],
@@ -37,11 +37,11 @@ describe('fill', () => {
     [{ type: 'object', properties: { a: { const: 1 } }, anyOf: [{ required: ['a'] }] }, { a: 1 }],
     [{ type: 'string', format: 'constructor' }, 'text'],
     [{ $ref: '#/definitions/a~1b', definitions: { 'a/b': { const: 'x' } } }, 'x'],
-  ])('fits %j', (schema, value) => {
+  ])('of %j -> fits', (schema, value) => {
     expect(fill(schema)).toEqual(value);
   });
 
-  it('ends with recursive schemas', () => {
+  it('of a recursive schema -> ends', () => {
     expect(JSON.stringify(fill({ $ref: '#/$defs/node', $defs: { node } }))).toMatch(
       /^\{"name":"text",.*null/,
     );

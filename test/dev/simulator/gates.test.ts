@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Call } from '../../../dev/simulator/call.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import { requestOf } from './part-requests.js';
-import { send, type TestRequest, validRequest } from './requests.js';
+import { city, requestOf, send, type TestRequest } from './requests.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -26,7 +25,7 @@ function begin(request: TestRequest, signal?: AbortSignal) {
 
 const callOf = (model: string): Promise<Call> => simulator.waitForCall((call) => call.model === model);
 /** Gives the simulator the time of a whole call of its own, in which it would send what nothing holds back. */
-const comeAndGo = () => begin(validRequest('openai')).ended;
+const comeAndGo = () => begin(requestOf('openai')).ended;
 /** Waits until at least so many things have been heard, and for another whole call. */
 async function hear(amount: number, things: () => unknown[]): Promise<void> {
   await vi.waitFor(() => expect(things().length).toBeGreaterThanOrEqual(amount), 60_000);
@@ -38,9 +37,9 @@ const piecesIn = (text: string) =>
   [...text.matchAll(/"(?:arguments|partial_json|input)":"((?:[^"\\]|\\.)+)"/g)].map(([, piece]) => piece);
 
 describe.each(providerIds)('a gate at %s', (provider: ProviderId) => {
-  it('streams n deltas, and the rest with a proper end when it opens', async () => {
+  it('-> lets n deltas through, and the rest with a proper end when it opens', async () => {
     const model = `sim-gate-2@${provider}`;
-    const heard = begin(validRequest(provider, { model, stream: true }));
+    const heard = begin(requestOf(provider, { model, stream: true }));
     const call = await callOf(model);
     await hear(2, () => numbersIn(heard.text));
     expect(numbersIn(heard.text)).toEqual([1, 2]);
@@ -52,9 +51,9 @@ describe.each(providerIds)('a gate at %s', (provider: ProviderId) => {
     expect(call.finishedAt).toBeDefined();
   });
 
-  it('streams n pieces of the arguments of a call, and the rest when it opens', async () => {
+  it('in a call -> lets n pieces of arguments through, and the rest when it opens', async () => {
     const model = `sim-tool-gate-3@${provider}`;
-    const tools = { weather: { type: 'object', properties: { city: { type: 'string' } } } };
+    const tools = [{ name: 'weather', parameters: city }];
     const heard = begin(requestOf(provider, { model, tools, stream: true }));
     await callOf(model);
     // A call of Vertex AI comes whole.
@@ -72,8 +71,8 @@ describe('a gate', () => {
     ['of no deltas', 'sim-gate-0', true],
     ['of no pieces', 'sim-tool-gate-0', true],
     ['before a whole reply', 'sim-gate-2', false],
-  ])('%s holds back the headers as well', async (_, model, stream) => {
-    const heard = begin(validRequest('openai', { model, stream }));
+  ])('%s -> holds back the headers as well', async (_, model, stream) => {
+    const heard = begin(requestOf('openai', { model, stream }));
     await callOf(model);
     await comeAndGo();
     expect(heard.status).toBe(0);
@@ -82,19 +81,19 @@ describe('a gate', () => {
     expect(heard).toMatchObject({ status: 200, text: expect.stringContaining('stop') });
   });
 
-  it('belongs to the whole name, is opened from outside, and stays open until a reset', async () => {
+  it('-> belongs to the whole name, is opened from outside, and stays open until a reset', async () => {
     const [model, other] = ['sim-gate-0@a/b', 'sim-gate-0@other'];
     const control = (method: string, path: string) =>
       fetch(`${simulator.url}/__simulator/${path}`, { method });
     const open = (name: string) => control('POST', `gates/${encodeURIComponent(name)}`);
     expect((await open(model)).status).toBe(204);
-    await begin(validRequest('openai', { model })).ended;
-    const waiting = begin(validRequest('openai', { model: other }));
+    await begin(requestOf('openai', { model })).ended;
+    const waiting = begin(requestOf('openai', { model: other }));
     await callOf(other);
-    await begin(validRequest('openai', { model })).ended;
+    await begin(requestOf('openai', { model })).ended;
     expect(waiting.status).toBe(0);
     await control('DELETE', 'calls');
-    const closed = begin(validRequest('openai', { model }));
+    const closed = begin(requestOf('openai', { model }));
     await callOf(model);
     await comeAndGo();
     expect([closed.status, waiting.status]).toEqual([0, 0]);
@@ -103,31 +102,34 @@ describe('a gate', () => {
     expect([closed.status, waiting.status]).toEqual([200, 200]);
   });
 
-  it('that no model has is not opened', async () => {
+  it('that no model has -> is not opened', async () => {
     expect(() => simulator.open('sim-echo')).toThrow('The model sim-echo has no gate.');
     const path = '/__simulator/gates/sim-echo';
     expect((await fetch(simulator.url + path, { method: 'POST' })).status).toBe(404);
   });
 
-  it.each([true, false])('lets a client go that leaves while it waits (streamed: %s)', async (stream) => {
-    const model = `sim-gate-1@leaves-${stream}`;
-    const leaving = new AbortController();
-    const heard = begin(validRequest('openai', { model, stream }), leaving.signal);
-    const call = await callOf(model);
-    leaving.abort();
-    await call.closed;
-    expect(await heard.ended).toBe('left');
-    expect([call.clientClosedFirst, call.finishedAt]).toEqual([true, undefined]);
-    expect(simulator.calls.inFlight).toBe(0);
-    simulator.open(model);
-  });
+  it.each([true, false])(
+    'whose client leaves while it waits (streamed: %s) -> lets it go',
+    async (stream) => {
+      const model = `sim-gate-1@leaves-${stream}`;
+      const leaving = new AbortController();
+      const heard = begin(requestOf('openai', { model, stream }), leaving.signal);
+      const call = await callOf(model);
+      leaving.abort();
+      await call.closed;
+      expect(await heard.ended).toBe('left');
+      expect([call.clientClosedFirst, call.finishedAt]).toEqual([true, undefined]);
+      expect(simulator.calls.inFlight).toBe(0);
+      simulator.open(model);
+    },
+  );
 });
 
 describe('begins and ends of calls', () => {
-  it('have their places in one sequence', async () => {
-    const held = begin(validRequest('openai', { model: 'sim-gate-0@long' }));
+  it('-> have their places in one sequence', async () => {
+    const held = begin(requestOf('openai', { model: 'sim-gate-0@long' }));
     const long = await callOf('sim-gate-0@long');
-    await begin(validRequest('openai', { model: 'sim-echo@short' })).ended;
+    await begin(requestOf('openai', { model: 'sim-echo@short' })).ended;
     const short = await callOf('sim-echo@short');
     await short.closed;
     expect(long.ended).toBeUndefined();

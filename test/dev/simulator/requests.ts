@@ -1,4 +1,8 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import { createHash } from 'node:crypto';
+import type { CallParameters } from '../../../dev/simulator/wire-format.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { ImageType, Part, StoredImage } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 
 /** A request that a test can bend before it sends it. */
 export interface TestRequest {
@@ -8,16 +12,37 @@ export interface TestRequest {
   body: Record<string, unknown>;
 }
 
-interface Asked {
-  model?: string;
-  stream?: boolean;
-  text?: string;
+type Schema = Record<string, unknown>;
+
+/** A part that the tests send: an image has its bytes. */
+export type SaidPart = Exclude<Part, { type: 'image' }> | StoredImage;
+
+interface SaidTurn {
+  role: string;
+  content: string | readonly SaidPart[];
 }
 
-/** A valid request of one user turn. */
-export function validRequest(provider: ProviderId, asked: Asked = {}): TestRequest {
-  const { model = 'sim-echo', stream = false, text = 'Hello' } = asked;
-  return { method: 'POST', ...build[provider](model, stream, text) };
+/** A request in our words, which every provider can be asked. */
+export interface Asked {
+  model?: string;
+  stream?: boolean;
+  turns?: readonly SaidTurn[];
+  tools?: CallParameters['tools'];
+  choice?: 'required' | { name: string };
+  isParallel?: false;
+  /** The schema of a format. */
+  format?: Schema;
+  effort?: string;
+}
+
+/** The same request in the words of each provider, as its SDK sends it; of one user turn if none is given. */
+export function requestOf(provider: ProviderId, asked: Asked = {}): TestRequest {
+  const { model = 'sim-echo', stream = false, turns = [{ role: 'user', content: 'Hello' }], ...rest } = asked;
+  const spoken = turns.filter(({ role }) => role !== 'system');
+  const [system] = turns.filter(({ role }) => role === 'system').map(({ content }) => content as string);
+  const body = bodies[provider]({ ...rest, turns: spoken, system });
+  const { path, headers, ...named } = heads[provider](model, stream);
+  return { method: 'POST', path, headers, body: givenFields({ ...named.body, ...body }) };
 }
 
 /** Sends a request to a simulator. */
@@ -27,30 +52,223 @@ export function send(url: string, request: TestRequest, signal?: AbortSignal): P
   return fetch(url + path, { method, headers, ...withBody, signal: signal ?? null });
 }
 
+/** Each provider, with and without a stream. */
+export const modes = providerIds.flatMap((provider) => [false, true].map((stream) => ({ provider, stream })));
+
+/** An image as a part of a turn; `data` is base64. */
+export function imageOf(mediaType: ImageType, data: string): StoredImage {
+  const bytes = Buffer.from(data, 'base64');
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { type: 'image', mediaType, bytes: bytes.length, sha256, data };
+}
+
 const json = { 'content-type': 'application/json' };
 const signature = `AWS4-HMAC-SHA256 Credential=AK/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`;
 
-type Build = (model: string, stream: boolean, text: string) => Omit<TestRequest, 'method'>;
+type Head = Pick<TestRequest, 'path' | 'headers'> & { body?: object };
 
-const build: Record<ProviderId, Build> = {
-  openai: (model, stream, text) => ({
+const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
+  openai: (model, stream) => ({
     path: '/v1/chat/completions',
     headers: { ...json, authorization: 'Bearer key' },
-    body: { model, stream, messages: [{ role: 'user', content: text }] },
+    body: { model, stream },
   }),
-  anthropic: (model, stream, text) => ({
+  anthropic: (model, stream) => ({
     path: '/v1/messages',
     headers: { ...json, 'x-api-key': 'key', 'anthropic-version': '2023-06-01' },
-    body: { model, stream, max_tokens: 100, messages: [{ role: 'user', content: text }] },
+    body: { model, stream, max_tokens: 100 },
   }),
-  bedrock: (model, stream, text) => ({
+  bedrock: (model, stream) => ({
     path: `/model/${encodeURIComponent(model)}/${stream ? 'converse-stream' : 'converse'}`,
     headers: { ...json, authorization: signature, 'x-amz-date': '20260101T000000Z' },
-    body: { messages: [{ role: 'user', content: [{ text }] }] },
   }),
-  vertexai: (model, stream, text) => ({
+  vertexai: (model, stream) => ({
     path: `/v1beta1/projects/p/locations/l/publishers/google/models/${model}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
     headers: { ...json, authorization: 'Bearer token' },
-    body: { contents: [{ role: 'user', parts: [{ text }] }] },
   }),
 };
+
+type Body = Omit<Asked, 'model' | 'stream'> & { turns: readonly SaidTurn[]; system: string | undefined };
+
+const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
+  openai: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
+    messages: [
+      ...(system === undefined ? [] : [{ role: 'system', content: system }]),
+      ...turns.flatMap(messagesOf),
+    ],
+    tools: tools?.map((tool) => ({ type: 'function', function: tool })),
+    tool_choice: typeof choice === 'object' ? { type: 'function', function: choice } : choice,
+    parallel_tool_calls: isParallel,
+    response_format: format && {
+      ...{ type: 'json_schema', json_schema: { name: 'f', strict: true, schema: format } },
+    },
+    reasoning_effort: effort,
+  }),
+  anthropic: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
+    system,
+    messages: turns.map(({ role, content }) => {
+      return { role, content: typeof content === 'string' ? content : content.flatMap(anthropicBlocks) };
+    }),
+    tools: tools?.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters ?? noArguments })),
+    tool_choice: choice && {
+      ...(typeof choice === 'object' ? { type: 'tool', ...choice } : { type: 'any' }),
+      ...(isParallel === false && { disable_parallel_tool_use: true }),
+    },
+    output_config:
+      format || effort ? { effort, format: format && { type: 'json_schema', schema: format } } : undefined,
+  }),
+  bedrock: ({ system, turns, tools, choice, format, effort }) => ({
+    system: system === undefined ? undefined : [{ text: system }],
+    messages: turns.map((turn) => ({ role: turn.role, content: partsIn(turn).flatMap(bedrockBlocks) })),
+    toolConfig: (tools || choice) && {
+      tools: tools?.map(({ parameters, ...tool }) => {
+        return { toolSpec: { ...tool, inputSchema: { json: parameters ?? noArguments } } };
+      }),
+      toolChoice: choice && (typeof choice === 'object' ? { tool: choice } : { any: {} }),
+    },
+    outputConfig:
+      format || effort
+        ? {
+            effort,
+            textFormat: format && {
+              type: 'json_schema',
+              structure: { jsonSchema: { name: 'f', schema: JSON.stringify(format) } },
+            },
+          }
+        : undefined,
+  }),
+  vertexai: ({ system, turns, tools, choice, format, effort }) => ({
+    systemInstruction: system === undefined ? undefined : { parts: [{ text: system }] },
+    contents: turns.map((turn) => ({
+      role: turn.role === 'assistant' ? 'model' : turn.role,
+      parts: partsIn(turn).flatMap((part, index, parts) => vertexParts(part, parts[index - 1])),
+    })),
+    tools: tools && [
+      {
+        functionDeclarations: tools.map(({ parameters, ...tool }) => {
+          return { ...tool, parametersJsonSchema: parameters };
+        }),
+      },
+    ],
+    toolConfig: choice && {
+      functionCallingConfig: {
+        mode: 'ANY',
+        allowedFunctionNames: typeof choice === 'object' ? [choice.name] : undefined,
+      },
+    },
+    generationConfig:
+      format || effort
+        ? {
+            ...(format && { responseMimeType: 'application/json', responseJsonSchema: format }),
+            ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() } }),
+          }
+        : undefined,
+  }),
+};
+
+const noArguments = { type: 'object', properties: {} };
+
+const partsIn = ({ content }: SaidTurn): readonly SaidPart[] =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+
+function messagesOf({ role, content }: SaidTurn): object[] {
+  if (typeof content === 'string') return [{ role, content }];
+  const results = content.flatMap((part) =>
+    part.type === 'tool_result' ? [{ role: 'tool', tool_call_id: part.callId, content: part.content }] : [],
+  );
+  if (role === 'assistant') {
+    const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+    const calls = content.flatMap((part) => {
+      if (part.type !== 'tool_call') return [];
+      const { id, name, arguments: args } = part;
+      return [{ id, type: 'function', function: { name, arguments: args } }];
+    });
+    return [{ role, content: text || null, ...(calls.length > 0 && { tool_calls: calls }) }];
+  }
+  const said = content.flatMap((part): object[] => {
+    if (part.type === 'text') return [part];
+    if (part.type !== 'image') return [];
+    return [{ type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } }];
+  });
+  return said.length > 0 || results.length === 0 ? [...results, { role, content: said }] : results;
+}
+
+function anthropicBlocks(part: SaidPart): object[] {
+  if (part.type === 'text') return [part];
+  if (part.type === 'opaque') return JSON.parse(part.data);
+  if (part.type === 'tool_result')
+    return [{ type: 'tool_result', tool_use_id: part.callId, content: part.content }];
+  if (part.type === 'tool_call')
+    return [{ type: 'tool_use', id: part.id, name: part.name, input: JSON.parse(part.arguments) }];
+  return [{ type: 'image', source: { type: 'base64', media_type: part.mediaType, data: part.data } }];
+}
+
+function bedrockBlocks(part: SaidPart): object[] {
+  if (part.type === 'text') return [{ text: part.text }];
+  if (part.type === 'opaque')
+    return (JSON.parse(part.data) as object[]).map((reasoningContent) => ({ reasoningContent }));
+  if (part.type === 'tool_result')
+    return [{ toolResult: { toolUseId: part.callId, content: [{ text: part.content }] } }];
+  if (part.type === 'tool_call')
+    return [{ toolUse: { toolUseId: part.id, name: part.name, input: JSON.parse(part.arguments) } }];
+  return [{ image: { format: part.mediaType.slice('image/'.length), source: { bytes: part.data } } }];
+}
+
+/** The parts of a part; a call has the signature before it. All calls in these tests are of the tool `weather`. */
+function vertexParts(part: SaidPart, before: SaidPart | undefined): object[] {
+  if (part.type === 'text') return [{ text: part.text }];
+  if (part.type === 'opaque') return [];
+  if (part.type === 'tool_result')
+    return [{ functionResponse: { name: 'weather', response: { output: part.content } } }];
+  if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }];
+  const thoughtSignature = before?.type === 'opaque' ? before.data : 'skip_thought_signature_validator';
+  return [{ functionCall: { name: part.name, args: JSON.parse(part.arguments) }, thoughtSignature }];
+}
+
+/** The schema of an object with a city and days, as strict tools and formats have it. */
+export const city = {
+  type: 'object',
+  properties: { city: { type: 'string' }, days: { type: 'integer' } },
+  required: ['city', 'days'],
+  additionalProperties: false,
+};
+
+/** The data of opaque parts that each provider's models could have sent; OpenAI's send none. */
+const opaqueData: Partial<Record<ProviderId, string>> = {
+  anthropic: JSON.stringify([{ type: 'thinking', thinking: '', signature: 's' }]),
+  bedrock: JSON.stringify([{ reasoningText: { text: '', signature: 's' } }, { redactedContent: 'AA==' }]),
+  vertexai: 's',
+};
+
+/** A request with all that a provider can be asked, and all kinds of parts. */
+export function everything(provider: ProviderId) {
+  const data = opaqueData[provider];
+  // Vertex AI's calls have no ids.
+  const callId = provider === 'vertexai' ? 'call_1' : 'c1';
+  const call: Part = { type: 'tool_call', id: callId, name: 'weather', arguments: '{"city":"Rom","days":2}' };
+  const turns = [
+    { role: 'system', content: 'Be brief.' },
+    {
+      role: 'user',
+      content: [{ type: 'text', text: 'See' }, imageOf('image/png', 'iVBORw0KGgoAAAANSUhEUg==')],
+    },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'text', text: 'I look.' },
+        ...(data === undefined ? [] : [{ type: 'opaque', provider, data } as const]),
+        call,
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', callId, content: '{"sun":1}' }] },
+  ] as const satisfies SaidTurn[];
+  const isStrict = provider !== 'vertexai' && { strict: true };
+  return {
+    turns,
+    tools: [{ name: 'weather', description: 'd', parameters: city, ...isStrict }],
+    choice: { name: 'weather' },
+    ...(provider === 'openai' || provider === 'anthropic' ? { isParallel: false as const } : {}),
+    format: city,
+    effort: 'low',
+  };
+}

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import { partViolations } from './part-violations.js';
-import { send, type TestRequest, validRequest } from './requests.js';
-import { violations } from './violations.js';
+
+import { everything, requestOf, send, type TestRequest } from './requests.js';
+import { broken, ownRules, ranges, refusals, schemas } from './rules.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -18,55 +18,125 @@ const errorShapes: Record<ProviderId, object> = {
   vertexai: { error: { code: 400, status: 'INVALID_ARGUMENT', message: expect.any(String) } },
 };
 
-const cases = providerIds.flatMap((provider) =>
-  [...violations[provider], ...partViolations[provider]].map(([change, words]) => ({
-    provider,
-    change,
-    words,
-  })),
-);
+/** Expects the provider's 400 in these words; without words, a reply. */
+async function expectAnswer(provider: ProviderId, request: TestRequest, words?: string): Promise<void> {
+  const response = await send(simulator.url, request);
+  const text = await response.text();
+  if (words === undefined) return expect([response.status, text]).toEqual([200, text]);
+  expect(text.replaceAll('\\"', '"')).toContain(words);
+  expect(response.status).toBe(400);
+  expect(JSON.parse(text)).toMatchObject(errorShapes[provider]);
+  if (provider === 'bedrock')
+    expect(response.headers.get('x-amzn-errortype')).toMatch(/^(Validation|Serialization)Exception$/);
+  expect(simulator.calls.list().at(-1)).toMatchObject({ provider, status: 400, turns: undefined });
+}
 
-describe('a provider', () => {
-  it.each(cases)('$provider refuses: $words', async ({ provider, change, words }) => {
-    const request = validRequest(provider);
-    const response = await send(simulator.url, { ...request, body: { ...request.body, ...change } });
-    const text = await response.text();
-    expect(text.replaceAll('\\"', '"')).toContain(words);
-    expect(response.status).toBe(400);
-    expect(JSON.parse(text)).toMatchObject(errorShapes[provider]);
-    if (provider === 'bedrock') {
-      expect(response.headers.get('x-amzn-errortype')).toMatch(/^(Validation|Serialization)Exception$/);
+const bend = (provider: ProviderId, change: object): TestRequest => {
+  const request = requestOf(provider);
+  return { ...request, body: { ...request.body, ...change } };
+};
+
+describe('a request that breaks a rule -> is refused in the words of each provider that has it', () => {
+  const [, ...rows] = refusals
+    .trim()
+    .split('\n')
+    .map((row) => row.split('|').map((cell) => cell.trim()));
+
+  it('in a table that has a row for each rule', () => {
+    expect(rows.map(([rule]) => rule)).toEqual(Object.keys(broken));
+  });
+
+  it.each(rows)('it %s', async (rule = '', ...words) => {
+    for (const [index, provider] of providerIds.entries())
+      await expectAnswer(provider, requestOf(provider, broken[rule]), words[index] || undefined);
+  });
+
+  it.each(schemas)('the schema of its format is not %j', async (format, claude, openai) => {
+    const place = 'output_config.format.schema: ';
+    const words: Partial<Record<ProviderId, string>> = {
+      ...(claude && { anthropic: place + claude, bedrock: `following errors: ${place}${claude}` }),
+      ...(openai && { openai }),
+    };
+    for (const provider of providerIds)
+      await expectAnswer(provider, requestOf(provider, { format }), words[provider]);
+  });
+
+  it.each(ownRules)('%s refuses %j', (provider, change, words) =>
+    expectAnswer(provider, bend(provider, change), words),
+  );
+
+  it.each(ranges)('%s takes %s from %d to %d', async (provider, path, least, most, step) => {
+    const [first = '', second] = path.split('.');
+    const change = (value: number) => ({ [first]: second === undefined ? value : { [second]: value } });
+    const edges = most === Infinity ? [least] : [least, most];
+    for (const value of edges) await expectAnswer(provider, bend(provider, change(value)));
+    await expectAnswer(provider, bend(provider, change(least - step)), second ?? first);
+    if (most !== Infinity) await expectAnswer(provider, bend(provider, change(most + step)), second ?? first);
+  });
+});
+
+/** Fields whose values are of any shape. */
+const free =
+  /parameters|input_schema|json$|JsonSchema$|schema\.schema$|format\.schema$|input$|args$|response$/;
+
+/** The values in a body, with their paths; what is within a field of any shape is not looked at. */
+function* valuesIn(value: unknown, path: string[] = []): Generator<[path: string[], value: unknown]> {
+  yield [path, value];
+  if (typeof value !== 'object' || value === null || free.test(path.join('.'))) return;
+  for (const [key, inner] of Object.entries(value)) yield* valuesIn(inner, [...path, key]);
+}
+
+/** The body with another value at the path. */
+function replace(body: unknown, [key, ...rest]: string[], value: unknown): unknown {
+  if (key === undefined) return value;
+  const changed = replace((body as Record<string, unknown>)[key], rest, value);
+  if (Array.isArray(body)) return body.with(Number(key), changed);
+  return { ...(body as object), [key]: changed };
+}
+
+const sampling = ({ generationConfig }: TestRequest['body']): Record<ProviderId, object> => ({
+  openai: { temperature: 1, stop: ['x'] },
+  anthropic: { stop_sequences: ['x'] },
+  bedrock: { inferenceConfig: { topP: 1, stopSequences: ['x'] } },
+  vertexai: { generationConfig: { ...(generationConfig as object), topP: 1, stopSequences: ['x'] } },
+});
+
+describe.each(providerIds)('a request with everything that %s takes', (provider) => {
+  const whole = requestOf(provider, everything(provider));
+  const request = { ...whole, body: { ...whole.body, ...sampling(whole.body)[provider] } };
+
+  it('-> is taken, and refused with a field more in any of its objects', async () => {
+    await expectAnswer(provider, request);
+    for (const [path, value] of valuesIn(request.body)) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) continue;
+      if (free.test(path.join('.'))) continue;
+      const body = replace(request.body, path, { ...value, extra: 1 }) as TestRequest['body'];
+      await expectAnswer(provider, { ...request, body }, 'extra');
     }
-    expect(simulator.calls.list().at(-1)).toMatchObject({ provider, status: 400, turns: undefined });
   });
 
-  it('openai accepts what its interface allows beyond plain texts', async () => {
-    const request = validRequest('openai');
-    const messages = [
-      { role: 'developer', content: 'Be brief.' },
-      { role: 'assistant', content: 'Hi!' },
-      {
-        role: 'user',
-        content: [
-          { type: 'text', text: 'Hel' },
-          { type: 'text', text: 'lo' },
-        ],
-      },
-      { role: 'user', content: ' ' },
-    ];
-    const response = await send(simulator.url, {
-      ...request,
-      body: { ...request.body, temperature: 1, messages },
-    });
-    expect(response.status).toBe(200);
-    await response.text();
-    expect(
-      simulator.calls
-        .list()
-        .at(-1)
-        ?.turns?.map(({ role, content }) => `${role}:${content}`),
-    ).toEqual(['system:Be brief.', 'assistant:Hi!', 'user:Hello', 'user: ']);
+  it('-> is refused with a value of another type in any of its fields', async () => {
+    for (const [path, value] of valuesIn(request.body)) {
+      if (path.length === 0) continue;
+      const wrong = typeof value === 'object' ? 5 : { wrong: true };
+      const body = replace(request.body, path, wrong) as TestRequest['body'];
+      await expectAnswer(provider, { ...request, body }, '');
+    }
   });
+});
+
+it('openai takes what its interface allows beyond plain texts', async () => {
+  const texts = ['Hel', 'lo'].map((text) => ({ type: 'text', text }));
+  const messages = [
+    { role: 'developer', content: 'Be brief.' },
+    { role: 'assistant', content: 'Hi!' },
+    { role: 'user', content: texts },
+    { role: 'user', content: ' ' },
+  ];
+  await expectAnswer('openai', bend('openai', { temperature: 1, messages }));
+  const { turns } = simulator.calls.list().at(-1) ?? {};
+  const said = ['system:Be brief.', 'assistant:Hi!', 'user:Hello', 'user: '];
+  expect(turns?.map(({ role, content }) => `${role}:${content}`)).toEqual(said);
 });
 
 describe('an unknown model', () => {
@@ -77,9 +147,9 @@ describe('an unknown model', () => {
     vertexai: [404, 'Publisher Model `projects/p/locations/l/publishers/google/models/MODEL` was not found'],
   };
 
-  it.each(providerIds)('is refused by %s', async (provider) => {
+  it.each(providerIds)('-> is refused by %s', async (provider) => {
     for (const model of ['gpt-5', 'sim-', 'sim-status-200', 'sim-latency-x', 'sim-echo-2', 'SIM-ECHO']) {
-      const response = await send(simulator.url, validRequest(provider, { model }));
+      const response = await send(simulator.url, requestOf(provider, { model }));
       const [status, words] = unknown[provider];
       expect(response.status).toBe(status);
       expect(await response.text()).toContain(words.replace('MODEL', model));
@@ -92,8 +162,8 @@ interface Bend extends Partial<Pick<TestRequest, 'method' | 'path'>> {
   headers?: Record<string, string | undefined>;
 }
 
-function bend(provider: ProviderId, { headers, ...changes }: Bend): TestRequest {
-  const request = { ...validRequest(provider), ...changes };
+function bendHead(provider: ProviderId, { headers, ...changes }: Bend): TestRequest {
+  const request = { ...requestOf(provider), ...changes };
   const entries = Object.entries({ ...request.headers, ...headers });
   const kept = entries.filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { ...request, headers: Object.fromEntries(kept) };
@@ -101,11 +171,12 @@ function bend(provider: ProviderId, { headers, ...changes }: Bend): TestRequest 
 
 const anonymous: Bend = { headers: { authorization: undefined } };
 const plainText: Bend = { headers: { 'content-type': 'text/plain' } };
-const streamOf = validRequest('vertexai').path.replace(':generateContent', ':streamGenerateContent');
+const streamOf = requestOf('vertexai').path.replace(':generateContent', ':streamGenerateContent');
+const signed = (authorization: string): Bend => ({ headers: { authorization } });
 
-const refused: [ProviderId, Bend, status: number, words: string][] = [
+const heads: [ProviderId, Bend, status: number, words: string][] = [
   ['openai', anonymous, 401, "You didn't provide an API key."],
-  ['openai', { headers: { authorization: 'Basic abc' } }, 401, "You didn't provide an API key."],
+  ['openai', signed('Basic abc'), 401, "You didn't provide an API key."],
   ['openai', plainText, 400, 'unsupported_content_type'],
   ['openai', { path: '/v1/nothing' }, 404, 'Invalid URL (POST /v1/nothing)'],
   ['openai', { method: 'GET' }, 405, 'method_not_supported'],
@@ -122,12 +193,7 @@ const refused: [ProviderId, Bend, status: number, words: string][] = [
   ['anthropic', { method: 'GET' }, 405, 'Method Not Allowed'],
   ['bedrock', anonymous, 403, 'Missing Authentication Token'],
   ['bedrock', { headers: { 'x-amz-date': undefined } }, 403, 'Authorization header requires'],
-  [
-    'bedrock',
-    { headers: { authorization: 'AWS4-HMAC-SHA256 Credential=x' } },
-    403,
-    'Authorization header requ',
-  ],
+  ['bedrock', signed('AWS4-HMAC-SHA256 Credential=x'), 403, 'Authorization header requires'],
   ['bedrock', plainText, 415, 'Unsupported content type'],
   ['bedrock', { path: '/model/sim-echo/talk' }, 404, 'No operation'],
   ['bedrock', { path: '/model/%E0/converse' }, 404, 'No operation'],
@@ -138,8 +204,8 @@ const refused: [ProviderId, Bend, status: number, words: string][] = [
 ];
 
 describe('a head', () => {
-  it.each(refused)('%s refuses %j', async (provider, change, status, words) => {
-    const response = await send(simulator.url, bend(provider, change));
+  it.each(heads)('that %s does not take, %j -> is refused', async (provider, change, status, words) => {
+    const response = await send(simulator.url, bendHead(provider, change));
     expect(await response.text()).toContain(words);
     expect(response.status).toBe(status);
     expect(response.headers.get('x-simulator')).toBe('quillgate');
@@ -149,26 +215,21 @@ describe('a head', () => {
     ['anthropic', { authorization: 'Bearer key', 'x-api-key': undefined }],
     ['bedrock', { authorization: 'Bearer key', 'x-amz-date': undefined }],
     ['vertexai', { 'x-goog-api-key': 'key', authorization: undefined }],
-  ] as const)('%s accepts %o as well', async (provider, headers) => {
-    const response = await send(simulator.url, bend(provider, { headers }));
-    expect(response.status).toBe(200);
-    await response.text();
-  });
+  ] as const)('with the other credentials of %s -> is taken', (provider, headers) =>
+    expectAnswer(provider, bendHead(provider, { headers })),
+  );
 
-  it('is remembered without its credentials', async () => {
-    const response = await send(simulator.url, bend('openai', anonymous));
-    await response.text();
-    const call = simulator.calls.list().at(-1);
-    expect(call?.facts.hasCredentials).toBe(false);
+  it('-> is remembered without its credentials', async () => {
+    await (await send(simulator.url, bendHead('openai', anonymous))).text();
+    expect(simulator.calls.list().at(-1)?.facts.hasCredentials).toBe(false);
     expect(JSON.stringify(simulator.calls.list())).not.toContain('Bearer');
   });
 });
 
-describe.each(providerIds)('a body that is no JSON object, sent to %s,', (provider) => {
-  it.each(['{"model": "sim-echo"', '[]', ''])('is refused: %s', async (body) => {
-    const { path, headers } = validRequest(provider);
+it.each(providerIds)('a body that is no JSON object -> is refused by %s', async (provider) => {
+  const { path, headers } = requestOf(provider);
+  for (const body of ['{"model": "sim-echo"', '[]', '']) {
     const response = await fetch(simulator.url + path, { method: 'POST', headers, body });
-    expect(response.status).toBe(400);
-    expect(await response.text()).toMatch(/JSON/);
-  });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/JSON/)]);
+  }
 });

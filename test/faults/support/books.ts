@@ -48,13 +48,15 @@ interface BooksDeps extends Pick<Books, 'deployment' | 'jobs' | 'server'> {
   id: string;
   /** Programs that were killed on purpose. */
   killed: Set<ChildProgram>;
+  /** The models of earlier cases: what a caller left as its case ended may be called a moment later. */
+  earlier: Set<string>;
 }
 
 /** Two cases may have the same id. */
 let opened = 0;
 
 /** Opens the books of a case. */
-export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
+export function openBooks({ id, deployment, jobs, server, killed, earlier }: BooksDeps) {
   opened += 1;
   const requests = createRequests(`${id}.${opened}`, deployment);
   const resources = new AsyncDisposableStack();
@@ -89,7 +91,10 @@ export function openBooks({ id, deployment, jobs, server, killed }: BooksDeps) {
     await resources.disposeAsync();
     const unfinished = await countUntilNone(jobs.unfinished, withinMs);
     const inFlight = await countUntilNone(() => deployment.simulator.calls.inFlight, withinMs);
-    const calls = deployment.simulator.calls.list({ since: firstCall }).map(({ model = '' }) => model);
+    const asked = new Set(requests.entries.map(({ model }) => model));
+    const made = deployment.simulator.calls.list({ since: firstCall }).map(({ model = '' }) => model);
+    const calls = made.filter((model) => asked.has(model) || !earlier.has(model));
+    for (const model of asked) earlier.add(model);
     await deployment.restore();
     const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
     return {

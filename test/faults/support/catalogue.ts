@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChildProgram } from '../../../dev/child-program.js';
+import { withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { type Deployment, startDeployment } from '../../support/deployment.js';
 import { patienceMs } from '../../support/patience.js';
 import { type StoreKind, type StoreServer, storeOf } from '../../support/stores.js';
@@ -46,6 +47,9 @@ export function catalogue(setting: Setting, define: (add: AddCase) => void): voi
   }
 }
 
+/** A case that does not end fails before vitest gives it up: what it leaves behind has to be cleared away. */
+const limitMs = 120_000;
+
 function runAll(
   setting: Setting,
   kind: StoreKind,
@@ -60,7 +64,7 @@ function runAll(
     it(name, async () => {
       if (world === undefined) throw new TypeError('the deployment was not started');
       const books = openBooks({ ...world, id: name.split(' ', 1)[0] ?? name });
-      const failure = await run(books).then(
+      const failure = await withTimeout(limitMs, run(books)).then(
         () => undefined,
         (error: unknown) => ({ error }),
       );
@@ -77,6 +81,8 @@ interface World {
   readonly server: StoreServer;
   /** Programs that cases have killed. */
   readonly killed: Set<ChildProgram>;
+  /** The models that cases have asked for. */
+  readonly earlier: Set<string>;
   end(): Promise<void>;
 }
 
@@ -101,7 +107,7 @@ async function startWorld({ store, down, ...options }: Setting, kind: StoreKind)
     await own?.stop();
     expect({ wrongExits, sockets }).toEqual({ wrongExits: [], sockets: 0 });
   };
-  return { deployment, jobs, server, killed, end };
+  return { deployment, jobs, server, killed, earlier: new Set<string>(), end };
 }
 
 /** The exit codes of programs, but for 0. */

@@ -1,13 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import type { ChatCall, ChatReply } from '../../support/deployment.js';
-import { percentile } from '../../support/lateness.js';
 import { patience } from '../../support/patience.js';
 import { codeOf } from './balance.js';
 import type { Books } from './books.js';
 
 /** Waits until the check passes. */
 export const eventually = (check: () => Promise<void> | void): Promise<void> => vi.waitFor(check, patience);
+
+/** The lines that the programs have logged in this case with these words. */
+export const linesWith = (books: Books, words: string): string[] =>
+  books
+    .logs()
+    .split('\n')
+    .filter((line) => line.includes(words));
 
 /** Asks again and again until an answer is good. */
 export async function untilOk(books: Books, call: ChatCall = {}): Promise<void> {
@@ -27,24 +33,6 @@ export async function untilWell(books: Books, call: ChatCall = {}): Promise<void
 export function expectCodes(replies: readonly ChatReply[], allowed: readonly string[]): void {
   expect(replies.map(codeOf).filter((code) => !allowed.includes(code))).toEqual([]);
 }
-
-/** Does it again and again until it succeeds, and gives how long that took, in milliseconds. */
-export async function timeUntil(succeeds: () => Promise<boolean>): Promise<number> {
-  const startedAt = performance.now();
-  while (!(await succeeds())) await delay(20);
-  return Math.round(performance.now() - startedAt);
-}
-
-/** Asks until an answer is good, and gives how long that took, in milliseconds. */
-export const timeUntilOk = (books: Books, call: ChatCall = {}): Promise<number> =>
-  timeUntil(async () => (await books.chat(call)).status === 200);
-
-/** The time in which this share of the replies came, in milliseconds. */
-export const tookMsOf = (replies: readonly { tookMs: number }[], share: number): number =>
-  percentile(
-    replies.map(({ tookMs }) => tookMs),
-    share,
-  );
 
 /** Starts something at this interval until it is stopped; gives all that was started. */
 export function keepDoing<T>(everyMs: number, start: () => T): { stop(): T[] } {

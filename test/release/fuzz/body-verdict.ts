@@ -1,6 +1,6 @@
 import { isBlank } from '../../../shared/conversation.js';
-import type { DescribedOperation } from './document.js';
-import type { SentPlan } from './plan.js';
+import type { DescribedOperation } from '../../support/openapi-document.js';
+import type { SentRequest } from './request.js';
 
 /** The document's demand on a part of a request; `either` where no schema can say it. */
 export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
@@ -12,7 +12,7 @@ const deepest = 32;
 const maxMessages = 1000;
 
 /** The verdict on a JSON body. */
-export function verdictOnBody(operation: DescribedOperation, sent: SentPlan): Verdict {
+export function verdictOnBody(operation: DescribedOperation, sent: SentRequest): Verdict {
   const bytes = Buffer.from(sent.body?.text ?? '', sent.body?.bytes);
   const isCompletion = operation.path.startsWith('/v1/');
   if (bytes.length > (isCompletion ? maxBytesOfCompletions : maxBytes)) return 'too large';
@@ -34,9 +34,9 @@ function parse(bytes: Buffer): unknown {
 }
 
 /** Rules beyond the schema: characters, blankness, depth, an empty conversation, strictness. */
-function isBeyondSchema(value: unknown, sent: SentPlan): boolean {
+function isBeyondSchema(value: unknown, sent: SentRequest): boolean {
   const { texts, depth } = inspect(value);
-  const isStrict = (sent.own ?? []).some(([name, text]) => name === 'Prefer' && /strict/i.test(text));
+  const isStrict = sent.own.some(([name, text]) => name === 'Prefer' && /strict/i.test(text));
   // Which provider can do what, and whose fields exclude each other.
   if (sent.target.includes('/chat/completions')) return true;
   // Which version the change is based on, and whether something is named twice.

@@ -1,10 +1,3 @@
-import {
-  Agent,
-  type ClientRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request,
-} from 'node:http';
 import { connect } from 'node:net';
 
 /** A request as it goes over the wire; the headers in order and as often as they stand there. */
@@ -19,99 +12,70 @@ export type Header = readonly [name: string, value: string];
 
 export interface Answer {
   readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: Record<string, string>;
   readonly body: string;
 }
 
-/** Sends what `fetch` refuses to. */
-export interface Client {
-  /** Rejects when there is no whole answer within a minute. */
-  send(request: WireRequest): Promise<Answer>;
-  close(): void;
-}
+/** No answer at all is what is looked for, not a slow one. */
+const patienceMs = 120_000;
 
-/** An attempt to log in may wait for eight seconds; no answer at all is what is looked for, not a slow one. */
-const patienceMs = 60_000;
-
-export function openClient(port: number): Client {
-  const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-  return {
-    send: (wire) => (isSendable(wire) ? sendByNode({ port, agent, wire }) : sendBytes(port, wire)),
-    close: () => agent.destroy(),
-  };
-}
-
-/** Whether Node's own client sends it as it is. */
-const isSendable = ({ method, path, headers }: WireRequest): boolean =>
-  /^[\x21-\xff]+$/.test(path) &&
-  /^[A-Z]+$/.test(method) &&
-  headers.every(
-    ([name, value]) => /^[!#$%&'*+.^`|~\w-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
-  );
-
-interface Sending {
-  port: number;
-  agent: Agent;
-  wire: WireRequest;
-}
-
-async function sendByNode(sending: Sending, attempts = 3): Promise<Answer> {
-  const { port, agent, wire } = sending;
-  const headers = [...framing(port, wire), ...wire.headers].flat();
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const signal = AbortSignal.timeout(patienceMs);
-  const { method, path } = wire;
-  const sent = request({ host: '127.0.0.1', port, agent, method, path, headers, signal }, resolve);
-  sent.on('error', reject);
-  sent.end(wire.body);
+/** Sends, over a connection of its own, what no client would. Rejects when there is no whole answer. */
+export async function send(port: number, wire: WireRequest, attempts = 10): Promise<Answer> {
+  const socket = connect(port, '127.0.0.1');
+  const received: Buffer[] = [];
+  const { promise: end, resolve: endWith } = Promise.withResolvers<Error | boolean>();
+  socket.setTimeout(patienceMs, () => socket.destroy(new Error('no answer in two minutes')));
+  socket.on('data', (bytes) => received.push(bytes));
+  socket.on('error', endWith).on('close', endWith);
+  socket.write(headOf(wire), 'latin1');
+  if (wire.body) socket.write(wire.body);
+  const cause = await end;
   try {
-    const response = await promise;
-    const chunks = await response.toArray();
-    const body = Buffer.concat(chunks).toString();
-    return { status: response.statusCode ?? 0, headers: response.headers, body };
+    return parse(Buffer.concat(received));
   } catch (error) {
-    if (signal.aborted) throw new Error('no answer within a minute');
-    if (attempts > 1 && mayHaveMissed(sent, wire)) return sendByNode(sending, attempts - 1);
-    throw error;
+    // A large body that is refused before it has come may cost the connection, and with it the answer.
+    if (attempts > 1 && (wire.body?.length ?? 0) > 65_536) return send(port, wire, attempts - 1);
+    throw cause instanceof Error ? cause : error;
   }
 }
 
-/**
- * The server may close an idle connection at the moment it is used again (RFC 9112, 9.3.1), or refuse a large body
- * before it has come, so that the answer is lost.
- */
-const mayHaveMissed = ({ reusedSocket }: ClientRequest, { body }: WireRequest): boolean =>
-  reusedSocket || (body?.length ?? 0) > 65_536;
-
-function framing(port: number, { headers, body }: WireRequest): Header[] {
+function headOf({ method, path, headers, body }: WireRequest): string {
   const has = (wanted: string) => headers.some(([name]) => name.toLowerCase() === wanted);
-  return [
-    ...(has('host') ? [] : [['Host', `127.0.0.1:${port}`] as const]),
-    ...(body && !has('transfer-encoding') ? [['Content-Length', String(body.length)] as const] : []),
+  const lines = [
+    ...(has('host') ? [] : [['Host', 'x']]),
+    ...(body && !has('content-length') ? [['Content-Length', String(body.length)]] : []),
+    ...[...headers, ...(has('connection') ? [] : [['Connection', 'close']])],
   ];
+  return `${method} ${path} HTTP/1.1\r\n${lines.map((line) => `${line.join(': ')}\r\n`).join('')}\r\n`;
 }
 
-/** Without any client: one connection for one request, whose body is not read. */
-async function sendBytes(port: number, wire: WireRequest): Promise<Answer> {
-  const lines = [['Host', 'x'] as const, ...wire.headers, ['Connection', 'close'] as const];
-  const head = [`${wire.method} ${wire.path} HTTP/1.1`, ...lines.map((line) => line.join(': '))].join('\r\n');
-  const socket = connect(port, '127.0.0.1');
-  socket.setTimeout(patienceMs, () => socket.destroy(new Error('no answer within a minute')));
-  socket.write(`${head}\r\n\r\n`, 'latin1');
-  const answer = Buffer.concat(await socket.toArray()).toString();
-  return parse(answer.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, ''));
-}
-
-function parse(answer: string): Answer {
+function parse(bytes: Buffer): Answer {
+  const answer = bytes.toString('latin1').replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '');
   const end = answer.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = answer.slice(0, end).split('\r\n');
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
   if (!status) throw new Error('no HTTP answer');
-  const headers = Object.fromEntries(
-    lines.map((line) => [
-      line.slice(0, line.indexOf(':')).toLowerCase(),
-      line.slice(line.indexOf(':') + 1).trim(),
-    ]),
-  );
-  return { status, headers, body: answer.slice(end + 4) };
+  const headers = Object.fromEntries(lines.map((line) => split(line, ':')));
+  const body = answer.slice(end + 4);
+  const whole = headers['transfer-encoding'] === 'chunked' ? joinChunks(body) : body;
+  return { status, headers, body: Buffer.from(whole, 'latin1').toString() };
+}
+
+const split = (line: string, at: string): [name: string, value: string] => [
+  line.slice(0, line.indexOf(at)).toLowerCase(),
+  line.slice(line.indexOf(at) + 1).trim(),
+];
+
+/** Throws unless the last chunk has come. */
+function joinChunks(chunked: string): string {
+  if (chunked === '') return '';
+  let body = '';
+  for (let at = 0; ; ) {
+    const end = chunked.indexOf('\r\n', at);
+    const size = Number.parseInt(chunked.slice(at, end), 16);
+    if (end < 0 || Number.isNaN(size)) throw new Error('the answer ends before its last chunk');
+    if (size === 0) return body;
+    body += chunked.slice(end + 2, end + 2 + size);
+    at = end + 2 + size + 2;
+  }
 }

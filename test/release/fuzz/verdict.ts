@@ -1,12 +1,12 @@
 import { isBlank } from '../../../shared/conversation.js';
+import { type DescribedOperation, undescribedHeaders } from '../../support/openapi-document.js';
 import { type Verdict, verdictOnBody } from './body-verdict.js';
 import type { Answer } from './client.js';
-import { type DescribedOperation, undescribedHeaders } from './document.js';
-import type { SentPlan } from './plan.js';
+import type { SentRequest } from './request.js';
 import { canaryMark, nameMark } from './texts.js';
 
 /** Throws an `Error` that says how the answer breaks what the document promises. */
-export function judge(operation: DescribedOperation, sent: SentPlan, answer: Answer): void {
+export function judge(operation: DescribedOperation, sent: SentRequest, answer: Answer): void {
   const { status } = answer;
   must(
     status < 500 || hasUnknownCoding(sent, status) || isFailedReply(operation, sent),
@@ -27,7 +27,7 @@ function must(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new Error(otherwise);
 }
 
-function judgeProblem(sent: SentPlan, answer: Answer): void {
+function judgeProblem(sent: SentRequest, answer: Answer): void {
   const { status, headers, body } = answer;
   const type = headers['content-type'] ?? '';
   must(!body.includes(canaryMark), 'the error repeats a value of the request');
@@ -51,7 +51,7 @@ function judgeProblem(sent: SentPlan, answer: Answer): void {
  * has the API alone. Below `/v1` there are none.
  */
 const isPage = (
-  { method, target, own = [] }: SentPlan,
+  { method, target, own }: SentRequest,
   { status, headers }: Pick<Answer, 'status' | 'headers'>,
 ): boolean =>
   /^text\/html(;|$)/.test(headers['content-type'] ?? '') &&
@@ -61,7 +61,7 @@ const isPage = (
   own.some(([name, value]) => name === 'Accept' && value.includes('text/html'));
 
 /** Of those below `/v1`. */
-function judgeOpenAiError({ method, target }: SentPlan, { headers, body }: Answer): void {
+function judgeOpenAiError({ method, target }: SentRequest, { headers, body }: Answer): void {
   // The target may be a whole URL.
   // Those without /v1 are where a wrong base address leads to.
   must(
@@ -80,19 +80,19 @@ function judgeOpenAiError({ method, target }: SentPlan, { headers, body }: Answe
 }
 
 /** The stream of a stored chat without a reply ends as the chat did. */
-const isFailedReply = ({ path, method }: DescribedOperation, { own = [] }: SentPlan): boolean =>
+const isFailedReply = ({ path, method }: DescribedOperation, { own }: SentRequest): boolean =>
   path === '/chat/{id}' &&
   method === 'GET' &&
   own.some(([name, value]) => name === 'Accept' && value.includes('text/event-stream'));
 
 /** A transfer coding that is not undone, and that no operation comes to see. */
-const hasUnknownCoding = ({ others = [] }: SentPlan, status: number): boolean =>
+const hasUnknownCoding = ({ others }: SentRequest, status: number): boolean =>
   status === 501 && others.some(([name]) => name === 'Transfer-Encoding');
 
 /** Unknown methods, bytes that no address has, and headers beyond Node's limit: no operation sees them. */
-function isNoRequest(sent: SentPlan, status: number): boolean {
+function isNoRequest(sent: SentRequest, status: number): boolean {
   if (hasUnknownCoding(sent, status)) return true;
-  const { method, target, credentials, own = [] } = sent;
+  const { method, target, credentials, own } = sent;
   const size = [...credentials, ...own].flat().join('').length;
   const isNoHttp = ['post', 'GETT', 'X'].includes(method) || /[^\x21-\x7e]/.test(target);
   return (status === 400 && isNoHttp) || (status === 431 && size + target.length > 15_000);
@@ -112,7 +112,7 @@ function judgeHeaders({ path, responses }: DescribedOperation, { status, headers
 
 function judgeBody(
   { responses, faultOf }: DescribedOperation,
-  sent: SentPlan,
+  sent: SentRequest,
   { status, headers, body }: Answer,
 ): void {
   const { method } = sent;
@@ -126,7 +126,7 @@ function judgeBody(
   } else must(body === '', `the ${status} to ${method} has a body`);
 }
 
-function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, status: number): void {
+function judgeOddity({ method, path }: DescribedOperation, sent: SentRequest, status: number): void {
   const isOpenAi = path.startsWith('/v1/');
   const isAdmin = path.startsWith('/admin/');
   const hasScopes = isOpenAi || isAdmin || (method !== 'GET' && !path.startsWith('/chat'));
@@ -136,7 +136,7 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, statu
     address: undefined,
     method: [405],
     id: sent.body ? [400, 404, 413] : [404, ...(isSlug ? [200, 304, 308] : [])],
-    credentials: hasScopes ? [401, 403, 429] : [401, 429],
+    credentials: hasScopes ? [401, 403] : [401],
     'media type': [415],
     encoding: undefined,
     headers: isOpenAi ? [400, 404, 413] : [400, 413],
@@ -146,7 +146,7 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentPlan, statu
 
 const keeps = new Set(['POST', 'PUT', 'PATCH']);
 
-function judgeVerdicts(operation: DescribedOperation, sent: SentPlan, status: number): void {
+function judgeVerdicts(operation: DescribedOperation, sent: SentRequest, status: number): void {
   if (keeps.has(sent.method) && operation.takesBody) judgeVerdict(verdictOnBody(operation, sent), status);
   if (operation.method === 'GET') judgeVerdict(verdictOnQuery(operation, sent.target), status);
 }
@@ -162,7 +162,7 @@ function judgeVerdict(verdict: Verdict, status: number): void {
 }
 
 /** A text comes back as it was sent, to the last character. */
-function judgeKept(sent: SentPlan, { body }: Answer): void {
+function judgeKept(sent: SentRequest, { body }: Answer): void {
   const post = JSON.parse(body) as Record<string, unknown>;
   const fields = JSON.parse(sent.body?.text ?? '{}') as Record<string, unknown>;
   for (const name of ['content', 'title', 'author', 'slug', 'status']) {

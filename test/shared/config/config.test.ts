@@ -134,7 +134,7 @@ describe('parseConfig', () => {
     ['ADMIN_PASSWORD', guessed, 'x'.repeat(16)],
     ['BLOG_TOKEN', guessed, 'abcabc1'.repeat(5)],
     ['CHAT_TOKEN', guessed, 'abcabc1'.repeat(5)],
-  ])('refuses %s with "%s", and repeats no value (finding N12)', (name, complaint, values) => {
+  ])('refuses %s with "%s", and repeats no value', (name, complaint, values) => {
     for (const value of values.split(' ').map(decodeURIComponent)) {
       const problems = problemsOf({ [name]: value });
       expect(problems.length, value).toBeGreaterThan(0);

@@ -6,7 +6,7 @@ import { unknownVariables } from '../../../shared/config/unknown-variables.js';
 const warningsOf = (...names: string[]) =>
   unknownVariables(Object.fromEntries(names.map((name) => [name, 'canary'])));
 
-describe('unknownVariables (finding N5)', () => {
+describe('unknownVariables', () => {
   it.each([
     ['OPENAI_CONCURENCY', 'OPENAI_CONCURRENCY'],
     ['PROT', 'PORT'],

@@ -10,6 +10,8 @@ let check: () => Promise<void>;
 let measure: () => Promise<QueueDepth>;
 let counts: number;
 let source: FleetSource | undefined;
+const open = (times = {}) =>
+  new FleetState({ store: { kind: 'redis', check: () => check() }, source: () => source, ...times });
 let state: FleetState;
 beforeEach(() => {
   check = async () => {};
@@ -22,14 +24,14 @@ beforeEach(() => {
       return provider === 'openai' ? measure() : Promise.resolve({ ...none });
     },
   };
-  state = new FleetState({ store: { kind: 'redis', check: () => check() }, source: () => source });
+  state = open();
 });
 const none: QueueDepth = { waiting: 0, active: 0, oldestAddedAt: undefined };
 const hear = () =>
   source?.heartbeats.add(heartbeatOf({ concurrency: 2, inFlight: 1, meanJobMs: 1, simulated: true }));
 
 describe('FleetState', () => {
-  it('has the queue, every provider with what waits, and its workers', async () => {
+  it('a fleet -> the queue, every provider with what waits, and its workers', async () => {
     hear();
     const { queue, providers, ...rest } = await state.read();
     expect(rest).toEqual({ at: expect.any(String), release });
@@ -43,13 +45,13 @@ describe('FleetState', () => {
     expect(providers[1]).toMatchObject({ queue: { waiting: 0, active: 0 }, workers: [] });
   });
 
-  it('counts once for all who ask within a second', async () => {
+  it('all who ask within a second -> one count', async () => {
     await Promise.all([state.read(), state.read()]);
     await state.read();
     expect(counts).toBe(4);
   });
 
-  it('says that the queue cannot be reached, and of no provider that nobody serves it', async () => {
+  it('a queue that cannot be reached -> says so, and of no provider that it has no workers', async () => {
     check = () => Promise.reject(Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }));
     measure = () => Promise.reject(new Error('canary'));
     const { queue, providers } = await state.read();
@@ -61,7 +63,8 @@ describe('FleetState', () => {
     expect((await state.read()).providers[0]?.queue).toEqual({ waiting: 0, active: 0 });
   });
 
-  it('waits for nothing that hangs', async () => {
+  it('what hangs -> is not waited for', async () => {
+    state = open({ timeoutMs: 20 });
     check = () => never;
     measure = () => never;
     hear();
@@ -71,7 +74,8 @@ describe('FleetState', () => {
     expect(providers[0]).not.toHaveProperty('queue');
   });
 
-  it('counts one at a time, however long the store takes', async () => {
+  it('a store that takes long -> one count at a time', async () => {
+    state = open({ timeoutMs: 20 });
     const hanging = Promise.withResolvers<QueueDepth>();
     measure = () => hanging.promise;
     expect(await Promise.all([state.readDepths(), state.readDepths()])).toEqual([undefined, undefined]);
@@ -80,7 +84,7 @@ describe('FleetState', () => {
     expect((await state.readDepths())?.get('openai')).toEqual(none);
   });
 
-  it('says so before the queue has ever been reached', async () => {
+  it('a queue that was never reached -> says so', async () => {
     source = undefined;
     expect(await state.readDepths()).toBeUndefined();
     const { queue, providers } = await state.read();

@@ -167,7 +167,7 @@ describe('admit', () => {
     expect(pools.totalConcurrency()).toBeUndefined();
   });
 
-  it('takes none for late that would not call the model (finding N17)', () => {
+  it('takes none for late that would not call the model', () => {
     afterGrace();
     heartbeat({ inFlight: 10, models: ['another'], defaultModel: 'another' });
     nowMs += 4000;

@@ -109,7 +109,7 @@ describe.each(providerIds)('the table of %s', (id) => {
     }
   });
 
-  it('lets a request fail only for what is no hint (finding C1)', () => {
+  it('lets a request fail only for what is no hint', () => {
     const sampling = ['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const;
     const hints = [...sampling, 'reasoningEffort', 'verbosity', 'parallelToolCalls'] as const;
     for (const name of hints) expect(findUnsupported(id, { [name]: values[name] }), name).toBeUndefined();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
@@ -52,7 +52,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   const models = () => simulator.calls.list({ since }).map(({ model }) => model);
   const tag = () => `${name.replaceAll(' ', '-')}-${randomUUID()}`;
 
-  it('answers with the text, the model, the tokens and the times', async () => {
+  it('a job -> the text, the model, the tokens and the times', async () => {
     const startedAt = Date.now();
     const outcome = await run('sim-latency-50', { agoMs: 5000 });
     const tookMs = Date.now() - startedAt;
@@ -70,14 +70,14 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(failures).toEqual([]);
   });
 
-  it('asks the model of the job, else the configured one', async () => {
+  it('a job with a model, or without -> that is asked, or the configured one', async () => {
     const [own, preset] = [`sim-echo@${tag()}`, `sim-echo@${tag()}`];
     await run(own, { preset });
     await run(undefined, { preset });
     expect(models()).toEqual([own, preset]);
   });
 
-  it("asks what the job says, without the provider's unknown hints (finding C1), within the pool's limit", async () => {
+  it("parameters -> all are sent but hints unknown to the provider, within the pool's limit", async () => {
     const last = () => simulator.calls.list().at(-1)?.parameters;
     const hints = { temperature: 1.5, topP: 0.5, seed: 2 ** 40, frequencyPenalty: 0.5, presencePenalty: 2 };
     await run('sim-echo', { parameters: hints });
@@ -88,7 +88,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(last()).toEqual({ maxOutputTokens: 100 });
   });
 
-  it('asks a model that refuses hints once more without them, and at once when it has refused each', async () => {
+  it('a model that refuses hints -> asked once more without them, and at once when it has refused each', async () => {
     const model = `sim-no-hints@${tag()}`;
     const parameters: ModelParameters = { temperature: 0.5, reasoningEffort: 'low', stop: ['never'] };
     const ignored = Object.keys(parametersFor(id, parameters)).filter((name) => name !== 'stop');
@@ -100,7 +100,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(failures).toEqual([]);
   });
 
-  it('takes a blank reply where the caller named what may have come before any text', async () => {
+  it('a blank reply -> counts where the caller named what may have come before any text', async () => {
     const blank = { kind: 'ok', text: '', usage: { outputTokens: 0 } };
     expect(await run('sim-echo', { parameters: { stop: ['Simulated'] } })).toMatchObject(blank);
     expect(await run('sim-empty', { parameters: { maxOutputTokens: 9 } })).toMatchObject({
@@ -108,7 +108,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     });
   });
 
-  it('makes no call without a model, nor for one that callers may not name, unless it is the default', async () => {
+  it('no model, or one that callers may not name, unless it is the default -> no call', async () => {
     const refused = { kind: 'failed', code: 'invalid_request', retryable: false };
     expect(await run(undefined)).toMatchObject(refused);
     expect(await run('projects/p/locations/l/endpoints/1')).toMatchObject(refused);
@@ -119,7 +119,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(await run('sim-verbatim', preset)).toMatchObject({ kind: 'ok' });
   });
 
-  it('makes no call for a job that was cancelled, has expired, or has less than half a usual call left', async () => {
+  it('a job that was cancelled, has expired, or has less than half a usual call left -> no call', async () => {
     expect(await run('sim-echo', { inMs: 0, agoMs: 1000 })).toMatchObject({ code: 'timeout' });
     const late = await run('sim-echo', { agoMs: 8000, inMs: 2000, meanJobMs: 8000 });
     expect(late).toMatchObject({ code: 'overloaded', retryable: true, retryAfterMs: 8000, providerMs: 0 });
@@ -128,12 +128,12 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(models()).toEqual([]);
   });
 
-  it('tries a job that has hardly waited, however long calls usually take', async () => {
+  it('a job that has hardly waited -> a call, however long calls usually take', async () => {
     expect(await run('sim-echo', { agoMs: 10, inMs: 2000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
     expect(await run('sim-echo', { agoMs: 8000, inMs: 5000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
   });
 
-  it('answers after a failure that passes, and does not wait longer than its caller does', async () => {
+  it('a failure that passes -> an answer, unless its caller does not wait for that long', async () => {
     const model = `sim-fail-1-500-${tag()}`;
     expect(await run(model)).toMatchObject({ kind: 'ok', text: expect.stringContaining('Hello') });
     const limited = `sim-limit-1-30-${tag()}`;
@@ -151,7 +151,7 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     ['sim-status-400', 1, { ...refused, credentialsRefused: undefined }],
     ['sim-empty', 1, { kind: 'failed', code: 'provider_error', retryable: false }],
     ['sim-status-500', 2, { kind: 'failed', code: 'provider_error', retryable: true }],
-  ])('ends %s after %i calls as that, and says why it has no reply', async (model, calls, outcome) => {
+  ])('%s -> ends after %i calls as that, and says why it has no reply', async (model, calls, outcome) => {
     const ended = await run(model);
     expect(ended).toMatchObject(outcome);
     expect(models()).toHaveLength(calls);
@@ -163,29 +163,43 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   const cancelled = { kind: 'cancelled', ...times };
   const lost = new LockLost();
   const stopping = new Failure('provider_unavailable');
-  it.each<[string, string, RunOptions, Error | undefined, object]>([
-    ['takes too long', 'sim-hang', { timeoutMs: 500 }, undefined, { code: 'provider_timeout' }],
-    ['comes to its deadline', 'sim-hang', { inMs: 500 }, undefined, { code: 'timeout' }],
-    ['is stopped', 'sim-hang', {}, stopping, { code: 'provider_unavailable' }],
-    ['is cancelled', 'sim-hang', {}, new Cancelled(), cancelled],
-    ['is cancelled', 'sim-retry-after-5', {}, new Cancelled(), cancelled],
-    ['has lost its lock', 'sim-hang', {}, lost, lost],
-    ['has lost its lock', 'sim-retry-after-5', {}, lost, lost],
+  it.each<[string, string, Error, object]>([
+    ['is stopped', 'sim-hang', stopping, { code: 'provider_unavailable' }],
+    ['is cancelled', 'sim-hang', new Cancelled(), cancelled],
+    ['is cancelled', 'sim-retry-after-5', new Cancelled(), cancelled],
+    ['has lost its lock', 'sim-hang', lost, lost],
+    ['has lost its lock', 'sim-retry-after-5', lost, lost],
+  ])('a job that %s in the middle of %s -> no other call', async (_, behaviour, reason, end) => {
+    const model = `${behaviour}@${tag()}`;
+    const running = run(model).catch((error) => error);
+    const call = await simulator.waitForCall((one) => one.model === model);
+    // The pause before the retry begins after the first call.
+    if (behaviour !== 'sim-hang') await call.closed;
+    stop.abort(reason);
+    expect(await running).toMatchObject(end);
+    await call.closed;
+    expect(call.clientClosedFirst).toBe(behaviour === 'sim-hang');
+    expect(models()).toEqual([model]);
+    expect(failures).toHaveLength('code' in end ? 1 : 0);
+    expect(circuits.circuits.of(model).breaker.state).toBe('closed');
+  });
+
+  it.each<[string, RunOptions, string]>([
+    ['time for a call', { timeoutMs: 15_000 }, 'provider_timeout'],
+    ['deadline', { inMs: 15_000, timeoutMs: 20_000 }, 'timeout'],
   ])(
-    'makes no other call for a job that %s in the middle of %s',
-    async (_, behaviour, limits, reason, end) => {
-      const model = `${behaviour}@${tag()}`;
-      const running = run(model, limits).catch((error) => error);
+    'a job whose %s comes in the middle of a call -> the call is ended, and there is no other',
+    async (...row) => {
+      const [, limits, code] = row;
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      onTestFinished(() => void vi.useRealTimers());
+      const model = `sim-hang@${tag()}`;
+      const running = run(model, limits);
       const call = await simulator.waitForCall((one) => one.model === model);
-      // The pause before the retry begins after the first call.
-      if (behaviour !== 'sim-hang') await call.closed;
-      if (reason) stop.abort(reason);
-      expect(await running).toMatchObject(end);
+      await vi.advanceTimersByTimeAsync(15_000);
+      expect(await running).toMatchObject({ code });
       await call.closed;
-      expect(call.clientClosedFirst).toBe(behaviour === 'sim-hang');
-      expect(models()).toEqual([model]);
-      expect(failures).toHaveLength('code' in end ? 1 : 0);
-      expect(circuits.circuits.of(model).breaker.state).toBe('closed');
+      expect([call.clientClosedFirst, models()]).toEqual([true, [model]]);
     },
   );
 });

@@ -61,7 +61,7 @@ const textsTo = (api: string) => messagesTo(api).map((deltas) => deltas.map(({ t
 const resend = (jobId: string, api: string, from: number) => publisher.onResend({ v: 1, jobId, api, from });
 
 describe('DeltaPublisher', () => {
-  it('sends the first delta at once, what follows when the window is over, and who writes it (finding C3)', async () => {
+  it('sends the first delta at once, what follows when the window is over, and who writes it', async () => {
     const writer: Target = { provider: 'bedrock', model: 'm' };
     const stream = open('job', 'x', { writer });
     expect(stream.hasBegun).toBe(false);
@@ -348,7 +348,7 @@ describe('a resend', () => {
     expect(deltasTo('y')).toMatchObject([{ at: text.length, text: '' }]);
   });
 
-  it('leaves alone where the other readers at the API process are, and ends where one has left (finding S7)', async () => {
+  it('leaves alone where the other readers at the API process are, and ends where one has left', async () => {
     const own = { v: 1, jobId: 'job', api: 'x', from: 0 } as const;
     const stream = await written('abcdef');
     publisher.onResend({ ...own, reader: 'second', from: 1 });

@@ -7,6 +7,7 @@ import { closeQueues, openQueues, type Queues } from '../../../shared/queue/chan
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
+import { patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
@@ -15,11 +16,11 @@ const { log } = createRecordingLog();
 describeStores('NextAttempts in $name', log, (shared) => {
   let attempts: NextAttempts;
   const opened: Queues[] = [];
-  const open = (own: Partial<QueueStore> = {}) => {
+  const open = (own: Partial<QueueStore> = {}, { answerWithinMs = patienceMs } = {}) => {
     const store = { ...shared.store, ...own };
     const queues = openQueues(store);
     opened.push(queues);
-    return new NextAttempts({ store, queues, log });
+    return new NextAttempts({ store, queues, log, answerWithinMs });
   };
   beforeAll(() => {
     attempts = open();
@@ -49,7 +50,7 @@ describeStores('NextAttempts in $name', log, (shared) => {
     return found;
   };
 
-  it('adds the job of the next provider, once, with what else there is', async () => {
+  it('an attempt that has failed -> the job of the next provider is added once, with what else there is', async () => {
     const chatId = randomUUID();
     const chatJob = job();
     const expected = {
@@ -73,16 +74,16 @@ describeStores('NextAttempts in $name', log, (shared) => {
 
   type ChatQueue = ReturnType<QueueStore['createQueue']>;
   /** Attempts through queues that the test has changed. */
-  const openWith = (change: (queue: ChatQueue) => void) =>
-    open({
-      createQueue: (name) => {
-        const queue = shared.store.createQueue(name);
-        change(queue);
-        return queue;
-      },
-    });
+  const openWith = (change: (queue: ChatQueue) => void, own: Partial<QueueStore> = {}, limits = {}) => {
+    const createQueue: QueueStore['createQueue'] = (name) => {
+      const queue = shared.store.createQueue(name);
+      change(queue);
+      return queue;
+    };
+    return open({ createQueue, ...own }, limits);
+  };
 
-  it('adds it also when the connection to the store is lost at that moment', async () => {
+  it('a connection to the store that is lost at that moment -> it is added all the same', async () => {
     const unlucky = openWith(
       (queue) => void vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost')),
     );
@@ -92,14 +93,14 @@ describeStores('NextAttempts in $name', log, (shared) => {
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
-  it('finds the attempt that another worker has begun', async () => {
+  it('an attempt that another worker has begun -> is found', async () => {
     const chatId = randomUUID();
     expect(await next(chatId).find()).toBeUndefined();
     await next(chatId).begin(failed);
     expect(await next(chatId).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
   });
 
-  it('asks again whether there is one while the store does not answer', async () => {
+  it('a store that does not answer -> is asked again whether there is one', async () => {
     const chatId = randomUUID();
     await next(chatId).begin(failed);
     const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
@@ -107,20 +108,20 @@ describeStores('NextAttempts in $name', log, (shared) => {
     expect(await next(chatId, job(), unlucky).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
   });
 
-  /** Adds through it are not acknowledged: the first is executed only when `release` is called. */
+  /** The first add through it is executed only when `release` is called, after it has been given up. */
   const openSlow = () => {
     const added = Promise.withResolvers<void>();
-    const slow = openWith((queue) => {
+    const delayFirst = (queue: ChatQueue) => {
       const add = queue.add.bind(queue);
       vi.spyOn(queue, 'add').mockImplementationOnce(async (...job) => {
         await added.promise;
         return add(...job);
       });
-    });
-    return { slow, release: added.resolve };
+    };
+    return { slow: openWith(delayFirst, {}, { answerWithinMs: 20 }), release: added.resolve };
   };
 
-  it('does not give up an add that is executed later', async () => {
+  it('an add that is executed late -> is made again meanwhile, not given up', async () => {
     const { slow, release } = openSlow();
     const chatId = randomUUID();
     expect(await next(chatId, job(), slow).begin(failed)).toMatchObject({ provider: 'anthropic' });
@@ -128,21 +129,23 @@ describeStores('NextAttempts in $name', log, (shared) => {
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
-  it('gives it up once it is too late for a call', async () => {
-    const { slow, release } = openSlow();
-    const deadline = shared.store.now() + 600;
-    expect(await next(randomUUID(), job({ deadline }), slow).begin(failed)).toBeUndefined();
-    expect(shared.store.now()).toBeGreaterThanOrEqual(deadline - 1);
-    release();
+  it('an add that the store does not answer until it is too late for a call -> is given up', async () => {
+    const never = (queue: ChatQueue) => void vi.spyOn(queue, 'add').mockReturnValue(new Promise(() => {}));
+    const deadline = shared.store.now() + 60_000;
+    const silent = openWith(never, { now: () => deadline - 300 });
+    expect(await next(randomUUID(), job({ deadline }), silent).begin(failed)).toBeUndefined();
   });
 
-  it.each([new LockLost(), new Cancelled()])('gives it up when its job was ended: %s', async (reason) => {
-    const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
-    const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
-    expect(await down.begin(left, job(), failed)).toBeUndefined();
-  });
+  it.each([new LockLost(), new Cancelled()])(
+    'a job that was ended (%s) -> the next attempt is given up',
+    async (reason) => {
+      const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
+      const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+      expect(await down.begin(left, job(), failed)).toBeUndefined();
+    },
+  );
 
-  it('records of a stored chat who is asked now', async () => {
+  it('a stored chat -> its record says who is asked now', async () => {
     const id = randomUUID();
     const deadline = shared.store.now() + 60_000;
     const chat = {
@@ -156,7 +159,7 @@ describeStores('NextAttempts in $name', log, (shared) => {
   });
 
   it.each(['content_blocked', 'provider_rejected', 'invalid_request', 'timeout', 'internal'] as const)(
-    'does nothing about %s',
+    '%s -> no next attempt',
     async (code) => {
       const chatId = randomUUID();
       expect(await next(chatId).begin({ provider: 'openai', code })).toBeUndefined();
@@ -164,12 +167,12 @@ describeStores('NextAttempts in $name', log, (shared) => {
     },
   );
 
-  it('asks the next when the provider has refused our own credentials', async () => {
+  it('a provider that has refused our own credentials -> the next is asked', async () => {
     const refused = { provider: 'openai', code: 'provider_rejected', credentialsRefused: true } as const;
     expect(await next(randomUUID()).begin(refused)).toMatchObject({ provider: 'anthropic' });
   });
 
-  it('does nothing without a fallback, and when there is no time left', async () => {
+  it('no fallback, or no time left -> no next attempt', async () => {
     expect(await next(randomUUID(), job({ fallback: [] })).begin(failed)).toBeUndefined();
     const late = [{ deadline: shared.store.now() }, { firstDeltaBy: shared.store.now() }];
     for (const own of late) expect(await next(randomUUID(), job(own)).begin(failed)).toBeUndefined();

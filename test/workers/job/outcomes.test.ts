@@ -20,7 +20,7 @@ const rejected: EndedAttempt = {
 const unavailable: EndedAttempt = { provider: 'vertexai', code: 'provider_unavailable', retryable: true };
 
 describe('toFailedOutcome', () => {
-  it("says the provider's status and the type of its error, as finding N17 asks, and no text", () => {
+  it("says the provider's status and the type of its error, and no text", () => {
     const error = Object.assign(new Error('a text'), { name: 'BadRequestError' });
     const failure = classifyError(error, { status: 400, words: ['invalid_request_error'] });
     const outcome = toFailedOutcome(failure, times(1, 2));

@@ -28,7 +28,7 @@ describe('LiveSettings', () => {
     expect([settings.version, settings.current]).toEqual([3, environment]);
   });
 
-  it('ignores models that the environment does not allow, as finding O1 asks', () => {
+  it('ignores models that the environment does not allow', () => {
     const settings = new LiveSettings(environment);
     settings.apply(record(1, { model: 'projects/evil/x', models: ['n', 'projects/*', '*'] }));
     expect(settings.current).toMatchObject({ model: 'm', models: ['n', '*'] });

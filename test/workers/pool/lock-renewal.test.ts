@@ -13,6 +13,7 @@ let processed: PromiseWithResolvers<void>;
 let jobs: RunningJobs;
 let logged: ReturnType<typeof createRecordingLog>;
 const lockMs = 60_000;
+let nowMs = 0;
 
 beforeEach(() => {
   processed = Promise.withResolvers();
@@ -20,7 +21,7 @@ beforeEach(() => {
   logged = createRecordingLog();
   worker = { processJob: () => processed.promise, extendJobLocks: async () => [] };
   renewal = new LockRenewal({
-    ...{ worker, jobs, provider: 'openai', lockMs, log: logged.log },
+    ...{ worker, jobs, provider: 'openai', lockMs, log: logged.log, now: () => nowMs },
     describe: ({ id = '' }, token) => takeJob({ id, token }),
   });
 });
@@ -31,7 +32,28 @@ const take = (id: string, token: string) => worker.processJob({ id } as Job, tok
 const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLock).map(({ token }) => token);
 
 describe('LockRenewal', () => {
-  it('stops renewing a lock once BullMQ is done with its job, also if the store took no end', async () => {
+  it('a turn of the event loop in which no timer fires -> the locks are renewed between two jobs, when they are due', async () => {
+    const renewed: string[][] = [];
+    worker.extendJobLocks = async (ids) => {
+      renewed.push(ids);
+      return [];
+    };
+    const taken = [take('one', 'a')];
+    nowMs += 0.37 * lockMs;
+    taken.push(take('two', 'b'));
+    expect(renewed).toEqual([]);
+    nowMs += 0.01 * lockMs;
+    renewal.renewIfLate();
+    renewal.renewIfLate();
+    expect(renewed).toEqual([['one', 'two']]);
+    nowMs += 0.38 * lockMs;
+    taken.push(take('three', 'c'));
+    expect(renewed[1]).toEqual(['one', 'two', 'three']);
+    processed.resolve();
+    await Promise.all(taken);
+  });
+
+  it('a job that BullMQ is done with -> its lock is no longer renewed, also if the store took no end', async () => {
     const taken = take('one', 'a');
     expect(held()).toEqual(['a']);
     processed.reject(new Error('the store takes neither an outcome nor a failure'));
@@ -39,7 +61,7 @@ describe('LockRenewal', () => {
     expect(held()).toEqual([]);
   });
 
-  it('takes the lock of a job for lost that is taken again', async () => {
+  it('a job that is taken again -> its lock was lost before', async () => {
     const taken = [take('one', 'a'), take('one', 'b')];
     expect(held()).toEqual(['b']);
     expect(jobs.ofChat('one').map(({ signal }) => signal.reason)).toEqual([lost, undefined]);
@@ -48,7 +70,7 @@ describe('LockRenewal', () => {
     expect(held()).toEqual([]);
   });
 
-  it('takes the jobs for lost whose locks the store does not renew, but none that has just ended', async () => {
+  it('locks that the store does not renew -> their jobs are lost, but none that has just ended', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const taken = [take('ended', 'a'), take('running', 'b')];

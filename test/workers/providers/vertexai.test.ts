@@ -26,7 +26,7 @@ describe.each([false, true])('an answer of thoughts alone (stream: %s)', (stream
   };
   const usage = { inputTokens: 7, outputTokens: 90 };
 
-  it('counts them as output, also where a reply without text is a failure (finding M6)', async () => {
+  it('counts them as output, also where a reply without text is a failure', async () => {
     expect(await read(['length'])).toMatchObject({ text: '', reason: 'length', usage });
     await expect(read([])).rejects.toMatchObject({ code: 'provider_error', facts: { usage } });
   });

@@ -42,7 +42,7 @@ describe('History', () => {
         { provider: 'anthropic', model: 'm', code: 'provider_error' },
       ],
     ],
-  ])('logs no model that was not checked: %s (finding N17)', (_, code, attempts) => {
+  ])('logs no model that was not checked: %s', (_, code, attempts) => {
     const { log, text } = createRecordingLog();
     new History({ log }).recordEnd({ ...request, model: canary, code, attempts }, 'id');
     expect(text()).toContain(code);

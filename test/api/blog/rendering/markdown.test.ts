@@ -3,13 +3,10 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createMarkdownRenderer,
-  excerptOf,
-  rendererVersion,
-} from '../../../../api/blog/rendering/markdown.js';
+import { excerptOf, rendererVersion } from '../../../../api/blog/rendering/markdown.js';
+import { unhurriedRenderer } from '../../../support/renderers.js';
 
-const patient = createMarkdownRenderer({ maxCpuMs: 15_000, maxWaitMs: 15_000 });
+const patient = unhurriedRenderer();
 afterAll(() => patient.close());
 
 async function render(markdown: string): Promise<string> {
@@ -261,7 +258,7 @@ describe('the thread that renders', () => {
   afterEach(() => void process.off('worker', note));
 
   it('is started with the first text, used for the next ones, and ends with the renderer', async () => {
-    const renderer = createMarkdownRenderer();
+    const renderer = unhurriedRenderer();
     expect(started).toHaveLength(0);
     for (const markdown of ['a', 'b', 'c']) await renderer.render(markdown);
     expect(started).toHaveLength(1);
@@ -272,7 +269,7 @@ describe('the thread that renders', () => {
   });
 
   it('ends when there was nothing to do for a while, and another one is started for the next text', async () => {
-    const renderer = createMarkdownRenderer({ idleMs: 0 });
+    const renderer = unhurriedRenderer({ idleMs: 0 });
     await renderer.render('a');
     await once(started[0] as Worker, 'exit');
     expect(await renderer.render('b')).toMatchObject({ kind: 'rendered' });
@@ -281,23 +278,33 @@ describe('the thread that renders', () => {
   });
 
   it('has only so many texts wait for it', async () => {
-    const renderer = createMarkdownRenderer({ maxWaiting: 2, maxWaitMs: 15_000 });
+    const renderer = unhurriedRenderer({ maxWaiting: 2 });
     const renderings = await Promise.all(['a', 'b', 'c'].map((text) => renderer.render(text)));
     expect(renderings.map(({ kind }) => kind)).toEqual(['rendered', 'rendered', 'busy']);
     expect(await renderer.render('d')).toMatchObject({ kind: 'rendered' });
     await renderer.close();
   });
 
-  it('has no text wait for too long', async () => {
-    const renderer = createMarkdownRenderer({ maxWaitMs: 500 });
-    const renderings = [filledWith('//a.com/'), 'a'].map((text) => renderer.render(text));
-    expect(await Promise.all(renderings)).toEqual([{ kind: 'refused' }, { kind: 'busy' }]);
-    expect(await renderer.render('b')).toMatchObject({ kind: 'rendered' });
+  it('a text that has waited for longer than it may when its turn comes -> busy', async () => {
+    let now = 0;
+    const renderer = unhurriedRenderer({ maxWaitMs: 2000, now: () => now });
+    const begun = once(process, 'worker');
+    const renderings = ['a', 'b'].map((text) => renderer.render(text));
+    await begun;
+    now = 2001;
+    expect((await Promise.all(renderings)).map(({ kind }) => kind)).toEqual(['rendered', 'busy']);
+    expect(await renderer.render('c')).toMatchObject({ kind: 'rendered' });
+    await renderer.close();
+  });
+
+  it('a text that gets no processor time until its timeout -> refused', async () => {
+    const renderer = unhurriedRenderer({ timeoutMs: 0 });
+    expect(await renderer.render(filledWith('//a.com/'))).toEqual({ kind: 'refused' });
     await renderer.close();
   });
 
   it('leaves nobody waiting when the renderer is closed', async () => {
-    const renderer = createMarkdownRenderer();
+    const renderer = unhurriedRenderer();
     const renderings = [filledWith('//a.com/'), 'b'].map((text) => renderer.render(text));
     await renderer.close();
     expect(await Promise.all(renderings)).toEqual([{ kind: 'busy' }, { kind: 'busy' }]);
@@ -305,7 +312,7 @@ describe('the thread that renders', () => {
   });
 
   it('may fail, which is thrown for the text it failed at alone', async () => {
-    const renderer = createMarkdownRenderer({ maxWaitMs: 15_000 });
+    const renderer = unhurriedRenderer();
     const noText = 1 as unknown as string;
     const [failed, next] = await Promise.allSettled([renderer.render(noText), renderer.render('a')]);
     expect(failed).toMatchObject({ status: 'rejected', reason: expect.any(Error) });

@@ -107,7 +107,7 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
     expect([await firstOf(chat.id), (await nextOf(chat.id))?.data.provider]).toEqual([undefined, 'bedrock']);
   });
 
-  it('has the next job of a stored chat in its queue before it removes the first (finding M5)', async () => {
+  it('has the next job of a stored chat in its queue before it removes the first', async () => {
     const chat = await addChat({ keptMs: 60_000 });
     let isNextThere = false;
     const removing = vi.spyOn(queueOf('openai'), 'remove').mockImplementationOnce(async () => {
@@ -187,7 +187,7 @@ describe.each(stores)('DeadQueues in $name', (choice) => {
       expect([(await firstOf(id))?.id, await nextOf(id)]).toEqual([id, undefined]);
   });
 
-  it('passes on stored chats that no request here waits for, and no others (finding P1)', async () => {
+  it('passes on stored chats that no request here waits for, and no others', async () => {
     const stored = { keptMs: 60_000, isForgotten: true };
     const [forgotten, ended, waited, plain] = Array.from({ length: 4 }, () => randomUUID());
     if (!forgotten || !ended || !waited || !plain) return expect.unreachable();

@@ -7,8 +7,6 @@ import type { RecordStore } from '../../../../shared/queue/queue-store.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { createRecordingRelay } from '../../../support/recording-relay.js';
 
-// Finding M7.
-
 function start() {
   const relay = createRecordingRelay();
   let recorded: string | undefined;

@@ -1,0 +1,77 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const page = readFileSync('docs/guarantees.md', 'utf8');
+
+/** The rows of the page's tables whose last column is "proved by": the promise, and what is said to prove it. */
+function readRows(): { promise: string; proof: string }[] {
+  const rows: { promise: string; proof: string }[] = [];
+  let isProved = false;
+  for (const line of page.split('\n')) {
+    if (!line.startsWith('|')) isProved = false;
+    else if (line.includes('| proved by |')) isProved = true;
+    else if (isProved && !line.startsWith('|---')) {
+      const cells = line.split('|').map((cell) => cell.trim());
+      rows.push({ promise: cells[1] ?? '', proof: cells.at(-2) ?? '' });
+    }
+  }
+  return rows;
+}
+
+/** The ids of the cases of faults, each the first word of its name. */
+const cases = new Set(
+  globSync('test/faults/**/*.test.ts').flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/^\s*(?:add\(|it\()?\s*['"`]([A-Z]\d+) /gm)].map(([, id]) => id),
+  ),
+);
+
+/** The files of tests that a proof names, `{a,b}` being two; a pattern that matches none is given as it is. */
+const filesOf = (proof: string): string[] =>
+  [...proof.matchAll(/`(test\/[^`]+)`/g)].flatMap(([, pattern = '']) => {
+    const found = globSync(pattern);
+    return found.length > 0 ? found : [pattern];
+  });
+
+const idsOf = (proof: string): string[] =>
+  proof
+    .replace(/`[^`]*`/g, '')
+    .split(/[,;: ()]+/)
+    .flatMap((word) => rangeOf(word));
+
+/** `R1–R10` is all between its ends. */
+function rangeOf(word: string): string[] {
+  const [, letter, from, to = from] = /^([A-Z])(\d+)(?:–[A-Z](\d+))?$/.exec(word) ?? [];
+  if (letter === undefined) return [];
+  return Array.from({ length: Number(to) - Number(from) + 1 }, (_, n) => `${letter}${Number(from) + n}`);
+}
+
+/** Whether a file has a test that runs: a skipped one proves nothing. */
+const isAlive = (file: string): boolean =>
+  globSync(file).length > 0 && /\b(it|test|add|fault)\b[^;]*\(/.test(readFileSync(file, 'utf8'));
+
+describe('a promise of docs/guarantees.md', () => {
+  const rows = readRows();
+
+  it('is in a row of a table, and there are many', () => {
+    expect(rows.length).toBeGreaterThan(60);
+  });
+
+  it.each(rows)('has a proof: $promise', ({ proof }) => {
+    const files = filesOf(proof);
+    const ids = idsOf(proof);
+    expect(files.length + ids.length, 'what is named to prove it').toBeGreaterThan(0);
+    expect(files.filter((file) => !isAlive(file))).toEqual([]);
+    expect(ids.filter((id) => !cases.has(id))).toEqual([]);
+  });
+});
+
+describe('a case of the catalogue', () => {
+  it('is never skipped, nor left to a second try', () => {
+    const marks = /\.(skip|todo|fails|only)\b|retry:/;
+    expect(
+      globSync('test/**/*.test.ts').filter(
+        (file) => file !== 'test/guarantees.test.ts' && marks.test(readFileSync(file, 'utf8')),
+      ),
+    ).toEqual([]);
+  });
+});

@@ -1,4 +1,0 @@
-import { describe } from 'vitest';
-import { fuzz, readsAndChats } from './fuzz.js';
-
-describe('any request', () => fuzz(readsAndChats));
