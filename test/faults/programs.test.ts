@@ -4,12 +4,14 @@ import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
 import { type Balancer, createBalancer } from '../support/balancer.js';
 import type { ChatReply } from '../support/deployment.js';
+import { patienceMs } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 import { openRedis } from '../support/redis-masters.js';
+import { openWireTo } from '../support/wire.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue } from './support/catalogue.js';
-import { eventually, expectCodes } from './support/expectations.js';
+import { eventually, expectCodes, linesWith } from './support/expectations.js';
 import { replaceWorkers, terminate } from './support/programs.js';
 import { providerOf } from './support/requests.js';
 import type { AskedStream } from './support/streams.js';
@@ -51,6 +53,34 @@ catalogue({ variables }, (add) => {
       expect(simulator.calls.lastId).toBe(before);
       await startWorker();
       expectCodes(await Promise.all(waiting.map(({ reply }) => reply)), ['ok']);
+    },
+  );
+
+  add(
+    'W6 SIGTERM to a worker whose last job ends, and a store that does not answer for now → the answer is stored, exit 0',
+    {},
+    async (books) => {
+      const { stores } = books.deployment;
+      const wire = await openWireTo(stores.REDIS_URL ?? '');
+      books.release(wire.close);
+      const through = { REDIS_URL: wire.url };
+      const [busy, idle] = await replaceWorkers(
+        books,
+        { ...through, WORKER_PROVIDERS: 'openai' },
+        { ...through, WORKER_PROVIDERS: 'anthropic' },
+      );
+      const asked = books.ask({ model: 'sim-gate-0' });
+      const call = await asked.arrived();
+      wire.freeze();
+      asked.open();
+      await call.closed;
+      const ended = terminate(busy);
+      // It has waited for the store as long as a worker without jobs does.
+      await idle?.stop({ graceMs: patienceMs });
+      wire.thaw();
+      expect(codeOf(await asked.reply)).toBe('ok');
+      await ended;
+      expect(linesWith(books, 'stopped without the queue store')).toHaveLength(1);
     },
   );
 

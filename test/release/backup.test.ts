@@ -14,6 +14,7 @@ import { collectOutput, printedBy } from '../cli/output.js';
 import { exportTree, importFrom } from '../cli/post-commands.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { makeFolder, plant, plantTree } from '../support/folders.js';
+import { patienceMs } from '../support/patience.js';
 import { freshStore } from '../support/stores.js';
 
 const image = 'postgres:18-alpine';
@@ -124,7 +125,7 @@ async function readApi(
     expect((await fetch(`${url}/chat`, asked)).status).toBe(415);
     return await Promise.all(answers.map((answer) => answer.text()));
   } finally {
-    await api.stop({ graceMs: 5000 });
+    await api.stop({ graceMs: patienceMs });
   }
 }
 
@@ -132,7 +133,7 @@ describe('a backup', () => {
   if (clients.missing !== undefined) return it.skip(`(did not run: ${clients.missing})`);
   const { open } = clients;
 
-  it('restored into an empty server is the same, byte for byte: posts, users, tokens, feeds', async () => {
+  it('is restored into an empty server → posts, users, tokens and feeds are the same, byte for byte', async () => {
     const credentials = await fill(original.url);
     const tools = await open(folder);
     try {
@@ -159,7 +160,7 @@ describe('a backup', () => {
 });
 
 describe('the posts alone', () => {
-  it('come back from a folder of files with their ids and times', async () => {
+  it('are exported and imported → they have their ids and times again', async () => {
     const server = { kind: 'postgres', url: original.url, databaseUrl: original.url } as const;
     const [from, to] = await Promise.all([freshStore(server), freshStore(server)]);
     await fill(from.DATABASE_URL ?? '');

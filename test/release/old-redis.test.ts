@@ -13,6 +13,7 @@ import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
+import { profiles } from '../support/profiles.js';
 import { createRecordingLog } from '../support/recording-log.js';
 import { findRedisBinary } from '../support/redis-binary.js';
 
@@ -63,7 +64,7 @@ describe('a snapshot of Redis', () => {
     database = await startEmptyDatabase();
     deployment = await startDeployment({
       store: { kind: 'redis', url: `redis://127.0.0.1:${port}`, databaseUrl: database.url },
-      variables: { WORKER_PROVIDERS: 'openai', CHAT_TIMEOUT_MS: '1000', CHAT_MAX_WAIT_S: '2' },
+      variables: { ...profiles.plain, WORKER_PROVIDERS: 'openai', CHAT_MAX_WAIT_S: '2' },
     });
     store = openQueueStore(parseConfig(deployment.stores, 'migrate'), createRecordingLog().log);
   });
@@ -76,10 +77,10 @@ describe('a snapshot of Redis', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('that is restored late has no old question asked, and keeps the answers it has', async () => {
+  it('is restored late → no old question is asked, and the answers are kept', async () => {
     const { chat, simulator, startWorker } = deployment;
     const isAsync = { Prefer: 'respond-async' };
-    const untaken = chat({ provider: 'anthropic', messages });
+    const untaken = chat({ provider: 'anthropic', messages, headers: { Prefer: 'wait=2' } });
     const { body } = await chat({ provider: 'anthropic', messages, headers: isAsync });
     expect((await chat(keyed)).status).toBe(200);
     await vi.waitFor(async () => expect(await waiting()).toBe(2), patience);
@@ -100,5 +101,5 @@ describe('a snapshot of Redis', () => {
     const again = await chat(keyed);
     expect(again.headers.get('idempotency-replayed')).toBe('true');
     expect(simulator.calls.list().filter(({ facts }) => facts.provider === 'openai')).toHaveLength(1);
-  }, 40_000);
+  });
 });

@@ -11,6 +11,7 @@ import { freePort } from '../../dev/free-port.js';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { providerIds } from '../../shared/contract.js';
 import { authorization, password, username } from '../support/deployment.js';
+import { patienceMs } from '../support/patience.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { freshStore, storeOf } from '../support/stores.js';
 
@@ -38,19 +39,19 @@ const environment = {
 };
 const running: ChildProgram[] = [];
 afterAll(async () => {
-  await Promise.all(running.map((program) => program.stop({ graceMs: 5000 })));
+  await Promise.all(running.map((program) => program.stop({ graceMs: patienceMs })));
   await simulator.close();
   rmSync(folder, { recursive: true });
 });
 
 describe('the Procfile', () => {
-  it('has a release, the web and a worker for each provider', () => {
+  it('→ has a release, the web and a worker for each provider', () => {
     const workers = providerIds.map((id) => `worker-${id}`);
     expect(lines.map(({ name }) => name)).toEqual(['release', 'web', ...workers]);
   });
 
   it.each(lines.filter(({ name }) => name.startsWith('worker')))(
-    'gives $name the port of its runner, and else leaves it its own',
+    '→ gives $name the port of its runner, and else leaves it its own',
     async ({ command }) => {
       const there = mkdtempSync(join(tmpdir(), 'quillgate-line-'));
       onTestFinished(() => rmSync(there, { recursive: true }));
@@ -64,9 +65,7 @@ describe('the Procfile', () => {
     },
   );
 
-  it('runs line by line as a runner starts it, answers, and stops on SIGTERM', {
-    timeout: 60_000,
-  }, async () => {
+  it('is run line by line → answers, and stops on SIGTERM', async () => {
     const [release, ...services] = lines;
     await promisify(execFile)('sh', ['-c', release?.command ?? ''], { cwd: folder, env: environment });
     const [web, ...workers] = await Promise.all(services.map(start));
@@ -80,7 +79,7 @@ describe('the Procfile', () => {
     expect(await Promise.all(running.map(({ exitCode }) => exitCode))).toEqual(services.map(() => 0));
   });
 
-  it("runs in npm's foreman, which stops what it has started", { timeout: 60_000 }, async () => {
+  it("is run by npm's foreman → answers, and the foreman stops what it has started", async () => {
     const services = lines.filter(({ name }) => name !== 'release').map(({ name }) => `${name}=1`);
     // Below the ports that the system hands out; every line's is a hundred above that of the line before it.
     const port = 20_000 + (process.pid % 100);

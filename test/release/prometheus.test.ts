@@ -11,6 +11,7 @@ import { panels, queriesOf, withoutVariables } from '../deploy/dashboard.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
+import { profiles } from '../support/profiles.js';
 
 const isThere = spawnSync('prometheus', ['--version']).status === 0;
 // A skipped test alone is easily overlooked.
@@ -27,7 +28,7 @@ describe.skipIf(!isThere)('a Prometheus that scrapes an API process and a worker
 
   beforeAll(async () => {
     vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-    deployment = await startDeployment({});
+    deployment = await startDeployment({ variables: profiles.plain });
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
     const file = join(dir, 'prometheus.yml');
@@ -54,7 +55,7 @@ describe.skipIf(!isThere)('a Prometheus that scrapes an API process and a worker
     return data.result.length;
   };
 
-  it('finds something for every query of the dashboard', async () => {
+  it('→ finds something for every query of the dashboard', async () => {
     const queries = panels.flatMap(queriesOf).map(withoutVariables);
     await setIntake(deployment.stores, 'vertexai', { intake: 'paused' });
     await vi.waitFor(async () => {
@@ -64,7 +65,7 @@ describe.skipIf(!isThere)('a Prometheus that scrapes an API process and a worker
     }, patience);
   });
 
-  it('evaluates every alert, and none fires', async () => {
+  it('→ evaluates every alert, and none fires', async () => {
     await vi.waitFor(async () => {
       const { groups }: { groups: { rules: { name: string; health: string; state: string }[] }[] } =
         await ask('rules');

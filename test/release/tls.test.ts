@@ -71,7 +71,7 @@ async function expectToWork(deployment: Deployment): Promise<void> {
 }
 
 describe('PostgreSQL with sslmode=verify-full', () => {
-  it('carries chat and blog, all of it encrypted', async () => {
+  it('→ carries chat and blog, all of it encrypted', async () => {
     const store = { kind: 'postgres', url: databaseUrl, databaseUrl } as const;
     const deployment = await startDeployment({ store });
     onTestFinished(() => deployment.stop());
@@ -85,7 +85,7 @@ describe('PostgreSQL with sslmode=verify-full', () => {
     expect(connections.filter(({ ssl }) => !ssl)).toEqual([]);
   });
 
-  it('is refused when another authority signed its certificate', async () => {
+  it('has a certificate of another authority → is refused', async () => {
     const url = trusting(database.url, stranger());
     await expect(prepareStores(parseConfig({ DATABASE_URL: url }, 'config'), url)).rejects.toThrow(
       /^Configuration problems:\n {2}DATABASE_URL: the database shows a certificate that is not trusted \(\w+\)$/,
@@ -103,7 +103,7 @@ describe.skipIf(findRedisBinary() === undefined)('Redis with rediss://', () => {
   });
   afterAll(() => redis?.stop());
 
-  it('carries chat, on a server that speaks nothing but TLS', async () => {
+  it('→ carries chat, on a server that speaks nothing but TLS', async () => {
     const store = { kind: 'postgres', url: databaseUrl, databaseUrl } as const;
     const variables = { REDIS_URL: urlWith(certificates.authority) };
     const deployment = await startDeployment({ store, variables });
@@ -113,7 +113,7 @@ describe.skipIf(findRedisBinary() === undefined)('Redis with rediss://', () => {
     expect(String(await redis.command('DBSIZE'))).not.toBe('0');
   });
 
-  it('is refused when another authority signed its certificate, and the reason is told without the password', async () => {
+  it('has a certificate of another authority → is refused, and the reason is told without the password', async () => {
     const store = { kind: 'postgres', url: databaseUrl, databaseUrl } as const;
     const deployment = await startDeployment({
       store,
@@ -131,14 +131,14 @@ describe.skipIf(findRedisBinary() === undefined)('Redis with rediss://', () => {
     expect(deployment.logs() + text + JSON.stringify(body)).not.toContain(password);
   });
 
-  it('ends npm start when another authority signed its certificate', async () => {
+  it('has a certificate of another authority → ends npm start', async () => {
     const config = parseConfig({ REDIS_URL: urlWith(stranger()) }, 'config');
     await expect(prepareStores(config, databaseUrl)).rejects.toThrow(
       /^Configuration problems:\n {2}REDIS_URL: the store shows a certificate that is not trusted \(\w+\)$/,
     );
   });
 
-  it.each(['cluster', 'sentinel'] as const)('carries a queue on a %s', async (kind) => {
+  it.each(['cluster', 'sentinel'] as const)('is a %s → carries a queue', async (kind) => {
     const topology = await startTopology[kind]({ certificates });
     onTestFinished(topology.stop);
     const open = (url: string) => {

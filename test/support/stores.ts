@@ -26,8 +26,6 @@ export function storeOf(kind: StoreKind): StoreServer {
 /** A kind of store, for `describe.each`: its name for titles, and how to get a server of it. */
 export interface StoreChoice {
   readonly name: StoreKind;
-  readonly servedBy: string | undefined;
-  readonly missing?: string;
   start(): Promise<{ server: StoreServer; stop(): Promise<void> }>;
 }
 
@@ -35,7 +33,6 @@ export interface StoreChoice {
 export function findStores(): StoreChoice[] {
   const choice = (name: StoreKind): StoreChoice => ({
     name,
-    servedBy: "the run's server",
     start: async () => ({ server: storeOf(name), stop: async () => undefined }),
   });
   const { redis } = inject('servers');

@@ -20,7 +20,6 @@ const removal = { removeOnComplete: false, removeOnFail: false };
 type Queue = ReturnType<QueueStore['createQueue']>;
 
 describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
   let app: ChatApp;
   let store: QueueStore;
   let queues: Map<ProviderId, Queue>;

@@ -94,7 +94,6 @@ describe('observeIntake', () => {
 });
 
 describe.each(stores)('observeQueues on $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   let shared: SharedStore;
   let link: JobClient;

@@ -23,7 +23,6 @@ import { findStores } from '../../../support/stores.js';
 const stores = findStores();
 
 describe.each(stores)('DeadQueues in $name', (choice) => {
-  if (choice.servedBy === undefined) return it.skip(`(${choice.missing})`);
 
   const { log } = createRecordingLog();
   let shared: SharedStore;
