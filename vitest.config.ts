@@ -15,7 +15,11 @@ function project(name: string, { order, ...test }: Options): TestProjectInlineCo
 
 const servers = 'test/support/servers.ts';
 const inFolder = (name: string, options: Omit<Options, 'include'>) =>
-  project(name, { include: [`test/${name}/**/*.test.ts`], setupFiles: ['test/support/built.ts'], ...options });
+  project(name, {
+    include: [`test/${name}/**/*.test.ts`],
+    setupFiles: ['test/support/built.ts'],
+    ...options,
+  });
 
 /** The longest files of a folder, which begin first, so that no processor waits for one at the end. */
 const longest = /(live-settings|tools|fuzz|start|backup|store-away|failover|conformance)[^/]*\.test\.ts$/;

@@ -26,7 +26,7 @@ const chatWith = (id: string, ...headers: string[]) =>
     chat.replace("'X-LLM: openai'", [`X-LLM: ${id}`, ...headers].map((header) => `'${header}'`).join(' -H ')),
   );
 
-/** What a script prints in a container of the service. */
+/** The output of a script in a container of the service. */
 const inService = (service: string, script: string) =>
   project.compose('exec', '-T', service, 'node', '--input-type=module', '-e', script);
 

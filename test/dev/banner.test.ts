@@ -23,7 +23,7 @@ const textOf = (environment: Environment) =>
   );
 
 describe('banner', () => {
-  it('fits on a screen, with address, names and passwords (finding N6)', () => {
+  it('fits on a screen, with address, names and passwords', () => {
     const text = textOf({});
     expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(20);
     const shown = ['http://localhost:3000/', 'demo', 'the-chat-password', 'admin', 'the-console-password'];

@@ -6,7 +6,7 @@ import { behaviourList } from '../../dev/simulator/behaviours.js';
 const readme = readFileSync('README.md', 'utf8');
 const lines = readme.split('\n');
 
-describe('the README (finding N8)', () => {
+describe('the README', () => {
   it('has a picture and the way to a running product on its first screen, and 180 lines at most', () => {
     const screen = lines.slice(0, 30).join('\n');
     expect(screen).toContain('    git clone <address of this repository>');

@@ -55,7 +55,7 @@ const meet = (books: Books, models: readonly string[], by = allWays): Promise<Me
     ),
   );
 
-/** What `of` says of each model's requests, which has to be the same at every provider and in every way. */
+/** The result of `of` for each model's requests, which has to be the same at every provider and in every way. */
 function byModel(
   met: readonly Met[],
   of: (one: Met) => string = ({ code }) => code,

@@ -79,8 +79,7 @@ catalogue({ variables: profiles.plain, store, workers: 2 }, (add) => {
       await redis.flushall();
       for (const stream of streams) stream.open();
       const ends = await Promise.all(streams.map(({ end }) => end));
-      // A job that is run again so late that it makes no call ends as `timeout`, where the report that it was begun anew
-      // is lost.
+      // A job that is run again too late for a call ends as `timeout` where the report that it was begun anew is lost.
       expectCodes(ends, ['ok', 'internal', 'timeout']);
       for (const { status, body } of ends) if (status !== 200) expect(body.retryable).toBe(true);
       await untilOk(books);

@@ -154,7 +154,7 @@ async function expectCallsCut(books: Books, asked: readonly { model: string }[])
   expect(made.filter(({ clientClosedFirst }) => !clientClosedFirst)).toEqual([]);
 }
 
-/** What has no record comes by the relay alone, so that the relay's connections too have to be new. */
+/** A chat without a record comes by the relay alone, so that the relay's connections too have to be new. */
 async function expectDeltas(books: Books, url: string): Promise<void> {
   const stream = books.stream({ url, model: 'sim-gate-1' });
   await stream.begun;

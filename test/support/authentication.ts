@@ -11,7 +11,7 @@ type OpenedLater = Authentication & {
   readonly directory: { -readonly [Part in keyof Directory]: Directory[Part] };
 };
 
-/** What differs from one that knows no credentials. */
+/** The differences from one that knows no credentials. */
 export interface AuthenticationOptions extends Partial<Omit<Authentication, 'directory' | 'log'>> {
   directory?: Partial<Directory>;
 }

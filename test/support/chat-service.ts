@@ -47,7 +47,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
   const readers = new Set<string | undefined>();
   const started = {
     ...{ client, chats, shares, readers },
-    /** What was done to jobs and chats, in order; a number asks the worker for the text from there. */
+    /** The steps done to jobs and chats, in order; a number asks the worker for the text from there. */
     asked: [] as (string | number)[],
     added: [] as NewJob[],
     written: [] as string[],

@@ -11,7 +11,7 @@ interface GrowthOptions {
 /**
  * How many times as much the work costs when it is four times as long, so that no test depends on how fast the machine
  * is: `expect(await growth((n) => …, { upTo: 100_000 })).toBeLessThanOrEqual(linear)`. It takes the least of five
- * tries for each length, because whatever disturbs a measurement adds to it.
+ * tries for each length, because any disturbance of a measurement adds to it.
  *
  * @param make prepares work of this size; preparing it is not measured, and each try gets work of its own.
  */
@@ -32,11 +32,11 @@ export async function growth(
 }
 
 const tries = 5;
-/** What costs less is nothing to worry about, and the clock cannot tell it from nothing. */
+/** A smaller cost does no harm, and the clock cannot tell it from nothing. */
 const smallestMs = 0.2;
 
 /**
- * The processor time in milliseconds that the work took in this process, whatever else the machine has to do. That of a
+ * The processor time in milliseconds that the work took in this process, independent of other programs. That of a
  * thread alone would leave out the compiler, but Linux counts it in steps of 4 ms.
  */
 async function cpuMsOf(work: () => unknown): Promise<number> {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
-/** What the operating system says of one process. */
+/** The facts that the operating system has of one process. */
 export interface ProcessFacts {
   readonly parent: number;
   /** Its own, and that of its children that have ended. */

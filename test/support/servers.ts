@@ -22,7 +22,7 @@ declare module 'vitest' {
 const withRedis = ['faults', 'release'];
 const redisVariable = 'TEST_REDIS_URL';
 
-/** vitest's global setup of every project that needs servers. The first project starts each, and stops it at the end. */
+/** vitest's global setup of each project that needs servers. The first one starts each, and stops it at the end. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   // The tests start more than a hundred programs from the same code.
   process.env.NODE_COMPILE_CACHE ??= resolve('test-results/compile-cache');

@@ -4,7 +4,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { LockLost, type QueuedJob, type RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
 
-interface LockRenewalDeps {
+export interface LockRenewalDeps {
   worker: Pick<Worker, 'extendJobLocks' | 'processJob'>;
   provider: ProviderId;
   /** How long a lock lasts unless it is renewed, in milliseconds. */
@@ -13,7 +13,7 @@ interface LockRenewalDeps {
   describe: (queued: QueuedJob, token: string) => RunningJob;
   log: Log;
   /** A clock that never jumps, in milliseconds. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 /** Three passes may come too late, or fail, before a lock ends. */

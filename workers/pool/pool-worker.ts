@@ -1,7 +1,6 @@
 import type { Job, Worker } from 'bullmq';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
 import { resendSchema } from '../../shared/protocol/deltas.js';
 import {
   type ChatJob,
@@ -34,7 +33,7 @@ import { NotBegun } from '../job/waiting-jobs.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
-import { LockRenewal } from './lock-renewal.js';
+import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
 import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
@@ -56,15 +55,14 @@ export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'> {
 interface PoolWorkerDeps
   extends PoolWorkerTools,
     Pick<ChatJobDeps, 'circuits' | 'times'>,
-    Pick<CallChainDeps, 'provider' | 'account'> {
+    Pick<CallChainDeps, 'provider' | 'account'>,
+    Pick<LockRenewalDeps, 'now'> {
   settings: Pick<LiveSettings, 'current'>;
   slots: Slots;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   metrics: PoolMetrics;
   /** Those of the jobs of this pool, called also in a turn of the event loop that takes long. */
   listeners: readonly JobListener[];
-  /** The clock that says when locks are due to be renewed: one that never jumps, in milliseconds. */
-  now?: () => number;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -118,9 +116,8 @@ export class PoolWorker {
       maxStalledCount: maxStarts - 1,
     });
     this.#locks = new LockRenewal({
-      ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log },
+      ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log, now: deps.now },
       lockMs: config.WORKER_LOCK_MS,
-      ...givenFields({ now: deps.now }),
       describe: (queued, token) => this.#describe(queued, token),
     });
     this.#listeners = [

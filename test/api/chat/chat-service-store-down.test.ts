@@ -22,7 +22,6 @@ const { log } = createRecordingLog();
 const silentMs = 2500;
 
 describe.each(stores)('ChatService while the store is down: $name', (choice) => {
-
   let shared: SharedStore;
   let chats: LiveChats;
   let shares: UserShares;

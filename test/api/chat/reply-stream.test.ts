@@ -26,7 +26,7 @@ class Reader implements DeltaSink {
   readonly marks: [Mark, number][] = [];
   source: ReplySource | undefined;
   hasBegun = false;
-  /** Pieces that came although it had said that it takes no more. */
+  /** Pieces that came after it had refused further ones. */
   overruns = 0;
   mayRead = () => true;
   #isFull = false;

@@ -94,7 +94,6 @@ describe('observeIntake', () => {
 });
 
 describe.each(stores)('observeQueues on $name', (choice) => {
-
   let shared: SharedStore;
   let link: JobClient;
   beforeAll(async () => {

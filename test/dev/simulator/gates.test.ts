@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => simulator.close());
 
-/** What a request has been answered so far: the body is read as it comes. */
+/** The answer to a request so far: the body is read as it comes. */
 function begin(request: TestRequest, signal?: AbortSignal) {
   const heard = { status: 0, text: '', ended: Promise.resolve<unknown>(undefined) };
   const read = async () => {

@@ -157,7 +157,7 @@ describe('an unknown model', () => {
   });
 });
 
-/** What is changed of a valid request; a header that is undefined is left out. */
+/** The changes to a valid request; a header that is undefined is left out. */
 interface Bend extends Partial<Pick<TestRequest, 'method' | 'path'>> {
   headers?: Record<string, string | undefined>;
 }

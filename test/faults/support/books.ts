@@ -37,7 +37,7 @@ export interface Books {
   send(how: (model: string) => Promise<ChatReply>, model?: string): Promise<ChatReply>;
   /** Kills a program without a word to it, and waits until it is gone. */
   kill(program: ChildProgram | undefined): Promise<void>;
-  /** What the programs have logged since the case began. */
+  /** The lines that the programs have logged since the case began. */
   logs(): string;
   /** Runs at the end of the case; the last one first. */
   release(step: () => Promise<void> | void): void;

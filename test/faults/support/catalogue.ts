@@ -74,7 +74,7 @@ function runAll(
     });
 }
 
-/** What the cases of one store share. */
+/** The deployment that the cases of one store share. */
 interface World {
   readonly deployment: Deployment;
   readonly jobs: JobBoard;

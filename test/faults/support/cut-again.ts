@@ -17,8 +17,8 @@ export async function cutAgainAndAgain(books: Books): Promise<void> {
   }
   const replies = await Promise.all(load.stop());
   expect(killed).toBeGreaterThan(times);
-  // A heartbeat can be lost as well; and a job that was taken by a worker that does not know it waits for the end of its
-  // lock, perhaps twice, and requests behind such jobs may be refused at once.
+  // A heartbeat can be lost as well. A job whose worker never heard that it took it waits for the end of its lock,
+  // perhaps twice, and requests behind such jobs may be refused at once.
   expectCodes(replies, ['ok', 'queue_unavailable', 'provider_unavailable', 'timeout', 'overloaded']);
   await untilOk(books);
 }

@@ -3,7 +3,7 @@ import { providerIds, scopes } from '../../../shared/contract.js';
 import type { Header } from './client.js';
 import { visibleText } from './texts.js';
 
-/** What the document does not say: credentials that are right, ids that exist, and what headers may hold. */
+/** The facts that the document does not have: credentials that are right, ids that exist, and what headers may hold. */
 
 /** So many posts stay, as many are deleted before the run, and as many chats are kept. */
 export const numbered = 30;
@@ -69,7 +69,7 @@ export const knownProperties: Readonly<Record<string, fc.Arbitrary<unknown>>> = 
     .map((names) => names.join('/')),
   name: fc.oneof(fc.constantFrom(...userNames), userName),
   owner: fc.constantFrom(...userNames),
-  // Half of them for others than operators, whom a token needs to have for its owner.
+  // Half of them for others than operators: a token needs an operator as its owner.
   scopes: fc.oneof(...[scopes, scopes.filter((scope) => scope !== 'admin')].map(someOf)),
 };
 

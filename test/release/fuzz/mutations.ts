@@ -91,7 +91,7 @@ const wrongAuthorization = fc.oneof(
   headerText.map((any) => any.trim()),
 );
 
-/** Missing or unknown credentials, two at once, or those of others; an operation for everybody has only unknown ones. */
+/** Missing or unknown credentials, two at once, or those of others; a public operation has only unknown ones. */
 function wrongCredentials({ method, path }: Target, request: Request) {
   const { right, weak } = credentialsFor(method, path);
   const having = (credentials: Header[]): Request => ({ ...request, credentials, odd: 'credentials' });

@@ -1,6 +1,6 @@
 import type { Header } from './client.js';
 
-/** The one thing that is wrong with a request, apart from its body and its query, on which the schemas have a verdict. */
+/** The one flaw of a request, apart from its body and its query, which the schemas judge. */
 export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type' | 'encoding';
 
 /**

@@ -28,7 +28,7 @@ export async function openWorld(): Promise<World> {
     ...(await makeCredentials(deployment.stores.DATABASE_URL ?? '')),
   ]);
   const etags = new Map<string, string>();
-  /** What exists until a request removes it. */
+  /** The records that exist until a request removes them. */
   const made = { spare: [] as string[], token: [] as string[] };
   const lookUp = (name: string): string => {
     if (name === 'spare' || name === 'token')

@@ -1,38 +1,32 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { JobRecords } from '../../../../api/chat/jobs/job-records.js';
-import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
-import { LiveChats } from '../../../../api/chat/live-chats.js';
-import { parseConfig } from '../../../../shared/config/config.js';
-import { queueName } from '../../../../shared/protocol/messages.js';
-import { encodeStoredChat, type StoredChat } from '../../../../shared/protocol/stored-chat.js';
-import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { openQueueStore } from '../../../../shared/queue/stores/open.js';
-import { attach } from '../../../support/attached.js';
-import { patienceMs } from '../../../support/patience.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { findStores, freshStore } from '../../../support/stores.js';
+import { JobRecords } from '../../../api/chat/jobs/job-records.js';
+import { ResultPoller } from '../../../api/chat/jobs/result-poller.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
+import { parseConfig } from '../../../shared/config/config.js';
+import { queueName } from '../../../shared/protocol/messages.js';
+import { encodeStoredChat, type StoredChat } from '../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { openQueueStore } from '../../../shared/queue/stores/open.js';
+import { attach } from '../../support/attached.js';
+import { patienceMs } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { freshStore, storeOf } from '../../support/stores.js';
 
-const choice = findStores().find(({ name }) => name === 'redis');
 const waiters = 5000;
 const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
 
 describe('poll', () => {
-
   let url: string;
   let store: QueueStore;
-  let stop: () => Promise<void>;
   beforeAll(async () => {
-    const started = await choice.start();
-    stop = started.stop;
-    const variables = await freshStore(started.server);
+    const variables = await freshStore(storeOf('redis'));
     url = variables.REDIS_URL ?? '';
     store = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
     await store.whenReady(AbortSignal.timeout(patienceMs));
   });
   afterAll(async () => {
     await store?.close();
-    await stop?.();
   });
 
   it(`${waiters} chats -> one script for each 250, and two commands in it for each`, async () => {
@@ -54,7 +48,7 @@ describe('poll', () => {
     expect(await poller.poll(chats.all())).toEqual([]);
     const after = await callsOf(redis);
     expect(after.scripts - before.scripts).toBe(waiters / 250);
-    // Whatever else asks the server meanwhile.
+    // Other clients may ask the server meanwhile.
     expect(after.commands - before.commands).toBeLessThan(2.1 * waiters);
     redis.disconnect();
     for (const { id } of chats.all()) chats.onOutcome(id, { kind: 'cancelled', queueMs: 0, providerMs: 0 });

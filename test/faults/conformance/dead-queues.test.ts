@@ -1,29 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DeadQueues } from '../../../../api/chat/jobs/dead-queues.js';
-import { LiveChats } from '../../../../api/chat/live-chats.js';
-import { type ProviderId, providerIds, type Target } from '../../../../shared/contract.js';
-import { jobIdOf } from '../../../../shared/protocol/attempts.js';
-import { encodeChatJob, queueName } from '../../../../shared/protocol/messages.js';
+import { DeadQueues } from '../../../api/chat/jobs/dead-queues.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
+import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
+import { jobIdOf } from '../../../shared/protocol/attempts.js';
+import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import {
   chatKey,
   decodeStoredChat,
   encodeStoredChat,
   encodeStoredResult,
   resultKey,
-} from '../../../../shared/protocol/stored-chat.js';
-import { addJob } from '../../../../shared/queue/add-attempt.js';
-import { attach } from '../../../support/attached.js';
-import { patience } from '../../../support/patience.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../../../support/shared-store.js';
-import { findStores } from '../../../support/stores.js';
+} from '../../../shared/protocol/stored-chat.js';
+import { addJob } from '../../../shared/queue/add-attempt.js';
+import { attach } from '../../support/attached.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { findStores } from '../../support/stores.js';
 
 const stores = findStores();
 
 describe.each(stores)('DeadQueues in $name', (choice) => {
-
   const { log } = createRecordingLog();
   let shared: SharedStore;
   let queues: ReadonlyMap<ProviderId, Queue>;
