@@ -56,7 +56,8 @@ const ask = (count: number, call: ChatCall = {}): Promise<ChatReply>[] => {
   return replies;
 };
 const set = (options: SetOptions) => setPool(deployment.stores, 'openai', options);
-const intake = (state: 'paused' | 'draining' | 'open') => setIntake(deployment.stores, 'openai', state);
+const intake = (state: 'paused' | 'draining' | 'open') =>
+  setIntake(deployment.stores, 'openai', { intake: state });
 const inFlight = () => deployment.simulator.calls.inFlight;
 const untilInFlight = (count: number) => vi.waitFor(() => expect(inFlight()).toBe(count), patience);
 const problemOf = ({ status, body }: ChatReply) => ({ status, code: body.code });
