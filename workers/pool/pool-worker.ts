@@ -153,8 +153,7 @@ export class PoolWorker {
     await withTimeout(closingMs, closing)
       .catch(() => withTimeout(jobs.loadOf(provider.id).unsettled > 0 ? graceMs : 0, closing))
       .catch(() => log.warn('stopped without the queue store'));
-    clearTimeout(abort);
-    clearTimeout(abortStreams);
+    for (const timer of [abort, abortStreams]) clearTimeout(timer);
     this.#locks.stop();
     await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
   }
