@@ -1,24 +1,15 @@
 import { join, resolve } from 'node:path';
 import type { IContainer } from 'kubernetes-models/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-<<<<<<<< HEAD:test/release/deploy/probes.test.ts
 import { type ChildProgram, startChild } from '../../../dev/child-program.js';
 import { freePort } from '../../../dev/free-port.js';
 import { environmentSchema } from '../../../shared/config/config.js';
 import { makeFolder } from '../../support/folders.js';
 import { example, hasKubectl, podTemplates, render } from './manifests.js';
 import { environmentOf } from './pod-environment.js';
-========
-import { type ChildProgram, startChild } from '../../dev/child-program.js';
-import { freePort } from '../../dev/free-port.js';
-import { environmentSchema } from '../../shared/config/config.js';
-import { example, hasKubectl, podTemplates, render } from '../deploy/manifests.js';
-import { environmentOf } from '../deploy/pod-environment.js';
-import { makeFolder } from '../support/folders.js';
-import { patienceMs } from '../support/patience.js';
->>>>>>>> wt-paths:test/release/probes.test.ts
 
 const defaults = environmentSchema.parse({});
+const graceMs = 10_000;
 
 describe('the probes of deploy/kubernetes', () => {
   if (!hasKubectl()) return it.skip('(no kubectl 1.27 or newer on the PATH)');
@@ -57,17 +48,13 @@ describe('the probes of deploy/kubernetes', () => {
         logFile: join(folder, 'log'),
       });
     });
-    afterAll(() => program?.stop({ graceMs: patienceMs }));
+    afterAll(() => program?.stop({ graceMs }));
 
     /** The answer to a kind of probe. */
     const ask = async (kind: 'startupProbe' | 'readinessProbe' | 'livenessProbe') =>
       (await fetch(`http://127.0.0.1:${program.port}${container[kind]?.httpGet?.path}`)).status;
 
-<<<<<<<< HEAD:test/release/deploy/probes.test.ts
     it('-> ask where the program listens, and wait longer than a check of the stores takes', () => {
-========
-    it('→ ask where the program listens, and wait longer than a check of the stores takes', () => {
->>>>>>>> wt-paths:test/release/probes.test.ts
       expect(container.ports).toContainEqual(probed);
       for (const kind of ['startupProbe', 'readinessProbe', 'livenessProbe'] as const) {
         const { httpGet, timeoutSeconds = 0 } = container[kind] ?? {};
@@ -76,21 +63,13 @@ describe('the probes of deploy/kubernetes', () => {
       }
     });
 
-<<<<<<<< HEAD:test/release/deploy/probes.test.ts
     it('while the stores are away -> tell whether it may start or serve, and never restart it', async () => {
-========
-    it('come while the stores are away → tell whether it may start or serve, and never restart it', async () => {
->>>>>>>> wt-paths:test/release/probes.test.ts
       const answers = { started: await ask('startupProbe'), ready: await ask('readinessProbe') };
       expect(answers).toEqual({ started, ready });
       expect(await ask('livenessProbe')).toBe(200);
     });
 
-<<<<<<<< HEAD:test/release/deploy/probes.test.ts
     it('-> go with metrics where Prometheus looks, and nowhere else', async () => {
-========
-    it('→ go with metrics where Prometheus looks, and nowhere else', async () => {
->>>>>>>> wt-paths:test/release/probes.test.ts
       const servesApi = name === 'quillgate-api';
       const port = servesApi ? variables.METRICS_PORT : String(defaults.WORKER_PORT);
       expect(template.metadata?.annotations).toEqual({
