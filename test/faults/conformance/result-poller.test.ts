@@ -11,22 +11,25 @@ import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { attach } from '../../support/attached.js';
 import { patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { freshStore, storeOf } from '../../support/stores.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 
 const waiters = 5000;
 const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
 
 describe('poll', () => {
   let url: string;
+  let server: RedisProcess;
   let store: QueueStore;
   beforeAll(async () => {
-    const variables = await freshStore(storeOf('redis'));
-    url = variables.REDIS_URL ?? '';
-    store = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
+    // It counts what the server does, so nothing else may ask it.
+    server = await startRedisProcess();
+    url = `redis://127.0.0.1:${server.port}`;
+    store = openQueueStore(parseConfig({ REDIS_URL: url }, 'config'), createRecordingLog().log);
     await store.whenReady(AbortSignal.timeout(patienceMs));
   });
   afterAll(async () => {
     await store?.close();
+    await server?.stop();
   });
 
   it(`${waiters} chats -> one script for each 250, and two commands in it for each`, async () => {
@@ -48,7 +51,7 @@ describe('poll', () => {
     expect(await poller.poll(chats.all())).toEqual([]);
     const after = await callsOf(redis);
     expect(after.scripts - before.scripts).toBe(waiters / 250);
-    // Other clients may ask the server meanwhile.
+    // The store itself asks for the time now and then.
     expect(after.commands - before.commands).toBeLessThan(2.1 * waiters);
     redis.disconnect();
     for (const { id } of chats.all()) chats.onOutcome(id, { kind: 'cancelled', queueMs: 0, providerMs: 0 });
