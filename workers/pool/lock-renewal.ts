@@ -13,7 +13,7 @@ interface LockRenewalDeps {
   describe: (queued: QueuedJob, token: string) => RunningJob;
   log: Log;
   /** A clock that never jumps, in milliseconds. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 /** Three passes may come too late, or fail, before a lock ends. */

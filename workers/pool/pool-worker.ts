@@ -1,7 +1,6 @@
 import type { Job, Worker } from 'bullmq';
 import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
 import { resendSchema } from '../../shared/protocol/deltas.js';
 import {
   type ChatJob,
@@ -63,8 +62,7 @@ interface PoolWorkerDeps
   metrics: PoolMetrics;
   /** Those of the jobs of this pool, called also in a turn of the event loop that takes long. */
   listeners: readonly JobListener[];
-  /** The clock that says when locks are due to be renewed: one that never jumps, in milliseconds. */
-  now?: () => number;
+  renewalClock?: () => number;
 }
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -118,9 +116,8 @@ export class PoolWorker {
       maxStalledCount: maxStarts - 1,
     });
     this.#locks = new LockRenewal({
-      ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log },
+      ...{ worker: this.bullWorker, provider: provider.id, jobs: deps.jobs, log, now: deps.renewalClock },
       lockMs: config.WORKER_LOCK_MS,
-      ...givenFields({ now: deps.now }),
       describe: (queued, token) => this.#describe(queued, token),
     });
     this.#listeners = [
@@ -156,8 +153,7 @@ export class PoolWorker {
     await withTimeout(closingMs, closing)
       .catch(() => withTimeout(jobs.loadOf(provider.id).unsettled > 0 ? graceMs : 0, closing))
       .catch(() => log.warn('stopped without the queue store'));
-    clearTimeout(abort);
-    clearTimeout(abortStreams);
+    for (const timer of [abort, abortStreams]) clearTimeout(timer);
     this.#locks.stop();
     await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
   }

@@ -86,7 +86,7 @@ describeStores('PoolWorker on $name', log, (shared) => {
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,
-      ...givenFields({ now }),
+      ...givenFields({ renewalClock: now }),
     });
     closing.push(() => worker.close({ graceMs: 60_000 }));
     return worker;
