@@ -184,7 +184,7 @@ async function startSentinel(masterPort: number) {
     subscribed,
     /** Resolves when the master is asked for, with what gives the answer. */
     holdAnswer: () => new Promise<() => void>((resolve) => (ask = resolve)),
-    /** Resolves when the connection that heard of failovers is closed: whoever hears of one has no more use for it. */
+    /** Resolves when the connection that heard of failovers is closed: a client that hears of one closes it. */
     tellOfFailover: async () => {
       const listener = await subscribed;
       listener.write('>3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$8\r\nmymaster\r\n');

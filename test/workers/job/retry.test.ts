@@ -24,7 +24,7 @@ interface Limits {
   tookMs?: number;
 }
 
-/** What came of the attempts: their requests, the pauses between them, and how often the slot was parked. */
+/** The end of the attempts, their requests, the pauses between them, and how often the slot was parked. */
 interface Ran {
   end: unknown;
   asked: NarrowedRequest[];
@@ -178,7 +178,7 @@ describe('withOneRetry of a refused hint', () => {
   });
   const tuned = requestOf({ temperature: 0.5, topP: 1, stop: ['x'], parallelToolCalls: false });
   const tools = [{ name: 'f' }];
-  /** What a request is narrowed to, by what the memory knows, and what is left out. */
+  /** The parameters that a request keeps, by what the memory knows, and those that are left out. */
   const askedWith = async (request: ModelRequest, memory: ModelMemory) => {
     const [asked] = (await run(['done'], { request, memory })).asked;
     return [asked?.request.parameters, asked?.ignored];
