@@ -86,46 +86,59 @@ catalogue({ variables: { ...profiles.narrow, ...adminVariables }, workers: slots
     },
   );
 
-  for (const [given, kind, storedCalls] of [
-    ['a user is removed', 'user', 0],
-    ['a token is revoked', 'token', 10],
-    ['a session is signed out', 'session', 10],
+  for (const [given, kind, goOn] of [
+    ['a user is removed', 'user', false],
+    ['a token is revoked', 'token', true],
+    ['a session is signed out', 'session', true],
   ] as const)
     add(
-      `F4 ${given}, with streams open and 20 chats queued → 401 for all that is attached, ${storedCalls === 0 ? 'and no stored chat is called' : 'and stored chats go on'}`,
+      `F4 ${given}, with a stream open and 20 chats queued → 401 for all that is attached, and stored chats ${goOn ? 'go on' : 'end without another call'}`,
       {},
       async (books) => {
-        const { deployment } = books;
-        const before = deployment.simulator.calls.lastId;
-        const credentials = await accesses[kind](deployment);
-        const other = await deployment.startApi();
-        const ask = (call: Omit<AccessCall, 'model'>, model = 'sim-echo') =>
-          books.send((marked) => askWith(credentials, { ...call, model: marked }), model);
-        const streams = each(slots, () => {
-          const { promise, resolve } = Promise.withResolvers<void>();
-          const end = ask({ url: deployment.url, isStream: true, onBegun: resolve }, 'sim-gate-20');
-          return { begun: promise, end };
-        });
-        await Promise.all(streams.map(({ begun }) => begun));
-        const waiting = each(10, (n) => ask({ url: other.url }, `sim-echo@F4-${kind}-attached-${n}`));
-        const stored = each(10, (n) =>
-          ask({ url: other.url, isStored: true }, `sim-echo@F4-${kind}-stored-${n}`),
+        const { url, simulator, startApi } = books.deployment;
+        const access = await accesses[kind](books.deployment);
+        const other = await startApi();
+        const ask = (model: string, call: Partial<AccessCall>) =>
+          books.send((marked) => {
+            return askWith(access, { url: other.url, provider: 'openai', ...call, model: marked });
+          }, model);
+        const named = (count: number, behaviour: string, which: string) =>
+          each(count, (n) => `${behaviour}@F4-${kind}-${which}-${n}`);
+        const store = async (models: readonly string[]) =>
+          expectCodes(await Promise.all(models.map((model) => ask(model, { isStored: true }))), ['202']);
+        // They run for as long as their workers do not learn of the end.
+        const holding = named(slots, 'sim-gate-0', 'holding');
+        await store(holding);
+        const calls = await Promise.all(
+          holding.map((held) => simulator.waitForCall(({ model }) => model === held)),
         );
-        expectCodes(await Promise.all(stored), ['202']);
-        await eventually(async () => expect(await books.jobs.unfinished()).toBe(20 + slots));
-        await credentials.end();
-        // At their gates, the streams would not end before anything else.
-        const ended = Promise.all([...streams.map(({ end }) => end), ...waiting]);
+        const begun = Promise.withResolvers<void>();
+        const stream = ask('sim-gate-20', {
+          url,
+          provider: 'anthropic',
+          isStream: true,
+          onBegun: begun.resolve,
+        });
+        await begun.promise;
+        const before = simulator.calls.lastId;
+        const waiting = named(10, 'sim-echo', 'attached').map((model) => ask(model, {}));
+        const stored = named(10, 'sim-echo', 'stored');
+        await store(stored);
+        await eventually(async () => expect(await books.jobs.unfinished()).toBe(slots + 1 + 20));
+        await access.end();
+        const ended = Promise.all([...waiting, stream]);
         expect(await timed(ended)).toBeLessThan(boundMs);
         expectCodes(await ended, ['unauthorized']);
         for (const { headers } of await Promise.all(waiting))
           expect(headers.get('www-authenticate')).toMatch(/realm/);
+        await eventually(async () =>
+          expect(await books.jobs.unfinished()).toBe(goOn ? slots + stored.length : 0),
+        );
+        for (const model of holding) simulator.open(model);
         await eventually(async () => expect(await books.jobs.unfinished()).toBe(0));
-        const called = deployment.simulator.calls.list({ since: before }).map(({ model = '' }) => model);
-        const calledOf = (which: string) => called.filter((model) => model.includes(`-${which}-`)).length;
-        expect(calledOf('stored')).toBe(storedCalls);
-        // A queued chat may take the slot of a stream before its own cancel arrives, which then ends its call.
-        expect(calledOf('attached')).toBeLessThanOrEqual(storedCalls === 0 ? 0 : slots);
+        expect(calls.filter(({ clientClosedFirst }) => clientClosedFirst === goOn)).toEqual([]);
+        const called = simulator.calls.list({ since: before }).map(({ model = '' }) => model);
+        expect(called.toSorted()).toEqual(goOn ? stored.toSorted() : []);
       },
     );
 

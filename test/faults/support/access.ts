@@ -1,3 +1,4 @@
+import type { ProviderId } from '../../../shared/contract.js';
 import { addUser, createToken } from '../../support/accounts.js';
 import { quillgate } from '../../support/command-line.js';
 import type { ChatReply, Deployment } from '../../support/deployment.js';
@@ -20,7 +21,7 @@ const run = ({ stores: { DATABASE_URL = '' } }: Deployment, ...command: string[]
 /** Ways to get an access. */
 export const accesses = {
   user: async (deployment: Deployment): Promise<Access> => {
-    const headers = { Authorization: await addUser(deployment, 'leaving'), 'X-LLM': 'openai' };
+    const headers = { Authorization: await addUser(deployment, 'leaving') };
     return { path: '/chat', headers, end: () => run(deployment, 'users', 'remove', 'leaving') };
   },
   token: async (deployment: Deployment): Promise<Access> => {
@@ -33,7 +34,7 @@ export const accesses = {
     const session = `${url}/admin/session`;
     const response = await fetch(session, { method: 'POST', headers: json, body: JSON.stringify(admin) });
     const [Cookie = ''] = response.headers.getSetCookie()[0]?.split(';') ?? [];
-    const headers = { Cookie, 'Sec-Fetch-Site': 'same-origin', 'X-LLM': 'openai' };
+    const headers = { Cookie, 'Sec-Fetch-Site': 'same-origin' };
     const end = () => fetch(session, { method: 'DELETE', headers: { ...json, Cookie } });
     return { path: '/admin/chat', headers, end };
   },
@@ -42,6 +43,7 @@ export const accesses = {
 /** A request with an access; `begun` is called when its response begins. */
 export interface AccessCall {
   readonly url: string;
+  readonly provider: ProviderId;
   readonly model: string;
   readonly isStream?: boolean;
   readonly isStored?: boolean;
@@ -50,15 +52,16 @@ export interface AccessCall {
 
 /** Asks for a chat; the body of `/v1` says the model, and whether it is a stream. Gives the last event of a stream. */
 export async function askWith({ path, headers }: Access, call: AccessCall): Promise<ChatReply> {
-  const { url, model, isStream, isStored, onBegun = () => undefined } = call;
+  const { url, provider, model, isStream, isStored, onBegun = () => undefined } = call;
   const messages = [{ role: 'user', content: 'Hello' }];
   const body = path.startsWith('/v1')
-    ? { messages, model: `openai/${model}`, stream: isStream }
+    ? { messages, model: `${provider}/${model}`, stream: isStream }
     : { messages };
   const response = await fetch(url + path, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
+      'X-LLM': provider,
       'X-LLM-Model': model,
       ...(isStream && { Accept: 'text/event-stream' }),
       ...(isStored && { Prefer: 'respond-async' }),
