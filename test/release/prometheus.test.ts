@@ -56,7 +56,7 @@ describe.skipIf(!isThere)('a Prometheus that scrapes an API process and a worker
 
   it('finds something for every query of the dashboard', async () => {
     const queries = panels.flatMap(queriesOf).map(withoutVariables);
-    await setIntake(deployment.stores, 'vertexai', 'paused');
+    await setIntake(deployment.stores, 'vertexai', { intake: 'paused' });
     await vi.waitFor(async () => {
       await someOfEverything(deployment);
       const counts = await Promise.all(queries.map(seriesOf));
