@@ -18,7 +18,7 @@ import { patience } from '../support/patience.js';
 
 /**
  * The longest wait of other clients, in units of processor time: what it takes here to parse a megabyte of numbers.
- * The slowest case takes 15 of them; a megabyte of keys, without the limit of values, takes more than this.
+ * The slowest case takes 15 of them.
  */
 const maxStall = 40;
 /** The growth of memory that is allowed afterwards, in bytes. */

@@ -3,15 +3,14 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createInterface, type Interface } from 'node:readline';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { freePort } from '../../dev/free-port.js';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { providerIds } from '../../shared/contract.js';
 import { authorization, password, username } from '../support/deployment.js';
-import { patienceMs } from '../support/patience.js';
+import { patience, patienceMs } from '../support/patience.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { freshStore, storeOf } from '../support/stores.js';
 
@@ -89,13 +88,17 @@ describe('the Procfile', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void foreman.kill('SIGINT'));
-    const output = createInterface({ input: foreman.stdout });
-    await timesPrinted(output, /"msg":"(?:working|queue connected)"/, services.length);
+    let printed = '';
+    foreman.stdout.on('data', (bytes) => {
+      printed += bytes;
+    });
+    const closed = once(foreman, 'close');
+    const ready = Promise.all(services.map((_, line) => untilReady(port + 100 * line)));
+    await Promise.race([ready, closed.then(() => expect.unreachable(printed))]);
     expect(await ask(port, 'bedrock')).toEqual({ status: 200, answeredBy: 'bedrock' });
-    const exits = timesPrinted(output, /Exited Successfully/, services.length);
-    const exited = once(foreman, 'exit');
     foreman.kill('SIGINT');
-    expect(await Promise.all([exits, exited])).toEqual([undefined, [0, null]]);
+    expect(await closed).toEqual([0, null]);
+    expect(printed.match(/Exited Successfully/g)).toHaveLength(services.length);
   });
 });
 
@@ -115,13 +118,11 @@ async function start({ name, command }: { name: string; command: string }): Prom
   return child;
 }
 
-const timesPrinted = (output: Interface, pattern: RegExp, times: number): Promise<void> =>
-  new Promise((resolve) => {
-    let left = times;
-    output.on('line', (line) => {
-      if (pattern.test(line) && --left === 0) resolve();
-    });
-  });
+/** Asks the program at this port until it is ready. */
+const untilReady = (port: number): Promise<void> =>
+  vi.waitFor(async () => {
+    expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+  }, patience);
 
 async function ask(port: number | undefined, provider: string) {
   const response = await fetch(`http://127.0.0.1:${port}/chat`, {
