@@ -4,20 +4,6 @@ import { createTemplates, runServer, runServerVariable, startPostgresServer } fr
 import { findRedisBinary } from './redis-binary.js';
 import { startRedisProcess } from './redis-process.js';
 
-/** The servers that all files of a run share: one PostgreSQL, and one Redis for the projects that need it. */
-export interface Servers {
-  /** URL of the PostgreSQL server. */
-  readonly postgres: string;
-  /** URL of the Redis server, which has 1,024 databases; undefined in projects that run on PostgreSQL alone. */
-  readonly redis: string | undefined;
-}
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    servers: Servers;
-  }
-}
-
 /** The projects whose tests need a Redis; `npm test` needs none. */
 const withRedis = ['faults', 'release'];
 const redisVariable = 'TEST_REDIS_URL';

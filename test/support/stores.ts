@@ -3,6 +3,20 @@ import { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { createDatabase, type Schema } from './postgres-server.js';
 
+/** The servers that all files of a run share: one PostgreSQL, and one Redis for the projects that need it. */
+export interface Servers {
+  /** URL of the PostgreSQL server. */
+  readonly postgres: string;
+  /** URL of the Redis server, which has 1,024 databases; undefined in projects that run on PostgreSQL alone. */
+  readonly redis: string | undefined;
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    servers: Servers;
+  }
+}
+
 /** A server that has the queue, and the PostgreSQL server for the blog, users and tokens. */
 export type StoreServer = {
   readonly kind: StoreKind;
