@@ -7,6 +7,7 @@ import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
+import { queueName } from '../../../shared/protocol/messages.js';
 import { countAll } from '../../../shared/queue/priority.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
 import { userNamed } from '../../support/identities.js';
@@ -114,8 +115,8 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     // At once, and not because the store's own connection gives up later.
     return Promise.race([end, turn('waits')]);
   };
-  /** Has the store fall silent as the job of a new chat is added, and the chat refused for it. */
-  const refuse = async (command: ChatCommand, silence: () => void) => {
+  /** Has the store fall silent as the job of a new chat is added, and the chat refused for it once `reached`. */
+  const refuse = async (command: ChatCommand, silence: () => void, reached = async () => {}) => {
     const silent = new Promise<void>((resolve) => {
       beforeAdd = () => {
         silence();
@@ -127,6 +128,7 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
     });
     await silent;
     beforeAdd = undefined;
+    await reached();
     await timeouts.elapse(silentMs);
     await refused;
   };
@@ -152,7 +154,11 @@ describe.each(stores)('ChatService while the store is down: $name', (choice) => 
 
   it('an asynchronous chat is refused although the store has taken its job -> it is cancelled', async () => {
     const command = storedCommand({ isAsync: true });
-    await refuse(command, shared.wire.holdAnswers);
+    const queue = shared.another.createQueue(queueName('openai'));
+    await refuse(command, shared.wire.holdAnswers, () =>
+      vi.waitUntil(async () => Boolean(await queue.getJob(command.requestId)), patience).then(() => {}),
+    );
+    await queue.close();
     shared.wire.thaw();
     const job = { jobId: command.requestId, provider: 'openai' } as const;
     const outcome = async () => {
