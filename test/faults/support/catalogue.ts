@@ -28,6 +28,12 @@ export interface Rules extends BooksRules {
 
 export const bothStores: readonly StoreKind[] = ['redis', 'postgres'];
 
+interface Case {
+  readonly name: string;
+  readonly rules: Rules;
+  readonly run: (books: Books) => Promise<void>;
+}
+
 /** Adds a case to a catalogue. Its requests go through the books, which have to balance at its end. */
 export type AddCase = (name: string, rules: Rules, run: (books: Books) => Promise<void>) => void;
 
@@ -39,7 +45,7 @@ const titles: Record<StoreKind, string> = { redis: 'Redis', postgres: 'PostgreSQ
  * program has to end with 0, with no connection left at a provider.
  */
 export function catalogue(setting: Setting, define: (add: AddCase) => void): void {
-  const cases: { name: string; rules: Rules; run: (books: Books) => Promise<void> }[] = [];
+  const cases: Case[] = [];
   define((name, rules, run) => void cases.push({ name, rules, run }));
   for (const kind of bothStores) {
     const chosen = cases.filter(({ rules: { stores = ['redis'] } }) => stores.includes(kind));
@@ -50,11 +56,7 @@ export function catalogue(setting: Setting, define: (add: AddCase) => void): voi
 /** A case that does not end fails before vitest gives it up: what it leaves behind has to be cleared away. */
 const limitMs = 120_000;
 
-function runAll(
-  setting: Setting,
-  kind: StoreKind,
-  cases: { name: string; rules: Rules; run: (books: Books) => Promise<void> }[],
-) {
+function runAll(setting: Setting, kind: StoreKind, cases: readonly Case[]) {
   let world: World | undefined;
   beforeAll(async () => {
     world = await startWorld(setting, kind);
