@@ -27,14 +27,14 @@ export async function send(port: number, wire: WireRequest, attempts = 10): Prom
   socket.setTimeout(patienceMs, () => socket.destroy(new Error('no answer in two minutes')));
   socket.on('data', (bytes) => received.push(bytes));
   socket.on('error', endWith).on('close', endWith);
-  socket.write(headOf(wire), 'latin1');
-  if (wire.body) socket.write(wire.body);
+  // In one piece: a server that refuses the head and closes would fail the write of a body that comes after it.
+  socket.write(Buffer.concat([Buffer.from(headOf(wire), 'latin1'), wire.body ?? Buffer.alloc(0)]));
   const cause = await end;
   try {
     return parse(Buffer.concat(received));
   } catch (error) {
     // A large body that is refused before it has come may cost the connection, and with it the answer.
-    if (attempts > 1 && (wire.body?.length ?? 0) > 65_536) return send(port, wire, attempts - 1);
+    if (attempts > 1 && (wire.body?.length ?? 0) > 32_768) return send(port, wire, attempts - 1);
     throw cause instanceof Error ? cause : error;
   }
 }
