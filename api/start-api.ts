@@ -112,7 +112,7 @@ function closeServer(
 }
 
 function openApiInstruments(): ApiInstruments {
-  const instruments = openInstruments(apiMetrics);
+  const instruments = openInstruments(apiMetrics, { ofProcess: true });
   instruments.startAtZero();
   instruments.metrics.buildInfo.set({ release }, 1);
   return instruments;

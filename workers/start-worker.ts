@@ -53,7 +53,7 @@ export async function work(config: Config): Promise<void> {
   const tracing = await openTracing({ config, program: 'worker', log });
   lifecycle.opened('tracing', tracing, (open) => open?.close());
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
-  const instruments = openInstruments(workerMetrics);
+  const instruments = openInstruments(workerMetrics, { ofProcess: true });
   instruments.metrics.buildInfo.set({ release }, 1);
   let pools: Pool[] | undefined;
   await openHealthServer({ config, store, instruments, lifecycle, isWorking: () => pools !== undefined });

@@ -32,10 +32,16 @@ type InstrumentOf<Definition extends MetricDefinition> = {
   histogram: { observe(labels: LabelsOf<Definition>, seconds: number): void };
 }[Definition['type']];
 
-/** Opens the metrics of the table, and those of the process itself, in a registry of their own. */
-export function openInstruments<Table extends MetricTable>(table: Table): Instruments<Table> {
+/**
+ * Opens the metrics of the table in a registry of their own, with those of the process itself if `ofProcess`: for
+ * programs alone, because these are measured ten times a second for as long as the process lives.
+ */
+export function openInstruments<Table extends MetricTable>(
+  table: Table,
+  { ofProcess = false }: { ofProcess?: boolean } = {},
+): Instruments<Table> {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  if (ofProcess) collectDefaultMetrics({ register: registry });
   const opened = Object.entries(table).map(
     ([key, definition]) => [key, definition, open(definition, registry)] as const,
   );

@@ -47,6 +47,20 @@ const inPool = 'quillgate_pool_in_flight{provider="openai"}';
 const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
 
 describe('the metrics of an API process and a worker', () => {
+  it.each([
+    ['API process', ofApi],
+    ['worker', ofWorker],
+  ])('any time → they tell the processor, memory and event loop of the %s', async (_, look) => {
+    const found = await look();
+    for (const name of [
+      'process_cpu_seconds_total',
+      'process_resident_memory_bytes',
+      'nodejs_heap_size_used_bytes',
+    ])
+      expect(found.get(name)).toBeGreaterThan(0);
+    expect([...found.keys()]).toContain('nodejs_eventloop_lag_p99_seconds');
+  });
+
   it('requests have ended → they tell what became of each', async () => {
     const { chat, blog } = deployment;
     await chat({});
