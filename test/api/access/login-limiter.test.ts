@@ -138,14 +138,18 @@ describe('LoginLimiter', () => {
     await oldest;
   });
 
-  it('an attempt that waits -> does not keep the process alive', async () => {
+  it('attempts that wait -> do not keep the process alive', async () => {
+    // Many, because other files of this process may begin or end a timer meanwhile.
+    const addresses = Array.from({ length: 100 }, (_, n) => `192.0.2.${n}`);
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const limiter = new LoginLimiter({ maxFailures: 0 });
-    await limiter.recordFailure(from('192.0.2.1')).catch(() => undefined);
-    void limiter.admit(from('192.0.2.1'));
+    for (const address of addresses) {
+      await limiter.recordFailure(from(address)).catch(() => undefined);
+      void limiter.admit(from(address));
+    }
     await setImmediate();
-    expect(timers()).toBe(before);
+    expect(timers()).toBeLessThan(before + addresses.length / 2);
   });
 });
 
