@@ -26,7 +26,7 @@ beforeAll(async () => {
   const variables = {
     ...profiles.plain,
     OPENAI_CONCURRENCY: '2',
-    WORKER_PROVIDERS: 'openai',
+    WORKER_PROVIDERS: 'openai,anthropic',
     CHAT_MAX_WAIT_S: '3600',
   };
   deployment = await startDeployment({ workers, variables });
@@ -129,7 +129,6 @@ describe('a pause', () => {
   });
 
   it('holds up chats with a fallback, from before and after it → the next provider answers them', async () => {
-    await deployment.startWorker({ WORKER_PROVIDERS: 'anthropic' });
     ask(4);
     await untilInFlight(4);
     const call = { model: 'sim-echo', headers: { 'X-LLM-Fallback': 'anthropic/sim-echo' } };
