@@ -1,8 +1,8 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { makeFolder, plant } from '../../support/folders.js';
-import { serve } from '../../support/serve.js';
+import { makeFolder, plant } from '../support/folders.js';
+import { serve } from '../support/serve.js';
 
 const advisory = {
   id: 1,
