@@ -112,7 +112,6 @@ describe('POST /admin/session', () => {
     [400, 'too many values', `[${'1,'.repeat(300)}1]`, {}],
     [413, 'too large', JSON.stringify({ name: 'a'.repeat(20_000), secret: '' }), {}],
     [415, 'a form', 'name=ann&secret=secret', { 'Content-Type': 'application/x-www-form-urlencoded' }],
-    [415, 'plain text', '{"name":"ann","secret":"secret"}', { 'Content-Type': 'text/plain' }],
   ])('is %i for a body that is %s', async (status, _what, body, headers: Headers) => {
     expect((await signIn(body, headers)).status).toBe(status);
   });
@@ -147,23 +146,6 @@ describe('GET /admin/session', () => {
     });
     const pools = await ask('GET', { Cookie: headers.Cookie }, { path: '/admin/pools' });
     expect(pools.status).toBe(200);
-  });
-
-  it('is 401 without a session, also with a token', async () => {
-    const callers: Headers[] = [
-      {},
-      { Authorization: 'Bearer operator' },
-      { Cookie: `quillgate_session=${'x'.repeat(43)}` },
-    ];
-    for (const headers of callers) expect((await ask('GET', headers)).status).toBe(401);
-  });
-
-  it('is no way in below other addresses', async () => {
-    const headers = await signedIn();
-    for (const path of ['/chat', '/v1/chat/completions', '/blogs']) {
-      const response = await ask('POST', { ...headers, ...json, 'X-LLM': 'openai' }, { path, body: '{}' });
-      expect(response.status, path).toBe(401);
-    }
   });
 });
 
@@ -204,9 +186,4 @@ describe('DELETE /admin/session', () => {
     expect((await ask('DELETE', headers)).status).toBe(503);
     expect((await ask('GET', headers)).status).toBe(200);
   });
-});
-
-it('takes no other method', async () => {
-  const response = await ask('PUT', await signedIn());
-  expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST, DELETE']);
 });

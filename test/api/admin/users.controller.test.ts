@@ -175,10 +175,3 @@ describe('POST /admin/users/{name}/secret', () => {
     expect((await ask('POST', `/${name}/secret`)).status).toBe(404);
   });
 });
-
-describe('the addresses of users', () => {
-  it('say which methods they have', async () => {
-    const allowed = async (path: string) => (await ask('PUT', path)).headers.get('allow');
-    expect([await allowed(''), await allowed('/a')]).toEqual(['GET, HEAD, POST', 'DELETE']);
-  });
-});
