@@ -172,8 +172,9 @@ describe('AccessDirectory, with the database', async () => {
   const users = createUserStore(otherProcess);
   const tokens = createTokenStore(otherProcess);
   const make = async (owner: string) => {
-    const [token, scopes, expiresAt] = [makeAccessToken(), ['chat'] as const, undefined];
-    return { token, ...(await tokens.create({ owner, scopes, expiresAt, secretHash: digestOf(token) })) };
+    const token = makeAccessToken();
+    const facts = { owner, expiresAt: undefined, secretHash: digestOf(token) };
+    return { token, ...(await tokens.create({ ...facts, scopes: ['chat'] })) };
   };
 
   it('no database -> says so, except to users and tokens of the environment', async () => {
