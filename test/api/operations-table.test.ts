@@ -9,8 +9,8 @@ import { type OpenApiDocument, operationsOf } from '../support/openapi-document.
 
 /**
  * What holds for every operation: who may use it, which methods, media types and bodies its address takes, which pages
- * may, and how it says no. The operations and the credentials that each asks for are those of the OpenAPI document; those
- * of operators' chat and posts are chat's and the blog's below `/admin`.
+ * may, and how it says no. The operations and the credentials that each asks for are those of the OpenAPI document;
+ * those of operators' chat and posts are chat's and the blog's below `/admin`.
  */
 interface Row {
   readonly method: string;
