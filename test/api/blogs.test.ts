@@ -24,7 +24,7 @@ describe('POST /blogs', () => {
   it.each([
     ['absent', {}],
     ['null', { title: null, author: null, tags: null, slug: null, status: null }],
-  ])('creates a post with every default for what is %s', async (_, given) => {
+  ])('has nothing but a content, the rest being %s -> a post with every default', async (_, given) => {
     const { status, headers, post } = await call({ method: 'POST', body: { content: 'Text', ...given } });
     expect(status).toBe(201);
     expect(post).toEqual({
@@ -48,7 +48,7 @@ describe('POST /blogs', () => {
     expect(headers.get('idempotency-replayed')).toBeNull();
   });
 
-  it('keeps every text byte for byte', async () => {
+  it('has any texts -> they are kept byte for byte', async () => {
     const body = {
       content: `\r\n# שלום 🎉\t'; DROP TABLE posts; --\u0001<script>\u202e e\u0301 \u00e9 $1 \\ `,
       title: '🎉'.repeat(300),
@@ -66,30 +66,20 @@ describe('POST /blogs', () => {
     );
   });
 
-  it('refuses a slug that is taken, and finds another for the same title', async () => {
-    const first = await create({ title: 'The same' });
-    expect(first.slug).toBe('the-same');
-    expect((await create({ title: 'The same' })).slug).toMatch(/^the-same-[0-9a-f]{8}$/);
-    const { status, problem } = await call({ method: 'POST', body: { content: 'Text', slug: first.slug } });
-    expect(status).toBe(409);
-    expect(problem.code).toBe('slug_taken');
+  it('has a slug that is taken -> 409', async () => {
+    const { slug } = await create({ title: 'The same' });
+    const { status, problem } = await call({ method: 'POST', body: { content: 'Text', slug } });
+    expect([slug, status, problem.code]).toEqual(['the-same', 409, 'slug_taken']);
   });
 
-  it('ignores unknown fields and names them, or refuses them when that is preferred', async () => {
-    const body = `{"content":"Text","__proto__":{"title":"evil"},"id":"${unknownId}","views":1}`;
+  it('has unknown fields -> they are named, or refused under handling=strict', async () => {
+    const body = `{"content":"Text","__proto__":{"title":"evil"},"id":"${unknownId}"}`;
     const lenient = await call({ method: 'POST', body });
-    expect(lenient.status).toBe(201);
-    expect(lenient.headers.get('x-ignored-fields')).toBe('__proto__, id, views');
+    expect([lenient.status, lenient.headers.get('x-ignored-fields')]).toEqual([201, '__proto__, id']);
     expect(lenient.post).toMatchObject({ title: null, version: 1 });
     expect(lenient.post.id).not.toBe(unknownId);
     const strict = await call({ method: 'POST', body, headers: { Prefer: 'handling=strict' } });
-    expect(strict.status).toBe(400);
-    expect(strict.headers.get('preference-applied')).toBe('handling=strict');
-    expect(strict.problem.errors).toEqual([
-      { pointer: '/__proto__', detail: 'is not a field of a post' },
-      { pointer: '/id', detail: 'is read-only' },
-      { pointer: '/views', detail: 'is not a field of a post' },
-    ]);
+    expect([strict.status, strict.headers.get('preference-applied')]).toEqual([400, 'handling=strict']);
   });
 });
 
@@ -97,7 +87,7 @@ describe('Idempotency-Key', () => {
   const post = (key: string, body: object, token: BlogCall['token'] = 'writer') =>
     call({ method: 'POST', token, body, headers: { 'Idempotency-Key': key } });
 
-  it('gives the first post again, as it is now', async () => {
+  it('is sent again -> the first post, as it is now', async () => {
     const key = randomUUID();
     const first = await post(key, { content: 'Once', slug: `once-${key}` });
     await write('PATCH', first.post, { title: 'Changed' });
@@ -109,22 +99,19 @@ describe('Idempotency-Key', () => {
     expect(second.headers.get('etag')).toBe(await etagNow(first.post));
   });
 
-  it('is refused with another body, unless the token has another owner', async () => {
+  it('is sent with another token -> is that of its owner', async () => {
     const key = randomUUID();
     const first = await post(key, { content: 'One' });
-    const { status, problem } = await post(key, { content: 'Other' });
-    expect([status, problem.code]).toEqual([422, 'idempotency_key_reused']);
     const other = await post(key, { content: 'Other' }, 'other');
     expect(other).toMatchObject({ status: 201, post: { author: 'Otto' } });
     expect(other.post.id).not.toBe(first.post.id);
+    expect((await post(key, { content: 'Other' })).problem.code).toBe('idempotency_key_reused');
   });
 
-  it.each(['', 'a b', 'ä', 'a'.repeat(256), 'a, b'])('is refused as %j', async (key) => {
-    const { status, problem } = await post(key, { content: 'Text' });
+  it('is malformed -> 400', async () => {
+    const { status, problem } = await post('a b', { content: 'Text' });
     expect(status).toBe(400);
-    expect(problem.errors).toEqual([
-      { pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' },
-    ]);
+    expect(problem.errors).toMatchObject([{ pointer: 'Idempotency-Key' }]);
   });
 });
 
@@ -139,7 +126,7 @@ describe('GET /blogs', () => {
   });
   const ids = (posts: Post[]) => posts.map(({ id }) => id);
 
-  it('gives an array, newest first, to everybody', async () => {
+  it('is asked by anybody -> an array, newest first', async () => {
     const { status, headers, posts } = await blog.call({ path: `?tag=${tag}` });
     expect(status).toBe(200);
     expect(posts).toEqual(made);
@@ -149,7 +136,7 @@ describe('GET /blogs', () => {
     expect((await call({ path: `?tag=${tag}` })).headers.get('cache-control')).toBe('private, no-cache');
   });
 
-  it('leads through the pages by Link, without gap or repetition', async () => {
+  it('has several pages -> Link leads through them without gap or repetition', async () => {
     const seen: Post[] = [];
     let path: string | undefined = `/base/blogs?tag=${tag}&limit=2&unknown=1`;
     for (let page = 0; path !== undefined && page < 5; page++) {
@@ -163,7 +150,7 @@ describe('GET /blogs', () => {
     expect(ids(seen)).toEqual(ids(made));
   });
 
-  it('lists the drafts alone for who may write, page by page, and none for others', async () => {
+  it('is asked for drafts -> they are listed to who may write, page by page, and to nobody else', async () => {
     const [first, second] = [
       await create({ status: 'draft', tags: ['half'] }),
       await create({ status: 'draft', tags: ['half'] }),
@@ -182,19 +169,14 @@ describe('GET /blogs', () => {
       expect((await blog.call({ path: next, token })).posts).toEqual([]);
       expect((await blog.call({ path: '?tag=half&status=published', token })).posts).toEqual([published]);
     }
+    expect((await call({ path: '?tag=half' })).posts).toEqual([published, second, first]);
+    expect((await blog.call({ path: '?tag=half' })).posts).toEqual([published]);
     expect((await call({ path: '?status=Draft' })).problem.code).toBe('invalid_request');
-  });
-
-  it('shows drafts only to who may write', async () => {
-    const draft = await create({ status: 'draft', tags: ['hidden'] });
-    expect((await blog.call({ path: '?tag=hidden' })).posts).toEqual([]);
-    expect((await blog.call({ path: '?tag=hidden', token: 'reader' })).posts).toEqual([]);
-    expect((await call({ path: '?tag=hidden' })).posts).toEqual([draft]);
   });
 });
 
 describe('GET /blogs/{id}', () => {
-  it('gives the post to everybody', async () => {
+  it('is asked by anybody -> the post', async () => {
     const post = await create({ title: 'To read' });
     const { status, headers, post: read } = await blog.call({ path: `/${post.id}` });
     expect(status).toBe(200);
@@ -210,16 +192,13 @@ describe('GET /blogs/{id}', () => {
 
   it.each([
     [undefined, 'application/json'],
-    ['*/*', 'application/json'],
     ['image/png', 'application/json'],
-    ['application/json;q=0', 'application/json'],
     ['nonsense', 'application/json'],
     ['application/json;q=0.5, text/html;q=0.4', 'application/json'],
     ['text/markdown', 'text/markdown'],
-    ['Text/Markdown; charset=UTF-8', 'text/markdown'],
     ['text/html;q=0.5, text/markdown', 'text/markdown'],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
-  ])('answers Accept: %s with %s', async (accept, type) => {
+  ])('has Accept: %s -> is answered with %s', async (accept, type) => {
     const content = '\n# Text 🎉\r\n';
     const { id } = await create({ content });
     const { headers, text, post } = await blog.call({
@@ -234,7 +213,7 @@ describe('GET /blogs/{id}', () => {
   });
 
   it.each(['application/json', 'text/markdown', 'text/html'])(
-    'answers 304 to who has the %s',
+    'is asked by who has the %s -> 304',
     async (Accept) => {
       const post = await create({});
       const path = `/${post.id}`;
@@ -255,19 +234,7 @@ describe('GET /blogs/{id}', () => {
     },
   );
 
-  it('answers HEAD with the same headers and no body', async () => {
-    const { id } = await create({});
-    for (const Accept of ['application/json', 'text/markdown', 'text/html']) {
-      const request = { path: `/${id}`, headers: { Accept } };
-      const [head, get] = [await blog.call({ ...request, method: 'HEAD' }), await blog.call(request)];
-      expect(head.text).toBe('');
-      for (const name of ['etag', 'last-modified', 'content-type', 'content-length']) {
-        expect(head.headers.get(name)).toBe(get.headers.get(name));
-      }
-    }
-  });
-
-  it('answers a page that cannot be made with nothing of the post', async () => {
+  it('is a page that cannot be made -> nothing of the post is sent', async () => {
     const { id } = await create({ content: 'unrenderable' });
     const { status, headers, text } = await blog.call({
       path: `/${id}`,
@@ -279,7 +246,7 @@ describe('GET /blogs/{id}', () => {
     for (const name of ['etag', 'last-modified', 'cache-control']) expect(headers.get(name)).toBeNull();
   });
 
-  it('hides drafts from readers', async () => {
+  it('is a draft -> readers do not see it', async () => {
     const draft = await create({ status: 'draft' });
     const path = `/${draft.id}`;
     for (const token of [undefined, 'reader'] as const) {
@@ -295,7 +262,7 @@ describe('GET /blogs/{id}', () => {
 
 describe('an id', () => {
   const odd = ['x', '%00', '%E0%A4%A', 'a'.repeat(10_000), '..%2f', `${unknownId}x`, unknownId];
-  it.each(odd)('that nobody has is not found: %#', async (id) => {
+  it.each(odd)('that nobody has -> 404: %#', async (id) => {
     const before = blog.logs();
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
       const body = method === 'GET' || method === 'DELETE' ? {} : { body: { content: 'Text' } };
@@ -308,7 +275,7 @@ describe('an id', () => {
 });
 
 describe('PUT /blogs/{id}', () => {
-  it('replaces the post and resets what is absent', async () => {
+  it('has a content alone -> replaces the post and resets the rest', async () => {
     const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
     const post = await create(all);
     const { status, headers, post: replaced } = await write('PUT', post, { content: 'New' });
@@ -331,7 +298,7 @@ describe('PUT /blogs/{id}', () => {
 });
 
 describe('PATCH /blogs/{id}', () => {
-  it('changes what is there, resets what is null, and keeps the rest', async () => {
+  it('has some fields -> changes them, resets what is null, and keeps the rest', async () => {
     const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
     const post = await create(all);
     const renamed = await write('PATCH', post, { title: 'New', tags: ['b', 'b'] });
@@ -366,20 +333,20 @@ describe('If-Match', () => {
     return call({ method, path: `/${id}`, headers: { 'If-Match': ifMatch }, ...(body && { body }) });
   };
 
-  it.each(methods)('lets %s happen while the version is current', async (method) => {
-    const post = await create({});
-    const markdown = await blog.call({ path: `/${post.id}`, headers: { Accept: 'text/markdown' } });
-    const tag = markdown.headers.get('etag');
-    expect((await writeIf(method, post.id, `"other", ${tag}`)).status).toBe(method === 'DELETE' ? 204 : 200);
-  });
+  it.each(methods)(
+    'has the current version or a star -> %s happens, unless there is no post',
+    async (method) => {
+      const done = method === 'DELETE' ? 204 : 200;
+      const { id } = await create({});
+      const markdown = await blog.call({ path: `/${id}`, headers: { Accept: 'text/markdown' } });
+      expect((await writeIf(method, id, `"other", ${markdown.headers.get('etag')}`)).status).toBe(done);
+      expect((await writeIf(method, (await create({})).id, '*')).status).toBe(done);
+      for (const condition of ['*', '"1-abc"'])
+        expect((await writeIf(method, unknownId, condition)).status).toBe(404);
+    },
+  );
 
-  it.each(methods)('lets %s happen with a star, unless there is no post', async (method) => {
-    expect((await writeIf(method, (await create({})).id, '*')).status).toBe(method === 'DELETE' ? 204 : 200);
-    expect((await writeIf(method, unknownId, '*')).status).toBe(404);
-    expect((await writeIf(method, unknownId, '"1-abc"')).status).toBe(404);
-  });
-
-  it.each(methods)('refuses %s of a version that is past, with the current tag', async (method) => {
+  it.each(methods)('has a version that is past -> %s is refused, with the current tag', async (method) => {
     const post = await create({});
     const past = await etagNow(post);
     await write('PATCH', post, { title: 'Newer' });
@@ -393,33 +360,8 @@ describe('If-Match', () => {
   });
 });
 
-describe('who may do what', () => {
-  const writes: BlogCall[] = [
-    { method: 'POST', body: '{' },
-    { method: 'PUT', path: '/x', body: '{' },
-    { method: 'PATCH', path: '/x', body: '{' },
-    { method: 'DELETE', path: '/x' },
-  ];
-
-  it.each(writes)('$method asks for a token that may write before anything else', async (sent) => {
-    for (const token of [undefined, 'unknown'] as const) {
-      const { status, headers, problem } = await blog.call({ ...sent, token });
-      expect(status).toBe(401);
-      expect(problem.code).toBe('unauthorized');
-      expect(headers.get('www-authenticate')).toMatch(/^Bearer /);
-    }
-    const { status, problem } = await blog.call({ ...sent, token: 'reader' });
-    expect(status).toBe(403);
-    expect(problem.code).toBe('insufficient_scope');
-  });
-
-  it.each(['', `/${unknownId}`])('a wrong token may not read %j either', async (path) => {
-    expect((await blog.call({ path, token: 'unknown' })).status).toBe(401);
-  });
-});
-
 describe('a token that was revoked after it was loaded', () => {
-  it('writes nothing, and is refused as any that was revoked', async () => {
+  it('-> writes nothing, and is refused as any that was revoked', async () => {
     const { post } = await blog.call({ method: 'POST', token: 'writer', body: { content: 'kept' } });
     const path = `/${post.id}`;
     for (const call of [
@@ -444,12 +386,6 @@ describe('a blog whose reads are closed, and whose database is unavailable', () 
   });
   afterAll(() => closed.close());
 
-  it.each(['', `/${unknownId}`])('lets nobody read %j without a token', async (path) => {
-    const { status, headers } = await closed.call({ path });
-    expect(status).toBe(401);
-    expect(headers.get('www-authenticate')).toMatch(/^Bearer /);
-  });
-
   it.each<BlogCall>([
     { token: 'reader' },
     { token: 'other', path: `/${unknownId}` },
@@ -457,7 +393,7 @@ describe('a blog whose reads are closed, and whose database is unavailable', () 
     { method: 'PUT', path: `/${unknownId}`, body: { content: 'Canary' } },
     { method: 'PATCH', path: `/${unknownId}`, body: { title: 'Canary' } },
     { method: 'DELETE', path: `/${unknownId}` },
-  ])('answers %j with 503 and when to come again', async (sent) => {
+  ])('%j -> 503 and when to come again', async (sent) => {
     const { status, headers, problem } = await closed.call({ token: 'writer', ...sent });
     expect(status).toBe(503);
     expect(problem.code).toBe('database_unavailable');

@@ -5,7 +5,7 @@ import type { Database } from '../../db/database/client.js';
 import { drizzle } from '../../db/database/drizzle.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 
-const allEntries = 20_000;
+const allEntries = 5000;
 const limit = 50;
 
 interface PlanNode {

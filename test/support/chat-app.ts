@@ -56,6 +56,7 @@ const stopping = new AbortController().signal;
 export const operators = new Map<string, Caller>([
   ['operator', { ...userNamed('operator'), scopes: ['admin'] }],
   ['reader', { ...userNamed('reader'), scopes: ['blogs:read', 'chat'] }],
+  ['writer', { ...userNamed('writer'), scopes: ['blogs:write'] }],
 ]);
 
 const authorization = `Basic ${btoa('user:secret')}`;
@@ -152,6 +153,7 @@ export async function startChatApp({
         checkUser: (name, secret) =>
           secret === 'secret' ? signedInAs(name, { isOperator: name !== 'user' }) : undefined,
         checkToken: (token) => operators.get(token),
+        findToken: async (token) => operators.get(token),
         checkSession: (key) => sessions.checkSession(key),
         findSession: (key) => sessions.findSession(key),
       },

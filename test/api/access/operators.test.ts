@@ -75,7 +75,7 @@ describe('an operator', () => {
       'bot',
     ],
   ])(
-    'comes with %s, and may do all that the console can',
+    'comes with %s -> may do all that the console can',
     async (_what, headers: Record<string, string>, name) => {
       expect(await ask(headers)).toMatchObject({
         status: 200,
@@ -85,27 +85,25 @@ describe('an operator', () => {
   );
 
   it.each([
-    ['nothing', {}, 401],
     ['an unknown session', { Cookie: `quillgate_session=${unknown}` }, 401],
     ['a malformed one', { Cookie: 'quillgate_session=x' }, 401],
     ['sessions of two users', { Cookie: `${Cookie}; quillgate_session=${'b'.repeat(43)}` }, 401],
     ['a session beside a bad token', { Cookie, Authorization: 'Bearer bad' }, 401],
     ['a session beside an empty header', { Cookie, Authorization: '' }, 401],
     ['a session beside Basic', { Cookie, Authorization: `Basic ${btoa('a:b')}` }, 401],
-    ['a token without the scope', { Authorization: 'Bearer writer' }, 403],
-  ])('is nobody with %s', async (_what, headers: Record<string, string>, status) => {
+  ])('comes with %s -> is nobody', async (_what, headers: Record<string, string>, status) => {
     const answer = await ask(headers);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer realm="admin"/);
   });
 
-  it('is asked for at the database only where a key has the right form, and is not known', async () => {
+  it('comes with any of those -> the database is asked only for a key of the right form that is not known', async () => {
     expect(new Set(lookedUp)).toEqual(new Set([unknown]));
     expect(recording.text()).not.toContain(unknown);
     expect(recording.text()).not.toContain(key);
   });
 
-  it('of an unknown session is limited like failed logins, one of a known session is not', async () => {
+  it('comes with unknown sessions -> limited like failed logins; one of a known session is not', async () => {
     const limited = await start({
       loginLimiter: new LoginLimiter({ maxFailures: 2, windowSeconds: 600 }),
     });
@@ -115,7 +113,7 @@ describe('an operator', () => {
     expect(limited.lookedUp).toHaveLength(3);
   });
 
-  it('is not refused but told so when the database cannot say whose the session is', async () => {
+  it('comes with a session that the database cannot look up -> 503, and no refusal', async () => {
     const down = await start({
       directory: { findSession: () => Promise.reject(new Failure('database_unavailable')) },
     });
@@ -124,7 +122,7 @@ describe('an operator', () => {
     expect(down.recording.text()).not.toContain('login refused');
   });
 
-  it('stays one only as long as the session', async () => {
+  it('comes with a session that ends -> is none any more', async () => {
     let known = true;
     const ending = await start({ directory: { checkSession: () => (known ? owner : undefined) } });
     expect((await ending.ask({ Cookie })).body.isStill).toBe(true);
@@ -141,7 +139,7 @@ const ask_ = async ({ ask }: Awaited<ReturnType<typeof start>>, Cookie: string) 
   (await ask({ Cookie })).status;
 
 describe('the owner of a session', () => {
-  it('has no token', async () => {
+  it('comes with a token -> is none', async () => {
     const path = '/admin/session';
     expect(await ask({ Cookie }, { path })).toMatchObject({ status: 200, body: { name: 'ann' } });
     expect(await ask({ Cookie, Authorization: 'Bearer bad' }, { path })).toMatchObject({ status: 200 });
@@ -188,13 +186,13 @@ describe('a change with a session', () => {
     ],
   ];
 
-  it.each(same)('is let through by %s', async (_what, headers) => {
+  it.each(same)('comes with %s -> is let through', async (_what, headers) => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
       expect(await ask({ Cookie, ...headers }, { method }), method).toMatchObject({ status: 200 });
     expect(await ask(headers, { method: 'POST', path: '/admin/cross' })).toMatchObject({ status: 200 });
   });
 
-  it.each(other)('is refused from %s', async (_what, headers) => {
+  it.each(other)('comes from %s -> is refused', async (_what, headers) => {
     const refusal = { status: 403, body: { code: 'cross_origin' } };
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
       expect(await ask({ Cookie, ...headers }, { method }), method).toMatchObject(refusal);

@@ -28,7 +28,7 @@ const rowOf = (key: string, facts: Partial<ActiveSession> = {}): ActiveSession =
 });
 
 describe('AccessDirectory, sessions', () => {
-  it('knows a session that it opened, by its key alone, for twelve hours', async () => {
+  it('a session that it opened -> is known by its key alone, for twelve hours', async () => {
     const { directory, store, clock } = start();
     const { key, expiresAt } = await directory.openSession({ user: ada, secretHash: undefined });
     expect(key).toMatch(/^[\w-]{43}$/);
@@ -52,20 +52,7 @@ describe('AccessDirectory, sessions', () => {
     expect((await directory.openSession({ user: ada, secretHash: undefined })).key).not.toBe(key);
   });
 
-  it('keeps what it knows while the database is away, and opens and ends nothing', async () => {
-    const { directory, store } = start();
-    const { key } = await directory.openSession({ user: ada, secretHash: undefined });
-    const caller = directory.checkSession(key) ?? { ...ada, scopes: [] };
-    store.isDown = true;
-    const down = { code: 'database_unavailable' };
-    await directory.reload();
-    expect(directory.loaded).toBe(false);
-    await expect(directory.openSession({ user: ada, secretHash: undefined })).rejects.toMatchObject(down);
-    await expect(directory.closeSession(caller)).rejects.toMatchObject(down);
-    expect(directory.checkSession(key)).toBeDefined();
-  });
-
-  it('counts a session only while its user is there and has the role', async () => {
+  it('sessions of users of all kinds -> count only while the user is there and has the role', async () => {
     const { directory, store } = start();
     store.rows = [
       rowOf('good'),
@@ -90,7 +77,7 @@ describe('AccessDirectory, sessions', () => {
     expect(directory.checkSession('of the environment')).toMatchObject(admin.user);
   });
 
-  it('opens sessions of the environment that end with its password', async () => {
+  it('a session of the environment -> ends with its password', async () => {
     const { directory, store } = start();
     const { key } = await directory.openSession({ user: admin.user, secretHash: undefined });
     expect(directory.checkSession(key)).toMatchObject(admin.user);
@@ -105,25 +92,7 @@ describe('AccessDirectory, sessions', () => {
     }
   });
 
-  it('ends one session, or all of the user', async () => {
-    const { directory } = start();
-    const keys: string[] = [];
-    for (const user of [ada, ada, ada, userNamed('bob')])
-      keys.push((await directory.openSession({ user: user, secretHash: undefined })).key);
-    const [one = '', two = '', three = '', bobs = ''] = keys;
-    const callerOf = (key: string) => directory.checkSession(key) ?? { ...ada, scopes: [] };
-    await directory.closeSession(callerOf(one));
-    expect(keys.map((key) => directory.checkSession(key)?.name)).toEqual([undefined, 'ada', 'ada', 'bob']);
-    await directory.closeSession(callerOf(two), { everywhere: true });
-    expect([two, three, bobs].map((key) => directory.checkSession(key)?.name)).toEqual([
-      undefined,
-      undefined,
-      'bob',
-    ]);
-    expect(await directory.findSession(three)).toBeUndefined();
-  });
-
-  it('does not take back what a slower reading has not seen, nor what it has seen and is over', async () => {
+  it('a slower reading -> takes back neither what it has not seen nor what is over', async () => {
     const { directory, store } = start();
     const { key: ended } = await directory.openSession({ user: ada, secretHash: undefined });
     const asked = Promise.withResolvers<void>();

@@ -92,7 +92,7 @@ const publish = async (fields: Partial<PostFields> = {}) => {
 };
 
 describe('GET /feed.json', () => {
-  it('is a JSON Feed of the published posts, newest first', async () => {
+  it('published posts and a draft -> a JSON Feed of the first, newest first', async () => {
     const first = await publish({ title: null, content: 'No *title*' });
     const second = await publish({
       title: '<b> & "c"',
@@ -135,7 +135,7 @@ describe('GET /feed.json', () => {
 });
 
 describe('GET /feed.xml', () => {
-  it('is an Atom feed of the published posts, newest first', async () => {
+  it('published posts and a draft -> an Atom feed of the first, newest first', async () => {
     const first = await publish({ title: null, content: 'No *title* but words' });
     const second = await publish({ title: 'T', content: '**b** <!-- c -->', tags: ['d', 'e & f'] });
     const changed = await store.patch(first.id, { author: 'Bob' });
@@ -163,12 +163,12 @@ describe('GET /feed.xml', () => {
     });
   });
 
-  it('is valid without any post, as the JSON feed is', async () => {
+  it('no post -> valid, as the JSON feed is', async () => {
     expect(readAtom((await get('/feed.xml')).text).ids).toEqual([]);
     expect(readJsonFeed((await get('/feed.json')).text).items).toEqual([]);
   });
 
-  it('is valid whatever characters the posts hold', async () => {
+  it('any characters in the posts -> valid', async () => {
     const odd =
       '\u0001\u0008\u000b\u001f\u007f\u0085\ufffe\uffff\u{1ffff}😀 ]]> <![CDATA[ &amp; &#1; \r\n\t </feed> "\'';
     await publish({ content: odd, title: odd, author: odd, tags: [odd, '\u0001', '\ufffe'] });
@@ -189,7 +189,7 @@ describe('GET /feed.xml', () => {
 });
 
 describe('the feeds', () => {
-  it('hold the 50 newest posts', async () => {
+  it('of more posts -> hold the 50 newest', async () => {
     for (let count = 0; count < 51; count += 1) await publish({ title: `Post ${count}` });
     const { items } = readJsonFeed((await get('/feed.json')).text);
     expect(items).toHaveLength(50);
@@ -197,30 +197,33 @@ describe('the feeds', () => {
     expect(readAtom((await get('/feed.xml')).text).titles.at(-1)).toBe('Post 1');
   });
 
-  it.each(['/feed.json', '/feed.xml'] as const)('are not sent again to who has them: %s', async (path) => {
-    const { id } = await publish();
-    const { headers } = await get(path);
-    const etag = headers.get('etag') ?? '';
-    expect(etag).toMatch(/^"[\w-]+"$/);
-    rendered = [];
-    for (const known of [etag, `"x", W/${etag}`, '*']) {
-      const again = await get(path, { 'If-None-Match': known });
-      expect(again).toMatchObject({ status: 304, text: '' });
-      expect(again.headers.get('etag')).toBe(etag);
-      expect(again.headers.get('cache-control')).toBe('public, no-cache');
-    }
-    for (const change of [
-      () => store.patch(id, { tags: ['new'] }),
-      () => publish(),
-      () => store.patch(id, { status: 'draft' }),
-    ]) {
-      const before = (await get(path)).headers.get('etag') ?? '';
-      await change();
-      expect(await get(path, { 'If-None-Match': before })).toMatchObject({ status: 200 });
-    }
-  });
+  it.each(['/feed.json', '/feed.xml'] as const)(
+    'are asked by who has them -> 304, until a post changes: %s',
+    async (path) => {
+      const { id } = await publish();
+      const { headers } = await get(path);
+      const etag = headers.get('etag') ?? '';
+      expect(etag).toMatch(/^"[\w-]+"$/);
+      rendered = [];
+      for (const known of [etag, `"x", W/${etag}`, '*']) {
+        const again = await get(path, { 'If-None-Match': known });
+        expect(again).toMatchObject({ status: 304, text: '' });
+        expect(again.headers.get('etag')).toBe(etag);
+        expect(again.headers.get('cache-control')).toBe('public, no-cache');
+      }
+      for (const change of [
+        () => store.patch(id, { tags: ['new'] }),
+        () => publish(),
+        () => store.patch(id, { status: 'draft' }),
+      ]) {
+        const before = (await get(path)).headers.get('etag') ?? '';
+        await change();
+        expect(await get(path, { 'If-None-Match': before })).toMatchObject({ status: 200 });
+      }
+    },
+  );
 
-  it('are rendered once for all who ask at the same time, in both formats', async () => {
+  it('are asked by many at once, in both formats -> rendered once', async () => {
     await publish({ content: 'one' });
     await publish({ content: 'two' });
     const answers = await Promise.all(
@@ -232,7 +235,7 @@ describe('the feeds', () => {
     expect(rendered).toHaveLength(2);
   });
 
-  it('are tried again after the database was unavailable', async () => {
+  it('are asked after the database was unavailable -> tried again', async () => {
     await publish();
     beforeList = () => Promise.reject(new Failure('database_unavailable'));
     expect(await get('/feed.xml')).toMatchObject({ status: 503 });
@@ -240,7 +243,7 @@ describe('the feeds', () => {
     expect(await get('/feed.xml')).toMatchObject({ status: 200 });
   });
 
-  it('are for later when too many posts are being rendered', async () => {
+  it('are asked while too many posts are being rendered -> for later', async () => {
     await publish({ content: '*one*' });
     beforeRender = () => ({ kind: 'busy' });
     const refused = await get('/feed.json');
@@ -252,15 +255,11 @@ describe('the feeds', () => {
     expect((await get('/feed.json')).text).toContain('<em>one</em>');
   });
 
-  it('are open to everyone or, when reads are closed, to tokens that may read', async () => {
-    expect(await get('/feed.json', { Authorization: 'Bearer unknown' })).toMatchObject({ status: 401 });
+  it('are read with a token where reads are closed -> no shared cache keeps them', async () => {
     authentication.publicReads = false;
-    const refused = await get('/feed.json');
-    expect(refused.status).toBe(401);
-    expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer /);
-    const answer = await get('/feed.json', { Authorization: 'Bearer reader' });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('cache-control')).toBe('private, no-cache');
-    expect(answer.headers.get('vary')).toBe('Authorization');
+    expect(await get('/feed.json')).toMatchObject({ status: 401 });
+    const { status, headers } = await get('/feed.json', { Authorization: 'Bearer reader' });
+    expect([status, headers.get('cache-control')]).toEqual([200, 'private, no-cache']);
+    expect(headers.get('vary')).toBe('Authorization');
   });
 });

@@ -45,171 +45,148 @@ const content = 'Text';
 const strict = { Prefer: 'handling=strict' };
 const emoji = (count: number) => '🎉'.repeat(count);
 
-describe('checkPost', () => {
+describe('a post', () => {
   it.each([
     ['the content alone', { content }],
-    [
-      'every field',
-      { content, title: 'T', author: 'A', tags: ['a', 'b'], slug: 'a-1-b', status: 'draft' as const },
-    ],
-    [
-      'null in each optional field',
-      { content, title: null, author: null, tags: null, slug: null, status: null },
-    ],
-    ['an empty title and no tags', { content, title: '', tags: [] }],
-    ['content of 262,144 characters', { content: 'a'.repeat(262_144) }],
-    ['content of 262,144 emoji', { content: emoji(262_144) }],
-    ['a title of 300 emoji', { content, title: emoji(300) }],
-    ['an author of 200 emoji', { content, author: emoji(200) }],
-    [
-      '20 tags of 50 emoji',
-      { content, tags: Array.from({ length: 20 }, (_, n) => emoji(49) + String.fromCodePoint(0x1f600 + n)) },
-    ],
+    ['every field', { content, title: 'T', author: 'A', tags: ['a', 'b'], slug: 'a-1-b', status: 'draft' }],
+    ['null in all but the content', { content, title: null, author: null, tags: null, slug: null }],
+    ['an empty title and no tags', { content, title: '', tags: [], status: null }],
+    ['20 tags', { content, tags: Array.from({ length: 20 }, (_, n) => `tag ${n}`) }],
     ['a slug of 100 characters', { content, slug: 'a'.repeat(100) }],
     ['white space, controls and marks around', { content: '\r\n\t text \u0001\u200e', title: ' \u202e' }],
     ['what SQL and HTML could trip over', { content: `'; DROP TABLE posts; --<script>`, title: `\\'"%_$1` }],
-  ])('passes on %s as it was sent', async (_, body) => {
+  ])('has %s -> is passed on as it was sent', async (_, body) => {
     expect((await send(body)).body).toEqual(body);
   });
 
-  it.each([
-    ['no content', {}, '/content', 'is required'],
-    ['content that is null', { content: null }, '/content', 'must be a string'],
-    ['content that is a number', { content: 1 }, '/content', 'must be a string'],
-    ['content that is a list', { content: ['a'] }, '/content', 'must be a string'],
-    ['empty content', { content: '' }, '/content', 'must not be blank'],
-    ['blank content', { content: ' \n\u00a0\u2003' }, '/content', 'must not be blank'],
-    ['invisible content', { content: '\u200b\u00ad' }, '/content', 'must not be blank'],
-    ['content with NUL', { content: 'a\0' }, '/content', 'must not contain NUL characters'],
-    ['content too long', { content: 'a'.repeat(262_145) }, '/content', 'must be at most 262144 characters'],
-    [
-      'content of too many emoji',
-      { content: emoji(262_145) },
-      '/content',
-      'must be at most 262144 characters',
-    ],
-    ['a title that is a number', { content, title: 1 }, '/title', 'must be a string'],
-    ['a title too long', { content, title: 'a'.repeat(301) }, '/title', 'must be at most 300 characters'],
-    ['a title of too many emoji', { content, title: emoji(301) }, '/title', 'must be at most 300 characters'],
-    ['a title with NUL', { content, title: '\0' }, '/title', 'must not contain NUL characters'],
-    ['an author that is an object', { content, author: {} }, '/author', 'must be a string'],
-    ['a blank author', { content, author: ' ' }, '/author', 'must not be blank'],
-    ['an author too long', { content, author: 'a'.repeat(201) }, '/author', 'must be at most 200 characters'],
-    ['tags that are a text', { content, tags: 'a' }, '/tags', 'must be an array'],
-    ['tags that are an object', { content, tags: { 0: 'a' } }, '/tags', 'must be an array'],
-    ['too many tags', { content, tags: Array(21).fill('a') }, '/tags', 'must have at most 20 items'],
-    ['a tag that is null', { content, tags: ['a', 'b', 'c', null] }, '/tags/3', 'must be a string'],
-    ['a blank tag', { content, tags: ['a', ' '] }, '/tags/1', 'must not be blank'],
-    ['a tag with NUL', { content, tags: ['a\0b'] }, '/tags/0', 'must not contain NUL characters'],
-    ['a tag too long', { content, tags: ['a'.repeat(51)] }, '/tags/0', 'must be at most 50 characters'],
-    ['a slug that is a number', { content, slug: 1 }, '/slug', 'must be a string'],
-    ['a slug too long', { content, slug: 'a'.repeat(101) }, '/slug', 'must be at most 100 characters'],
-    ['another status', { content, status: 'Published' }, '/status', 'must be published or draft'],
-    ['a list of statuses', { content, status: ['draft'] }, '/status', 'must be published or draft'],
-  ])('refuses %s', async (_, body, pointer, detail) => {
+  it.each<[field: string, max: number, mayBeBlank: boolean, bodyOf: (value: unknown) => object]>([
+    ['/content', 262_144, false, (value) => ({ content: value })],
+    ['/title', 300, true, (value) => ({ content, title: value })],
+    ['/author', 200, false, (value) => ({ content, author: value })],
+    ['/tags/1', 50, false, (value) => ({ content, tags: ['a', value] })],
+  ])('has at %s a text of %i characters at most -> no other', async (pointer, max, mayBeBlank, bodyOf) => {
+    expect((await send(bodyOf(emoji(max)))).body).toEqual(bodyOf(emoji(max)));
+    const wrong = [
+      [emoji(max + 1), `must be at most ${max} characters`],
+      ['a\0', 'must not contain NUL characters'],
+      ...[1, ['a'], {}].map((value) => [value, 'must be a string'] as const),
+      ...(mayBeBlank
+        ? []
+        : ['', ' \n\u00a0\u2003', '\u200b\u00ad'].map((text) => [text, 'must not be blank'] as const)),
+    ] as const;
+    for (const [value, detail] of wrong) expect(await errorsOf(bodyOf(value))).toEqual([{ pointer, detail }]);
+  });
+
+  const slugRule = 'must be lowercase letters, digits and single hyphens';
+  it.each<[body: object, pointer: string, detail: string]>([
+    [{}, '/content', 'is required'],
+    [{ content: null }, '/content', 'must be a string'],
+    [{ content, tags: 'a' }, '/tags', 'must be an array'],
+    [{ content, tags: { 0: 'a' } }, '/tags', 'must be an array'],
+    [{ content, tags: Array(21).fill('a') }, '/tags', 'must have at most 20 items'],
+    [{ content, tags: ['a', 'b', 'c', null] }, '/tags/3', 'must be a string'],
+    [{ content, slug: 1 }, '/slug', 'must be a string'],
+    [{ content, slug: 'a'.repeat(101) }, '/slug', 'must be at most 100 characters'],
+    ...['', 'A', 'ä', 'a_b', '-a', 'a-', 'a--b', 'a b', 'a\n', 'a\0', '../a'].map(
+      (slug): [object, string, string] => [{ content, slug }, '/slug', slugRule],
+    ),
+    [{ content, status: 'Published' }, '/status', 'must be published or draft'],
+    [{ content, status: ['draft'] }, '/status', 'must be published or draft'],
+  ])('is %j -> is refused at %s', async (body, pointer, detail) => {
     expect(await errorsOf(body)).toEqual([{ pointer, detail }]);
   });
 
-  it.each(['', 'A', 'ä', 'a_b', '-a', 'a-', 'a--b', 'a b', 'a\n', 'a\0', '../a'])(
-    'refuses the slug %j',
-    async (slug) => {
-      expect(await errorsOf({ content, slug })).toEqual([
-        { pointer: '/slug', detail: 'must be lowercase letters, digits and single hyphens' },
-      ]);
-    },
-  );
-
-  it.each(['[]', 'null', '1', '"content"', 'true', '[{"content":"a"}]'])(
-    'refuses %s, which is no object',
+  it.each(['[]', 'null', '1', '"content"', '[{"content":"a"}]'])(
+    'is %s, no object -> is refused',
     async (body) => {
       const expected = [{ pointer: '', detail: 'must be an object' }];
-      expect(await errorsOf(body)).toEqual(expected);
-      expect(await errorsOf(body, { method: 'PATCH' })).toEqual(expected);
-      expect(await errorsOf(body, { headers: strict })).toEqual(expected);
+      for (const sent of [{}, { method: 'PATCH' }, { headers: strict }])
+        expect(await errorsOf(body, sent)).toEqual(expected);
     },
   );
 
-  it('lists all errors at once, and quotes nothing', async () => {
+  it('has several errors -> all are listed, and nothing of it is quoted', async () => {
     const { text, body } = await send({ content: 7, title: ['canary'], tags: ['canary\0'], slug: 'CANARY' });
-    expect((body as Problem).errors?.map(({ pointer }) => pointer)).toEqual([
-      '/content',
-      '/title',
-      '/tags/0',
-      '/slug',
-    ]);
+    const pointers = (body as Problem).errors?.map(({ pointer }) => pointer);
+    expect(pointers).toEqual(['/content', '/title', '/tags/0', '/slug']);
     expect(text).not.toMatch(/canary/i);
   });
 
-  it('drops repeated tags and keeps the order of the others', async () => {
-    expect((await send({ content, tags: ['b', 'a', 'b', 'A', 'a'] })).body).toEqual({
-      content,
-      tags: ['b', 'a', 'A'],
-    });
+  it('has a tag twice -> has it once, in the order of the first ones', async () => {
+    const tags = ['b', 'a', 'b', 'A', 'a'];
+    expect((await send({ content, tags })).body).toEqual({ content, tags: ['b', 'a', 'A'] });
   });
 
-  it('refuses half a million tags as one error', async () => {
-    const tags = Array(500_000).fill(1);
-    expect(await errorsOf({ content, tags })).toEqual([
-      { pointer: '/tags', detail: 'must have at most 20 items' },
-    ]);
+  it('has a hundred thousand tags -> one error', async () => {
+    const error = { pointer: '/tags', detail: 'must have at most 20 items' };
+    expect(await errorsOf({ content, tags: Array(100_000).fill(1) })).toEqual([error]);
+  });
+});
+
+describe('a patch', () => {
+  it('leaves fields out, or resets them -> is passed on; the content cannot be reset', async () => {
+    for (const body of [{}, { title: null }])
+      expect((await send(body, { method: 'PATCH' })).body).toEqual(body);
+    for (const [value, detail] of [
+      [null, 'must be a string'],
+      ['', 'must not be blank'],
+    ])
+      expect(await errorsOf({ content: value }, { method: 'PATCH' })).toEqual([
+        { pointer: '/content', detail },
+      ]);
   });
 
-  it('lets a patch leave out everything, but not reset the content', async () => {
-    expect((await send({}, { method: 'PATCH' })).body).toEqual({});
-    expect((await send({ title: null }, { method: 'PATCH' })).body).toEqual({ title: null });
-    expect(await errorsOf({ content: null }, { method: 'PATCH' })).toEqual([
-      { pointer: '/content', detail: 'must be a string' },
-    ]);
-    expect(await errorsOf({ content: '' }, { method: 'PATCH' })).toEqual([
-      { pointer: '/content', detail: 'must not be blank' },
-    ]);
+  it.each([
+    'application/merge-patch+json',
+    'Application/Merge-Patch+JSON; charset=utf-8',
+    'application/json',
+  ])('is sent as %s -> is taken', async (type) => {
+    expect((await send({ title: 'T' }, { method: 'PATCH', type })).body).toEqual({ title: 'T' });
+  });
+
+  it.each([
+    ['PATCH', 'application/json-patch+json', 'application/merge-patch+json, application/json'],
+    ['PUT', 'application/merge-patch+json', null],
+  ])('and %s as %s -> 415, with the types that a patch may have', async (method, type, accepted) => {
+    const { status, headers } = await send({ content }, { method, type });
+    expect([status, headers.get('accept-patch')]).toEqual([415, accepted]);
   });
 });
 
 describe('unknown fields', () => {
-  const ignoredOf = async (body: unknown) => {
-    const sent = await send(body);
-    expect(sent.status).toBe(200);
-    expect(sent.body).toEqual({ content });
-    return sent.headers.get('x-ignored-fields');
-  };
+  const keys = Array.from({ length: 1000 }, (_, n) => `key${n}`);
+  const ofKeys = Object.fromEntries(keys.map((key) => [key, 1]));
 
-  it('are left out and named, read-only ones too', async () => {
-    expect(await ignoredOf({ content, id: 1, nested: { a: 1 }, version: 9 })).toBe('id, nested, version');
-  });
-
-  it('are named in percent-encoding', async () => {
-    expect(await ignoredOf({ content, 'a, b': 1, 'ä\r\nX-Evil: 1': 1, '': 1 })).toBe(
+  it.each<[string, object | string, string]>([
+    ['read-only ones', { content, id: 1, nested: { a: 1 }, version: 9 }, 'id, nested, version'],
+    [
+      'odd characters',
+      { content, 'a, b': 1, 'ä\r\nX-Evil: 1': 1, '': 1 },
       'a%2C%20b, %C3%A4%0D%0AX-Evil%3A%201, ""',
-    );
-  });
-
-  it('are cut between two characters when their names are long', async () => {
-    const header = (await ignoredOf({ content, [emoji(100)]: 1, ['k'.repeat(1_000_000)]: 1 })) ?? '';
-    const [first = '', second] = header.split(', ');
-    expect(decodeURIComponent(first)).toBe(`${emoji(5)}...`);
-    expect(second).toBe(`${'k'.repeat(60)}...`);
-  });
-
-  it('are named up to the twentieth of 100,000', async () => {
-    const keys = Array.from({ length: 100_000 }, (_, n) => `key${n}`);
-    const header = await ignoredOf({ content, ...Object.fromEntries(keys.map((key) => [key, 1])) });
-    expect(header?.split(', ')).toEqual([...keys.slice(0, 20), '...']);
-  });
-
-  it('keep prototypes out of reach', async () => {
-    const body =
-      '{"content":"Text","__proto__":{"title":"evil"},"constructor":{"prototype":{"title":"evil"}}}';
-    expect(await ignoredOf(body)).toBe('__proto__, constructor');
-    expect(await errorsOf('{"__proto__":{"content":"evil"}}')).toEqual([
-      { pointer: '/content', detail: 'is required' },
-    ]);
+    ],
+    [
+      'long names',
+      { content, [emoji(100)]: 1, ['k'.repeat(1_000_000)]: 1 },
+      `${encodeURIComponent(emoji(5))}..., ${'k'.repeat(60)}...`,
+    ],
+    ['many', { content, ...ofKeys }, `${keys.slice(0, 20).join(', ')}, ...`],
+    [
+      'what leads to prototypes',
+      '{"content":"Text","__proto__":{"title":"evil"},"constructor":{"prototype":{"title":"evil"}}}',
+      '__proto__, constructor',
+    ],
+  ])('are %s -> are left out and named, in percent-encoding and not too long', async (_, body, named) => {
+    const sent = await send(body);
+    expect([sent.status, sent.body, sent.headers.get('x-ignored-fields')]).toEqual([200, { content }, named]);
     expect(({} as Record<string, unknown>).title).toBeUndefined();
   });
-});
 
-describe('Prefer: handling=strict', () => {
-  it('refuses unknown and read-only fields, with what else is wrong', async () => {
+  it('hold the content in a prototype -> there is none', async () => {
+    const error = { pointer: '/content', detail: 'is required' };
+    expect(await errorsOf('{"__proto__":{"content":"evil"}}')).toEqual([error]);
+  });
+
+  it('are sent under handling=strict -> are refused with what else is wrong, 20 at most', async () => {
     const body = { content: '', 'a/b~c': 1, id: '1', createdAt: 1, ['k'.repeat(99)]: 1 };
     expect(await errorsOf(body, { headers: strict })).toEqual([
       { pointer: '/content', detail: 'must not be blank' },
@@ -218,32 +195,6 @@ describe('Prefer: handling=strict', () => {
       { pointer: '/createdAt', detail: 'is read-only' },
       { pointer: `/${'k'.repeat(60)}...`, detail: 'is not a field of a post' },
     ]);
-  });
-
-  it('lists at most 20 errors of 100,000', async () => {
-    const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`key${n}`, n]));
-    expect(await errorsOf({ content, ...keys }, { headers: strict })).toHaveLength(20);
-  });
-});
-
-describe('the media type of a patch', () => {
-  it.each([
-    'application/merge-patch+json',
-    'Application/Merge-Patch+JSON; charset=utf-8',
-    'application/json',
-  ])('may be %s', async (type) => {
-    expect((await send({ title: 'T' }, { method: 'PATCH', type })).body).toEqual({ title: 'T' });
-  });
-
-  it('must be supported, and the answer lists which are', async () => {
-    const { status, headers } = await send({}, { method: 'PATCH', type: 'application/json-patch+json' });
-    expect(status).toBe(415);
-    expect(headers.get('accept-patch')).toBe('application/merge-patch+json, application/json');
-  });
-
-  it('is nothing for other methods', async () => {
-    const { status, headers } = await send({ content }, { type: 'application/merge-patch+json' });
-    expect(status).toBe(415);
-    expect(headers.get('accept-patch')).toBeNull();
+    expect(await errorsOf({ content, ...ofKeys }, { headers: strict })).toHaveLength(20);
   });
 });

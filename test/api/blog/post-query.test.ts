@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   checkPostQuery,
@@ -13,10 +14,9 @@ import { Failure } from '../../../shared/failures.js';
 const id = '01900000-0000-7000-8000-000000000001';
 const sortedAt = new Date('2026-11-20T12:34:56.789Z');
 const cursor = toCursor({ sortedAt, id });
-const back = toNewerCursor({ sortedAt, id });
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
-/** The errors of a query, or undefined. */
+/** The errors of a query; none if it passes. */
 function check(query: string): ProblemError[] {
   let passed = false;
   try {
@@ -31,75 +31,77 @@ function check(query: string): ProblemError[] {
   return [];
 }
 
-describe('checkPostQuery', () => {
+const notUtf8 = 'must be percent-encoded UTF-8';
+
+describe('a query', () => {
   it.each([
     '',
     '?',
     '?&&',
     '?limit=1',
     '?limit=200&tag=a&author=b&q=c&status=draft&envelope=true',
-    '?status=published',
-    '?envelope=false',
+    '?status=published&envelope=false',
     '?q=',
     '?q',
     '?q=%20+',
     `?cursor=${cursor}`,
-    `?tag=${encodeURIComponent('🎉'.repeat(50))}`,
-    `?author=${encodeURIComponent('🎉'.repeat(200))}`,
-    `?q=${encodeURIComponent('🎉'.repeat(500))}`,
     '?tag=a%26b%3Dc+d',
     '?unknown=1&unknown=2&other=%00&bad=%E0%A4%A&%=1',
     '?__proto__=1&constructor=2&toString=3',
-  ])('lets %s pass', (query) => {
+  ])('is %s -> passes', (query) => {
     expect(check(query)).toEqual([]);
   });
 
-  it.each(['', '0', '201', '-1', '+1', '1.0', '1e2', '0x10', '01', ' 5', 'ten', '99999999999'])(
-    'refuses the limit %j',
-    (limit) => {
-      expect(check(`?limit=${limit}`)).toEqual([
-        { pointer: 'limit', detail: 'must be a whole number from 1 to 200' },
-      ]);
-    },
-  );
-
-  it.each(['', 'Draft', 'drafts', 'draft%20', 'all', 'draft,published', '%00'])(
-    'refuses the status %j',
-    (status) => {
-      expect(check(`?status=${status}`)).toEqual([
-        { pointer: 'status', detail: 'must be published or draft' },
-      ]);
-    },
-  );
-
-  it.each(['', '1', 'TRUE', 'yes', 'true%20'])('refuses the envelope %j', (envelope) => {
-    expect(check(`?envelope=${envelope}`)).toEqual([
-      { pointer: 'envelope', detail: 'must be true or false' },
-    ]);
+  it.each<[name: string, detail: string, values: string[]]>([
+    [
+      'limit',
+      'must be a whole number from 1 to 200',
+      ['', '0', '201', '-1', '+1', '1.0', '1e2', '0x10', '01', ' 5', 'ten', '99999999999'],
+    ],
+    [
+      'status',
+      'must be published or draft',
+      ['', 'Draft', 'drafts', 'draft%20', 'all', 'draft,published', '%00'],
+    ],
+    ['envelope', 'must be true or false', ['', '1', 'TRUE', 'yes', 'true%20']],
+    ['tag', 'must not be blank', ['', '%20']],
+    ['author', 'must not be blank', ['', '%20']],
+    ...['tag', 'author', 'q'].flatMap((name): [string, string, string[]][] => [
+      [name, 'must not contain NUL characters', ['a%00b', '%00a']],
+      // A lone surrogate, a cut character, a cut escape, a percent sign alone, raw bytes.
+      [name, notUtf8, ['%ED%A0%80', '%E0%A4', '%E0%A4%A', '100%', 'gr\u00c3\u00b6\u00c3\u009fe']],
+    ]),
+    ['tag', 'must be sent once', ['a&tag=b', 'a&t%61g=a']],
+    ['limit', 'must be sent once', ['1&limit=1']],
+    [
+      'cursor',
+      'is not a cursor of this list',
+      [
+        ...['', '%25%25%25', `${cursor}%20`, `${cursor}AA`],
+        ...[`${sortedAt.getTime()}.x`, `${sortedAt.getTime()}.${'A'.repeat(8)}${id.slice(8)}`].map(encode),
+        ...[`NaN.${id}`, `0${sortedAt.getTime()}.${id}`, `-0.${id}`].map(encode),
+        // Before the first year, and after 9999.
+        ...[`-62135596800001.${id}`, `253402300800000.${id}`].map(encode),
+        ...[`newer.newer.${sortedAt.getTime()}.${id}`, `older.${sortedAt.getTime()}.${id}`].map(encode),
+        encode(`0.${id}' or true--`),
+      ],
+    ],
+  ])('has another %s than it may -> %s', (name, detail, values) => {
+    for (const value of values)
+      expect(check(`?${name}=${value}`), value).toEqual([{ pointer: name, detail }]);
   });
 
   it.each([
-    ['a blank tag', '?tag=', 'tag', 'must not be blank'],
-    ['a tag too long', `?tag=${'a'.repeat(51)}`, 'tag', 'must be at most 50 characters'],
-    ['a blank author', '?author=%20', 'author', 'must not be blank'],
-    ['an author too long', `?author=${'a'.repeat(201)}`, 'author', 'must be at most 200 characters'],
-    ['a search too long', `?q=${'a'.repeat(501)}`, 'q', 'must be at most 500 characters'],
-    ['NUL in a tag', '?tag=a%00', 'tag', 'must not contain NUL characters'],
-    ['NUL in an author', '?author=%00a', 'author', 'must not contain NUL characters'],
-    ['NUL in a search', '?q=a%00b', 'q', 'must not contain NUL characters'],
-    ['a lone surrogate', '?q=%ED%A0%80', 'q', 'must be percent-encoded UTF-8'],
-    ['a cut character', '?tag=%E0%A4', 'tag', 'must be percent-encoded UTF-8'],
-    ['a cut escape', '?author=%E0%A4%A', 'author', 'must be percent-encoded UTF-8'],
-    ['a percent sign alone', '?q=100%', 'q', 'must be percent-encoded UTF-8'],
-    ['raw bytes', '?q=gr\u00c3\u00b6\u00c3\u009fe', 'q', 'must be percent-encoded UTF-8'],
-    ['a repeated tag', '?tag=a&tag=b', 'tag', 'must be sent once'],
-    ['a tag repeated in escapes', '?tag=a&t%61g=a', 'tag', 'must be sent once'],
-    ['a repeated limit', '?limit=1&limit=1', 'limit', 'must be sent once'],
-  ])('refuses %s', (_, query, pointer, detail) => {
-    expect(check(query)).toEqual([{ pointer, detail }]);
+    ['tag', 50],
+    ['author', 200],
+    ['q', 500],
+  ])('has a %s longer than %i characters -> is refused', (name, max) => {
+    expect(check(`?${name}=${encodeURIComponent('🎉'.repeat(max))}`)).toEqual([]);
+    const error = { pointer: name, detail: `must be at most ${max} characters` };
+    expect(check(`?${name}=${encodeURIComponent('🎉'.repeat(max + 1))}`)).toEqual([error]);
   });
 
-  it('lists all errors, at most 20, and quotes nothing', () => {
+  it('has several errors -> all are listed, at most 20, and nothing is quoted', () => {
     const errors = check('?limit=canary&envelope=canary&cursor=canary&tag=%00canary');
     expect(errors.map(({ pointer }) => pointer)).toEqual(['limit', 'cursor', 'tag', 'envelope']);
     expect(JSON.stringify(errors)).not.toContain('canary');
@@ -108,85 +110,69 @@ describe('checkPostQuery', () => {
 });
 
 describe('a cursor', () => {
-  it('leads to its place again', () => {
-    expect(check(`?cursor=${cursor}`)).toEqual([]);
-    expect(toPostFilter({ cursor }, { drafts: false }).after).toEqual({ sortedAt, id });
+  const positions = fc.record({
+    sortedAt: fc.date({
+      min: new Date('0001-01-01T00:00:00.000Z'),
+      max: new Date('9999-12-31T23:59:59.999Z'),
+      noInvalidDate: true,
+    }),
+    id: fc.uuid({ version: 7 }),
   });
 
-  it('knows which way it leads', () => {
-    expect(check(`?cursor=${back}`)).toEqual([]);
-    const filter = toPostFilter({ cursor: back }, { drafts: false });
-    expect(filter).toEqual({ limit: 100, drafts: false, before: { sortedAt, id } });
-  });
-
-  it.each([
-    ['the first years', '0001-01-01T00:00:00.000Z'],
-    ['before 1970', '1969-12-31T23:59:59.999Z'],
-    ['the last years', '9999-12-31T23:59:59.999Z'],
-  ])('reaches %s', (_, time) => {
-    const position = { sortedAt: new Date(time), id };
-    expect(toPostFilter({ cursor: toCursor(position) }, { drafts: false }).after).toEqual(position);
-  });
-
-  it.each([
-    ['nothing', ''],
-    ['what is no base64url', '%%%'],
-    ['white space', `${cursor}%20`],
-    ['one with more at its end', `${cursor}AA`],
-    ['an id that is none', encode(`${sortedAt.getTime()}.x`)],
-    ['an id in upper case', encode(`${sortedAt.getTime()}.${'A'.repeat(8)}${id.slice(8)}`)],
-    ['a time that is none', encode(`NaN.${id}`)],
-    ['a time with zeros before it', encode(`0${sortedAt.getTime()}.${id}`)],
-    ['minus zero', encode(`-0.${id}`)],
-    ['a year before the first', encode(`-62135596800001.${id}`)],
-    ['a year after 9999', encode(`253402300800000.${id}`)],
-    ['one that leads back twice', encode(`newer.newer.${sortedAt.getTime()}.${id}`)],
-    ['one that leads nowhere', encode(`older.${sortedAt.getTime()}.${id}`)],
-    ['SQL', encode(`0.${id}' or true--`)],
-  ])('is not %s', (_, tampered) => {
-    expect(check(`?cursor=${tampered}`)).toHaveLength(1);
-    expect(check(`?cursor=${tampered}`)[0]?.pointer).toBe('cursor');
-  });
-
-  it.each([cursor, back])(
-    'is not valid with any of its characters changed, or leads to another place',
-    (whole) => {
-      for (let at = 0; at < whole.length; at++) {
-        const tampered = `${whole.slice(0, at)}${whole[at] === 'A' ? 'B' : 'A'}${whole.slice(at + 1)}`;
-        const errors = check(`?cursor=${tampered}`);
-        if (errors.length === 0) {
-          const { after, before } = toPostFilter({ cursor: tampered }, { drafts: false });
-          expect(after ?? before).not.toEqual({ sortedAt, id });
+  it('of any position and direction -> leads there again, and that way', () => {
+    fc.assert(
+      fc.property(positions, (position) => {
+        for (const [made, name] of [
+          [toCursor(position), 'after'],
+          [toNewerCursor(position), 'before'],
+        ] as const) {
+          expect(check(`?cursor=${made}`)).toEqual([]);
+          const filter = toPostFilter({ cursor: made }, { drafts: false });
+          expect(filter).toEqual({ limit: 100, drafts: false, [name]: position });
         }
-      }
-    },
-  );
+      }),
+      {
+        examples: [
+          [{ sortedAt: new Date('0001-01-01T00:00:00.000Z'), id }],
+          [{ sortedAt: new Date('9999-12-31T23:59:59.999Z'), id }],
+        ],
+      },
+    );
+  });
+
+  it('of which any character is changed -> is not valid, or leads to another place', () => {
+    const changes = fc.tuple(fc.boolean(), positions, fc.nat(), fc.constantFrom(...'AB09-_z'));
+    fc.assert(
+      fc.property(changes, ([isBack, position, place, character]) => {
+        const whole = isBack ? toNewerCursor(position) : toCursor(position);
+        const at = place % whole.length;
+        const tampered = `${whole.slice(0, at)}${character}${whole.slice(at + 1)}`;
+        if (tampered === whole || check(`?cursor=${tampered}`).length > 0) return;
+        const leadsTo = (made: string) => toPostFilter({ cursor: made }, { drafts: false });
+        expect(leadsTo(tampered)).not.toEqual(leadsTo(whole));
+      }),
+    );
+  });
 });
 
 describe('toPostFilter', () => {
-  it('asks for 100 posts where nothing is said', () => {
+  it('nothing is said -> 100 posts', () => {
     expect(toPostFilter({}, { drafts: false })).toEqual({ limit: 100, drafts: false });
   });
 
-  it('passes on what is said', () => {
-    const query = { limit: 7, tag: 'a', author: 'b', q: 'c d', status: 'draft' } as const;
-    expect(toPostFilter(query, { drafts: true })).toEqual({
-      limit: 7,
-      status: 'draft',
-      tag: 'a',
-      author: 'b',
-      search: 'c d',
-      drafts: true,
-    });
+  it('all is said -> it is passed on', () => {
+    const query = { limit: 7, tag: 'a', author: 'b', status: 'draft' } as const;
+    const filter = toPostFilter({ ...query, q: 'c d' }, { drafts: true });
+    expect(filter).toEqual({ ...query, search: 'c d', drafts: true });
   });
 
-  it.each(['', ' ', '\u200b'])('takes the blank search %j for none', (q) => {
+  it.each(['', ' ', '\u200b'])('the search is %j -> there is none', (q) => {
     expect(toPostFilter({ q }, { drafts: false }).search).toBeUndefined();
   });
 });
 
 describe('queryOf', () => {
-  it('keeps the parameters of the list, and continues from the cursor', () => {
+  it('the parameters of a list -> a query that continues from the cursor', () => {
     const query = { limit: 2, cursor: 'old', tag: 'a&b', author: 'ä <x>', q: '', envelope: true };
     const sent = { ...query, unknown: 'x' };
     expect(queryOf({ ...sent, cursor: 'new' })).toBe(

@@ -1,11 +1,6 @@
 import express from 'express';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import {
-  methodNotAllowed,
-  notFound,
-  problemForRawSocket,
-  problemHandler,
-} from '../../../api/http/problem.js';
+import { notFound, problemForRawSocket, problemHandler } from '../../../api/http/problem.js';
 import { Failure, failureCodes, failureKinds } from '../../../shared/failures.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
@@ -20,7 +15,6 @@ app.use((_request, response, next) => {
 app.get('/throw', () => {
   throw thrown;
 });
-app.all('/get-only', methodNotAllowed('GET, HEAD'));
 app.use(notFound);
 app.use(problemHandler(logged.log));
 const server = await serve(app);
@@ -35,8 +29,8 @@ const answerTo = async (error: unknown) => {
   return { response, body: (await response.json()) as Record<string, unknown> };
 };
 
-describe('problemHandler', () => {
-  it.each(failureCodes)('renders %s with its status and nothing it does not know', async (code) => {
+describe('a failure that', () => {
+  it.each(failureCodes)('is %s -> its status, and nothing that it does not know', async (code) => {
     const { response, body } = await answerTo(new Failure(code));
     const { status, title, detail, retryable } = failureKinds[code];
     expect(response.status).toBe(status);
@@ -54,7 +48,7 @@ describe('problemHandler', () => {
     });
   });
 
-  it('renders the facts of a failure, and never its cause', async () => {
+  it('has facts and a cause -> the facts, and never the cause', async () => {
     const errors = [{ pointer: '/messages/0', detail: 'is wrong' }];
     const facts = { errors, provider: 'bedrock' as const, detail: 'More.', cause: new Error('canary') };
     const { body } = await answerTo(new Failure('provider_error', { ...facts, retryable: false }));
@@ -68,10 +62,13 @@ describe('problemHandler', () => {
     [1000, '1'],
     [1001, '2'],
     [59_999.5, '60'],
-  ])('sends %d ms as Retry-After: %s, rounded up to seconds', async (retryAfterMs, expected) => {
-    const { response } = await answerTo(new Failure('overloaded', { retryAfterMs }));
-    expect(response.headers.get('retry-after')).toBe(expected);
-  });
+  ])(
+    'is to be tried again in %d ms -> Retry-After: %s, rounded up to seconds',
+    async (retryAfterMs, expected) => {
+      const { response } = await answerTo(new Failure('overloaded', { retryAfterMs }));
+      expect(response.headers.get('retry-after')).toBe(expected);
+    },
+  );
 
   it.each([
     [
@@ -82,7 +79,7 @@ describe('problemHandler', () => {
     ['a text', 'canary'],
     ['an object', { status: 404, message: 'canary' }],
     ['null', null],
-  ])('turns %s into internal, says nothing more, and logs it', async (name, error) => {
+  ])('is %s -> internal, nothing more, and a line of the log', async (name, error) => {
     const { response, body } = await answerTo(error);
     // Express takes a thrown null for no error at all.
     if (name === 'null') return expect(response.status).toBe(404);
@@ -93,16 +90,9 @@ describe('problemHandler', () => {
     ]);
   });
 
-  it('logs nothing for an expected failure', async () => {
+  it('was expected -> no line of the log', async () => {
     await answerTo(new Failure('provider_timeout'));
     expect(logged.lines).toEqual([]);
-  });
-
-  it('answers 404 for an unknown address, a broken one included, and 405 with Allow for another method', async () => {
-    expect((await fetch(`${server.url}/nowhere`)).status).toBe(404);
-    expect((await fetch(`${server.url}/%ff`)).status).toBe(404);
-    const response = await fetch(`${server.url}/get-only`, { method: 'DELETE' });
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 });
 
@@ -112,7 +102,7 @@ describe('problemForRawSocket', () => {
     ['ERR_HTTP_REQUEST_TIMEOUT', 408],
     ['HPE_INVALID_METHOD', 400],
     [undefined, 400],
-  ])('answers %s with a whole %i', (code, status) => {
+  ])('%s -> a whole %i', (code, status) => {
     const [head = '', body = ''] = problemForRawSocket({ code }).split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);

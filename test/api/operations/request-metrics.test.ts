@@ -86,13 +86,17 @@ const ask = (path: string, provider?: string, method = 'POST', signal?: AbortSig
     ...(signal && { signal }),
   });
 
-describe('createRequestCounts', () => {
-  it('counts requests by provider and by what became of them', async () => {
+describe('the counts of requests', () => {
+  it('requests -> are counted by provider and by what became of them', async () => {
     await ask('/chat', 'openai');
     await ask('/chat?how=202', 'openai');
     await ask('/chat?how=fail', 'bedrock');
     await ask('/chat?how=break', 'bedrock');
+    // Nothing is taken over that a caller sent.
+    for (const provider of ['canary', 'OpenAI', 'openai, bedrock', '__proto__', undefined])
+      await ask('/chat', provider);
     await becomes(counted, {
+      'chat_requests_total{provider="none",code="ok"}': 5,
       'chat_requests_total{provider="openai",code="ok"}': 1,
       'chat_requests_total{provider="openai",code="accepted"}': 1,
       'chat_requests_total{provider="bedrock",code="overloaded"}': 1,
@@ -100,13 +104,7 @@ describe('createRequestCounts', () => {
     });
   });
 
-  it('takes nothing over that a caller sent', async () => {
-    for (const provider of ['canary', 'OpenAI', 'openai, bedrock', '__proto__', undefined])
-      await ask('/chat', provider);
-    await becomes(counted, { 'chat_requests_total{provider="none",code="ok"}': 5 });
-  });
-
-  it('shows a request as in flight until its caller has disconnected', async () => {
+  it('a request without an answer -> is in flight until its caller has disconnected', async () => {
     const going = new AbortController();
     const asked = ask('/chat?how=hang', 'vertexai', 'POST', going.signal).catch(() => undefined);
     await arrived.promise;
@@ -118,7 +116,7 @@ describe('createRequestCounts', () => {
     });
   });
 
-  it('shows a stream as open from its first event to its end, and counts how it ended', async () => {
+  it('a stream -> is open from its first event to its end, and counted by how it ended', async () => {
     const going = new AbortController();
     const { body } = await ask('/chat/stream?how=open', 'anthropic', 'POST', going.signal);
     expect(await countedStreams()).toEqual({ open: 1, first_event_seconds_count: 1 });
@@ -139,14 +137,14 @@ describe('createRequestCounts', () => {
     });
   });
 
-  it('takes the time to the first event from the arrival of the request', async () => {
+  it('the first event -> its time is taken from the arrival of the request', async () => {
     await (await ask('/chat/stream?how=error')).text();
     const all = readMetrics((await instruments.scrape()).text);
     expect(all.get('quillgate_stream_first_event_seconds_bucket{le="2.5",provider="anthropic"}')).toBe(0);
     expect(all.get('quillgate_stream_first_event_seconds_sum{provider="anthropic"}')).toBeGreaterThan(2.9);
   });
 
-  it('counts the blog apart, and of chat nothing but what asks', async () => {
+  it('requests to the blog, and reads of a chat -> the first are counted apart, the others not', async () => {
     await ask('/chat/1', 'openai', 'GET');
     await ask('/blogs', undefined, 'GET');
     await ask('/blogs');
@@ -158,12 +156,12 @@ describe('createRequestCounts', () => {
 });
 
 describe('a chat completion', () => {
-  it('counts as a chat of the provider that its body names', async () => {
+  it('names its provider in its body -> is counted as a chat of that', async () => {
     await fetch(`${server.url}/v1/chat/completions`, { method: 'POST' });
     expect(await counted()).toEqual({ 'chat_requests_total{provider="bedrock",code="ok"}': 1 });
   });
 
-  it('is not in flight any more when its body is read after its client has left', async () => {
+  it('has its body read after its client has left -> is not in flight any more', async () => {
     const leaving = new AbortController();
     const request = { method: 'POST', signal: leaving.signal };
     const left = fetch(`${server.url}/v1/chat/completions?how=late`, request).catch(() => 'left');

@@ -19,7 +19,7 @@ const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
 const get = (path: string, headers: Record<string, string> = {}) => fetch(app.url + path, { headers });
 
 describe('an address that nothing serves', () => {
-  it('is a page for browsers, and a problem for programs', async () => {
+  it('is asked for -> a page for browsers, and a problem for programs', async () => {
     const page = await get('/zanzibar', { Accept: browser });
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
@@ -36,7 +36,7 @@ describe('an address that nothing serves', () => {
 });
 
 describe('GET /', () => {
-  it('is a page for browsers: what this is, who answers, where to go, which release', async () => {
+  it('is asked by a browser -> a page: what this is, who answers, where to go, which release', async () => {
     const { status, headers, text } = await getPage();
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -60,7 +60,7 @@ describe('GET /', () => {
     ]);
   });
 
-  it('has a request to copy, which a provider with a worker answers', async () => {
+  it('has a request to copy -> a provider with a worker answers it', async () => {
     const { text } = await getPage();
     const [, line = ''] = /<code class="copy">(.*)<\/code>/s.exec(text) ?? [];
     const command = line.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('\\\n ', '');
@@ -70,7 +70,7 @@ describe('GET /', () => {
     expect((await app.post({ path, body, headers: { 'X-LLM': 'openai' } })).status).toBe(200);
   });
 
-  it('has no script, and a policy that allows its style alone', async () => {
+  it('is a page -> no script, and a policy that allows its style alone', async () => {
     const { headers, text } = await getPage();
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
     const hash = createHash('sha256').update(style).digest('base64');
@@ -88,7 +88,7 @@ describe('GET /', () => {
   });
 
   it.each([undefined, '*/*', 'application/json', 'text/html;q=0', 'nonsense'])(
-    'is JSON for Accept: %s',
+    'is asked with Accept: %s -> JSON',
     async (accept) => {
       const response = await get('/', accept === undefined ? {} : { Accept: accept });
       expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -113,13 +113,13 @@ describe('GET /', () => {
     },
   );
 
-  it('leads to nothing that is not there', async () => {
+  it('has links -> there is something at each', async () => {
     for (const path of ['/docs', '/openapi.json', '/admin', '/favicon.ico', '/robots.txt']) {
       expect((await get(path)).status).toBe(200);
     }
   });
 
-  it('is not sent again to who has it', async () => {
+  it('is asked by who has it -> 304', async () => {
     const { headers } = await getPage();
     expect(headers.get('cache-control')).toBe('public, no-cache');
     const etag = headers.get('etag') ?? '';
@@ -135,7 +135,7 @@ describe('GET /', () => {
 });
 
 describe('GET /favicon.ico', () => {
-  it('is an icon that browsers may keep', async () => {
+  it('is asked for -> an icon that browsers may keep', async () => {
     const response = await get('/favicon.ico');
     expect(response.headers.get('content-type')).toBe('image/x-icon');
     expect(response.headers.get('cache-control')).toBe('public, max-age=86400');
@@ -153,7 +153,7 @@ describe('GET /favicon.ico', () => {
 });
 
 describe('GET /robots.txt', () => {
-  it('keeps crawlers from searches and from the operators’ pages', async () => {
+  it('is asked for -> keeps crawlers from searches and from the operators’ pages', async () => {
     const response = await get('/robots.txt');
     expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
     expect((await response.text()).split('\n')).toEqual([
@@ -168,14 +168,13 @@ describe('GET /robots.txt', () => {
 });
 
 describe.each(['/', '/favicon.ico', '/robots.txt'])('%s', (path) => {
-  it('answers HEAD without a body', async () => {
+  it('is asked by HEAD -> no body, and by another method -> 405', async () => {
     const response = await fetch(app.url + path, { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
-  });
-
-  it.each(['POST', 'DELETE', 'OPTIONS'])('refuses %s with a problem', async (method) => {
-    const response = await fetch(app.url + path, { method, headers: { Accept: browser } });
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-    expect(await response.json()).toMatchObject({ code: 'method_not_allowed' });
+    for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+      const refused = await fetch(app.url + path, { method, headers: { Accept: browser } });
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+      expect(await refused.json()).toMatchObject({ code: 'method_not_allowed' });
+    }
   });
 });

@@ -25,8 +25,8 @@ const infoOf = async (id: string) => (await tokens.list()).find((info) => info.i
 
 const soon = () => new Date(Date.now() + 60_000);
 
-describe('createTokenStore', () => {
-  it('keeps a token by its digest alone', async () => {
+describe('the store of tokens', () => {
+  it('is given a token -> keeps its digest alone', async () => {
     const expiresAt = soon();
     const { info, secretHash } = await create({ scopes: ['chat', 'admin'], expiresAt });
     expect(info).toEqual({
@@ -48,15 +48,19 @@ describe('createTokenStore', () => {
     });
   });
 
-  it('finds tokens that never expire, and none that have or that are not there', async () => {
+  it('is asked for tokens -> finds those that have not expired', async () => {
     const { secretHash: lasting } = await create();
     const { secretHash: expired } = await create({ expiresAt: new Date(Date.now() - 1) });
+    const { info, secretHash: ending } = await create({ expiresAt: soon() });
+    // By the clock of the database.
+    await database.run((db) => db.update(table).set({ expiresAt: sql`now()` }).where(eq(table.id, info.id)));
     expect(await tokens.find(lasting)).toBeDefined();
+    expect(await tokens.find(ending)).toBeUndefined();
     expect(await tokens.find(expired)).toBeUndefined();
     expect(await tokens.find(digestOf(''))).toBeUndefined();
   });
 
-  it('lists the active ones, with how much longer they are by the clock of the database', async () => {
+  it('is asked for the active ones -> with how much longer they are, by the clock of the database', async () => {
     const { info: lasting, secretHash } = await create({ owner: 'Ida', scopes: ['chat'] });
     const { info: ending } = await create({ expiresAt: soon() });
     const { info: expired } = await create({ expiresAt: new Date(Date.now() - 1) });
@@ -75,13 +79,7 @@ describe('createTokenStore', () => {
     expect([expired, revoked].filter(({ id }) => active.has(id))).toEqual([]);
   });
 
-  it('goes by the clock of the database', async () => {
-    const { info, secretHash } = await create({ expiresAt: soon() });
-    await database.run((db) => db.update(table).set({ expiresAt: sql`now()` }).where(eq(table.id, info.id)));
-    expect(await tokens.find(secretHash)).toBeUndefined();
-  });
-
-  it('finds a token no more once it is revoked, and keeps the time', async () => {
+  it('has a token revoked -> finds it no more, and keeps the time of the first', async () => {
     const { info, secretHash } = await create();
     expect(await tokens.revoke(info.id)).toBe(true);
     expect(await tokens.find(secretHash)).toBeUndefined();
@@ -91,12 +89,12 @@ describe('createTokenStore', () => {
     expect(await infoOf(info.id)).toEqual(revoked);
   });
 
-  it('has nothing to revoke under an id that is not there or not an id', async () => {
+  it('is given an id that is not there or none -> revokes nothing', async () => {
     for (const id of ['00000000-0000-7000-8000-000000000000', '', 'x', "'; drop table tokens", '\0'])
       expect(await tokens.revoke(id)).toBe(false);
   });
 
-  it('notes a use at most once a minute', async () => {
+  it('is told of uses -> notes one a minute', async () => {
     const { info } = await create();
     const lastUse = async () => (await infoOf(info.id))?.lastUsedAt;
     await tokens.markUsed(info.id);
@@ -111,7 +109,7 @@ describe('createTokenStore', () => {
     expect(await lastUse()).not.toBe(longAgo.toISOString());
   });
 
-  it('lists the oldest first, whatever became of them', async () => {
+  it('is asked for all -> the oldest first, whatever became of them', async () => {
     const { info: older } = await create({ expiresAt: new Date(0) });
     const { info: newer } = await create();
     await tokens.revoke(older.id);

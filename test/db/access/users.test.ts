@@ -44,15 +44,14 @@ const createToken = (owner: string) =>
   });
 
 describe('firstUserOf', () => {
-  it('gives a name the same id in every release', () => {
+  it('a name -> the same id in every release', () => {
     expect(firstUserOf('demo').id).toBe('27d48401-36c8-5ccb-bc93-146c63b80019');
     expect(firstUserOf('Demo').id).not.toBe(firstUserOf('demo').id);
   });
 });
 
-describe('createUserStore', () => {
-  // Finding M7.
-  it('lists who was removed of late', async () => {
+describe('the store of users', () => {
+  it('removed one of late -> that is listed for as long as it is asked', async () => {
     const before = await users.removedWithin(60_000);
     const id = await add('removed', 'a');
     await users.remove('removed');
@@ -60,7 +59,7 @@ describe('createUserStore', () => {
     expect(await users.removedWithin(0)).toEqual([]);
   });
 
-  it('keeps users by name, with the digest of their secret', async () => {
+  it('is given users -> they are kept by name, with the digest of their secret', async () => {
     const zoe = await add('Zoë "🎉"; drop table users', 'a');
     expect(zoe).toMatch(/^[0-9a-f-]{36}$/);
     const alice = await users.add({ name: 'alice', secretHash: digestOf('b'), role: 'admin' });
@@ -78,14 +77,19 @@ describe('createUserStore', () => {
     });
   });
 
-  it('does not touch a user who exists', async () => {
-    await add('bob', 'a');
+  it('is given a name that somebody has, also at the same moment -> adds nobody', async () => {
+    const added = await Promise.all([1, 2, 3, 4].map(() => add('carol', 'a')));
+    expect(added.filter(Boolean)).toHaveLength(1);
     const before = await users.digests();
-    expect(await add('bob', 'b')).toBeUndefined();
+    expect(await add('carol', 'b')).toBeUndefined();
     expect(await users.digests()).toEqual(before);
+    await users.remove('carol');
+    const again = await add('carol', 'a');
+    expect(again).toEqual(expect.any(String));
+    expect(added).not.toContain(again);
   });
 
-  it('gives a secret to a user who has only tokens, and who stays the same', async () => {
+  it('is given a secret for a user who has only tokens -> who stays the same', async () => {
     await createToken('tokens alone');
     const named = async () => (await users.list()).find(({ name }) => name === 'tokens alone');
     const before = await named();
@@ -95,20 +99,7 @@ describe('createUserStore', () => {
     expect(await add('tokens alone', 'b')).toBeUndefined();
   });
 
-  it('gives a name another id when it is given again', async () => {
-    const first = await add('twice', 'a');
-    await users.remove('twice');
-    const second = await add('twice', 'a');
-    expect(second).toEqual(expect.any(String));
-    expect(second).not.toBe(first);
-  });
-
-  it('adds one of two at once', async () => {
-    const added = await Promise.all([1, 2, 3, 4].map(() => add('carol', 'a')));
-    expect(added.filter(Boolean)).toHaveLength(1);
-  });
-
-  it('revokes the tokens of a user who is removed, and no others', async () => {
+  it('has a user removed -> the tokens of that one are revoked, and no others', async () => {
     await add('dave', 'a');
     const before = await createToken('dave');
     await createTokenStore(database).revoke(before.id);
@@ -122,15 +113,10 @@ describe('createUserStore', () => {
     expect(tokens).toContainEqual(revokedBefore);
     expect(await tokensOf('erin')).toMatchObject([{ revokedAt: null }]);
     expect((await users.list()).map(({ name }) => name)).not.toContain('dave');
+    expect(await users.remove('dave')).toEqual({ removed: false, tokensRevoked: 0 });
   });
 
-  it('changes nothing when there is no such user', async () => {
-    await createToken('frank');
-    expect(await users.remove('nobody')).toEqual({ removed: false, tokensRevoked: 0 });
-    expect(await tokensOf('frank')).toMatchObject([{ revokedAt: null }]);
-  });
-
-  it('replaces a secret, and nothing else of the user', async () => {
+  it('has a secret replaced -> nothing else of the user changes', async () => {
     const id = await users.add({ name: 'hal', secretHash: digestOf('a'), role: 'admin' });
     const { id: token } = await createToken('hal');
     const before = await users.list();
@@ -147,7 +133,7 @@ describe('createUserStore', () => {
   });
 
   it.each(['remove', 'resetSecret'] as const)(
-    "ends the user's sessions, and no others: %s",
+    "has a user changed by %s -> that user's sessions end, and no others",
     async (change) => {
       const sessions = createSessionStore(database);
       const open = (digest: Buffer, name: string) =>
@@ -170,22 +156,20 @@ describe('createUserStore', () => {
     },
   );
 
-  it('tells every change once, and nothing else', async () => {
-    expect(await notificationsOf(() => add('grace', 'a'))).toBe(1);
-    expect(await notificationsOf(() => add('grace', 'a'))).toBe(0);
-    expect(await notificationsOf(() => users.list())).toBe(0);
-    expect(await notificationsOf(() => users.remove('grace'))).toBe(1);
-    expect(await notificationsOf(() => users.remove('grace'))).toBe(0);
-  });
-});
-
-describe('the channel of the users', () => {
-  it('is notified when a token is made and when one is revoked', async () => {
+  it('has its channel notified -> once of every change of users and tokens, and of nothing else', async () => {
+    const tokens = createTokenStore(database);
     const made = Promise.withResolvers<string>();
-    const making = async () => made.resolve((await createToken('Iva')).id);
-    expect(await notificationsOf(making)).toBe(1);
-    const id = await made.promise;
-    expect(await notificationsOf(() => createTokenStore(database).revoke(id))).toBe(1);
-    expect(await notificationsOf(() => createTokenStore(database).revoke(crypto.randomUUID()))).toBe(0);
+    const revoke = async () => tokens.revoke(await made.promise);
+    for (const [work, times] of [
+      [() => add('grace', 'a'), 1],
+      [() => add('grace', 'a'), 0],
+      [() => users.list(), 0],
+      [() => users.remove('grace'), 1],
+      [() => users.remove('grace'), 0],
+      [async () => made.resolve((await createToken('Iva')).id), 1],
+      [revoke, 1],
+      [() => tokens.revoke(crypto.randomUUID()), 0],
+    ] as const)
+      expect(await notificationsOf(work), String(work)).toBe(times);
   });
 });

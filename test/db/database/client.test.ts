@@ -167,9 +167,9 @@ describe('run, for searches', () => {
     const { database } = open({ ...generousLimits, poolSize: 3 });
     const { held, release } = await holdBack();
     const ended = vi.fn();
-    const searches = Array.from({ length: 50 }, () => search(database, held).finally(ended));
+    const searches = Array.from({ length: 10 }, () => search(database, held).finally(ended));
 
-    await Promise.all(Array.from({ length: 20 }, () => one(database)));
+    await Promise.all(Array.from({ length: 10 }, () => one(database)));
 
     expect(ended).not.toHaveBeenCalled();
     await release();
@@ -205,7 +205,7 @@ describe('run, in the background', () => {
     const { database } = open(generousLimits);
     const { held, release } = await holdBack();
     const ended = vi.fn();
-    const slow = Array.from({ length: 30 }, () => database.run(held).finally(ended));
+    const slow = Array.from({ length: 10 }, () => database.run(held).finally(ended));
 
     await createUserStore(database).digests();
 
@@ -312,11 +312,10 @@ describe('run, when there is no database to use', () => {
     // What fails does so before the time to wait has passed.
     const { database, logText } = open({ url: await where(), ...generousLimits, checkMs: 20_000 });
 
-    const failed = await Promise.all([1, 2, 3].map(() => failure(one(database))));
+    const failed = await failure(one(database));
     const { database: reached, migrations } = await database.check();
 
-    expect(failed.map((end) => end.code)).toEqual([code, code, code]);
-    expect(failed.map((end) => end.reason)).toEqual([reason, reason, reason]);
+    expect(failed).toEqual({ code, reason });
     expect(reached).toEqual({ status: 'failing', detail: expect.stringContaining(reason) });
     expect(migrations.status).toBe('failing');
     expect(logText()).toContain(reason);

@@ -20,7 +20,7 @@ const kinds = (changes: { kind: string }[]) => changes.map(({ kind }) => kind).s
 const unknownId = '019aa1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b';
 
 describe('replace', () => {
-  it('sets every field, raises the version and keeps when the post was created', async () => {
+  it('a whole post -> sets every field, raises the version and keeps when it was created', async () => {
     const before = await make({ title: 'Old', tags: ['old'], slug: 'old-one' });
     const after = fields({ content: 'New text', author: 'bob', title: 'New', tags: ['new'] });
     const post = await changed(store.replace(before.id, after));
@@ -29,7 +29,7 @@ describe('replace', () => {
     expect(await seen(post)).toEqual(post);
   });
 
-  it('keeps a slug made from the title while the title gives the same', async () => {
+  it('a title that gives the same slug -> keeps that', async () => {
     const [first, second] = [await make({ title: 'Twice' }), await make({ title: 'Twice' })];
     expect(first.slug).toBe('twice');
     expect(second.slug).toBe(`twice-${second.id.slice(-8)}`);
@@ -42,7 +42,7 @@ describe('replace', () => {
     expect(still.slug).toBe(second.slug);
   });
 
-  it('makes another slug when one is taken that was free a moment ago', async () => {
+  it('a slug that is taken and was free a moment ago -> makes another', async () => {
     const drafts = await stores.atOnce(parallel, async (some) => (await some.create(fields())).post);
     const replaced = await stores.whileTaking('all-alike', () =>
       Promise.all(drafts.map(({ id }) => changed(store.replace(id, fields({ title: 'All alike' }))))),
@@ -50,7 +50,7 @@ describe('replace', () => {
     for (const { id, slug } of replaced) expect(slug).toBe(`all-alike-${id.slice(-8)}`);
   });
 
-  it('refuses a given slug of another post and changes nothing then, but takes its own', async () => {
+  it('a given slug of another post -> refused, and nothing changes; its own -> taken', async () => {
     await make({ slug: 'of-another' });
     const post = await make({ slug: 'its-own' });
     await expect(store.replace(post.id, fields({ slug: 'of-another' }))).rejects.toEqual(
@@ -60,18 +60,13 @@ describe('replace', () => {
     expect((await changed(store.replace(post.id, fields({ slug: 'its-own' })))).slug).toBe('its-own');
   });
 
-  it('keeps when a post was first published', async () => {
+  it('another status -> keeps when the post was first published', async () => {
     const draft = await make({ status: 'draft' });
     const published = await changed(store.replace(draft.id, fields()));
     expect(published.publishedAt).toBe(published.updatedAt);
     const hidden = await changed(store.replace(draft.id, fields({ status: 'draft' })));
     const again = await changed(store.replace(draft.id, fields()));
     expect([hidden.publishedAt, again.publishedAt]).toEqual(Array(2).fill(published.publishedAt));
-  });
-
-  it('never creates', async () => {
-    expect(await store.replace(unknownId, fields())).toEqual({ kind: 'missing' });
-    expect(await store.get(unknownId, { drafts: true })).toBeUndefined();
   });
 });
 
@@ -85,14 +80,14 @@ describe('patch', () => {
     { tags: [] },
     { slug: 'quite-another' },
     { status: 'draft' },
-  ])('changes nothing but %j', async (changes) => {
+  ])('%j -> changes nothing else', async (changes) => {
     const before = await make({ title: `Before ${JSON.stringify(changes)}`, tags: ['a', 'b'] });
     const post = await changed(store.patch(before.id, changes));
     expect(post).toEqual({ ...before, ...changes, version: 2, updatedAt: post.updatedAt });
     expect(await seen(post)).toEqual(post);
   });
 
-  it('makes the slug from the title again', async () => {
+  it('no slug -> makes it from the title again', async () => {
     const post = await make({ title: 'Made again', slug: 'given' });
     expect((await changed(store.patch(post.id, { slug: null }))).slug).toBe('made-again');
     const renamed = await changed(store.patch(post.id, { slug: null, title: 'And again' }));
@@ -101,7 +96,7 @@ describe('patch', () => {
     expect(bare.slug).toBe(`post-${post.id.slice(-8)}`);
   });
 
-  it('makes the slug of the title that the post has in the end', async () => {
+  it('no slug, while others change the title -> makes it of the title that the post has in the end', async () => {
     const post = await make({ title: 'Title 0' });
     const renamings = Array.from({ length: 10 }, (_, n) =>
       otherStore.patch(post.id, { title: `Title ${n}` }),
@@ -112,7 +107,7 @@ describe('patch', () => {
     expect((await seen(post))?.version).toBe(1 + 10 + 10 + 1);
   });
 
-  it('makes no new version without changes', async () => {
+  it('no changes -> no new version', async () => {
     const post = await make();
     expect(await store.patch(post.id, {})).toEqual({ kind: 'changed', post });
     expect(await store.patch(unknownId, {})).toEqual({ kind: 'missing' });
@@ -125,7 +120,7 @@ describe('patch', () => {
 });
 
 describe('remove', () => {
-  it('removes once', async () => {
+  it('many at once -> removes once', async () => {
     const post = await make();
     const removals = await stores.atOnce(parallel, (some) => some.remove(post.id));
     expect(kinds(removals)).toEqual([...Array(parallel - 1).fill('missing'), 'removed']);
@@ -140,7 +135,7 @@ describe('an expected version', () => {
     ['patch of the slug', (some, post) => some.patch(post.id, { slug: null }, { expected: [post] })],
   ];
 
-  it.each(writes)('lets one of several writes at once happen: %s', async (_, write) => {
+  it.each(writes)('of several writes at once -> one happens: %s', async (_, write) => {
     const post = await make();
     const changes = await stores.atOnce(parallel, (some) => write(some, post));
     expect(kinds(changes)).toEqual(['changed', ...Array(parallel - 1).fill('stale')]);
@@ -149,7 +144,7 @@ describe('an expected version', () => {
     expect(stale).toMatchObject({ current: { id: post.id, version: 2 } });
   });
 
-  it('may be one of several, and must fit in version and time', async () => {
+  it('that is one of several -> has to fit in version and time', async () => {
     const { id, version, updatedAt } = await make();
     const otherTime = new Date(Date.parse(updatedAt) + 1).toISOString();
     const current = { version, updatedAt };
@@ -165,14 +160,16 @@ describe('an expected version', () => {
     expect(right).toMatchObject({ kind: 'changed' });
   });
 
-  it('is of no use where there is no post', async () => {
+  it('of a post that is not there, or none is expected -> missing, and nothing is created', async () => {
     const condition = { expected: [{ version: 1, updatedAt: new Date().toISOString() }] };
     for (const change of [
+      store.replace(unknownId, fields()),
       store.replace(unknownId, fields(), condition),
       store.patch(unknownId, { content: 'New' }, condition),
       store.patch(unknownId, { slug: null }, condition),
       store.remove(unknownId, condition),
     ])
       expect(await change).toEqual({ kind: 'missing' });
+    expect(await store.get(unknownId, { drafts: true })).toBeUndefined();
   });
 });

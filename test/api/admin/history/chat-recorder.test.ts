@@ -74,8 +74,8 @@ function watch(outcome: Outcome | undefined, own: Asked = {}): void {
   vi.advanceTimersByTime(1000);
 }
 
-describe('ChatRecorder', () => {
-  it('records when a chat came, was queued, begun, answered and ended, and none of its texts', () => {
+describe('a chat that', () => {
+  it('has ended -> when it came, was queued, begun, answered and ended, and none of its texts', () => {
     const usage = { inputTokens: 3, outputTokens: 4 };
     const stream = {} as StreamOptions;
     watch({ ...ok, usage, firstTokenMs: 500 }, { stream });
@@ -92,68 +92,62 @@ describe('ChatRecorder', () => {
     expect(JSON.stringify(ended)).not.toContain(canary);
   });
 
-  it('records all attempts, with the times and tokens of all of them', () => {
+  it('has several attempts -> all are recorded, with the times and tokens of all of them', () => {
     const usage = { inputTokens: 5, outputTokens: 1 };
-    const first = {
-      provider: 'openai',
-      code: 'provider_error',
-      usage,
-      queueMs: 100,
-      providerMs: 700,
-    } as const;
-    const last = {
-      provider: 'bedrock',
-      model: 'b',
-      code: 'ok',
-      usage,
-      queueMs: 200,
-      providerMs: 1300,
-    } as const;
-    watch({ ...ok, firstTokenMs: 400, usage, attempts: [first, last] });
+    const failed = { provider: 'openai', code: 'provider_error' } as const;
+    const answered = { provider: 'bedrock', model: 'b', code: 'ok' } as const;
+    const attempts = [
+      { ...failed, usage, queueMs: 100, providerMs: 700 },
+      { ...answered, usage, queueMs: 200, providerMs: 1300 },
+    ];
+    watch({ ...ok, firstTokenMs: 400, usage, attempts });
     expect(ended[0]).toMatchObject({
       ...{ provider: 'openai', startedMs: 250, firstTokenMs: 1550, inputTokens: 10, outputTokens: 2 },
-      attempts: [
-        { provider: 'openai', code: 'provider_error' },
-        { provider: 'bedrock', model: 'b', code: 'ok' },
-      ],
+      attempts: [failed, answered],
     });
   });
 
-  it.each<[string, Outcome | undefined, string, string]>([
-    ['cut', { ...ok, kind: 'truncated' }, 'truncated', 'ok'],
-    ['withheld', { kind: 'blocked', ...times }, 'blocked', 'content_blocked'],
-    ['cancelled', { kind: 'cancelled', ...times }, 'cancelled', 'cancelled'],
+  const providerError = { status: 400, type: 'invalid_request_error' };
+  const failed = { kind: 'failed', ...times } as const;
+  const passedOver = [{ provider: 'bedrock', code: 'overloaded', retryable: true, queueMs: 0 } as const];
+  it.each<[string, Outcome | undefined, recorded: object, own?: Asked]>([
+    ['cut', { ...ok, kind: 'truncated' }, { code: 'truncated', attempts: [{ code: 'ok' }] }],
+    ['withheld', { kind: 'blocked', ...times }, { code: 'blocked', attempts: [{ code: 'content_blocked' }] }],
+    ['cancelled', { kind: 'cancelled', ...times }, { code: 'cancelled', attempts: [{ code: 'cancelled' }] }],
     [
       'failed',
-      { kind: 'failed', code: 'provider_error', retryable: true, ...times },
-      'provider_error',
-      'provider_error',
+      { ...failed, code: 'provider_error', retryable: true },
+      { code: 'provider_error', attempts: [{ code: 'provider_error' }] },
     ],
-    ['too late', undefined, 'timeout', 'timeout'],
-  ])('records one that was %s', (_, outcome, code, attempt) => {
-    watch(outcome);
-    expect(ended).toMatchObject([{ code, attempts: [{ code: attempt }] }]);
-  });
-
-  it('records what the provider answered with', () => {
-    const providerError = { status: 400, type: 'invalid_request_error' };
-    watch({ kind: 'failed', code: 'provider_rejected', retryable: false, providerError, ...times });
-    const attempts = [{ provider: 'openai', model: 'gpt', code: 'provider_rejected', providerError }];
-    expect(ended).toMatchObject([{ code: 'provider_rejected', attempts }]);
-  });
-
-  it('names the attempts before the first one of a chat without an outcome', () => {
-    const earlier = [{ provider: 'bedrock', code: 'overloaded', retryable: true, queueMs: 0 }] as const;
-    watch(undefined, { current: { earlier: [...earlier] } });
-    const attempts = [
-      { provider: 'bedrock', code: 'overloaded' },
-      { provider: 'openai', model: 'gpt', code: 'timeout' },
-    ];
-    expect(ended).toMatchObject([{ code: 'timeout', attempts }]);
+    [
+      'refused by the provider',
+      { ...failed, code: 'provider_rejected', retryable: false, providerError },
+      {
+        code: 'provider_rejected',
+        attempts: [{ provider: 'openai', model: 'gpt', code: 'provider_rejected', providerError }],
+      },
+    ],
+    ['too late', undefined, { code: 'timeout', attempts: [{ code: 'timeout' }] }],
+    [
+      'too late after another attempt',
+      undefined,
+      {
+        code: 'timeout',
+        attempts: [
+          { provider: 'bedrock', code: 'overloaded' },
+          { provider: 'openai', model: 'gpt', code: 'timeout' },
+        ],
+      },
+      { current: { earlier: passedOver } },
+    ],
+    ['by a model with a long name', { ...ok, model: 'x'.repeat(10_000) }, { model: 'x'.repeat(200) }],
+  ])('was %s -> that is recorded', (_, outcome, recorded, own) => {
+    watch(outcome, own);
+    expect(ended).toMatchObject([recorded]);
   });
 
   it.each(['cancelled', 'timeout'] as const)(
-    "records the worker's times of a call that is cut, and when its request ended (%s)",
+    "is cut -> the worker's times of the call, and when its request ended (%s)",
     (code) => {
       const one = request();
       vi.advanceTimersByTime(2000);
@@ -167,7 +161,7 @@ describe('ChatRecorder', () => {
     },
   );
 
-  it('waits a second for what the worker of such a call reports', () => {
+  it('is cut, and whose worker says nothing -> recorded after a second', () => {
     const one = request();
     vi.advanceTimersByTime(2000);
     leave(one, 'cancelled');
@@ -178,14 +172,14 @@ describe('ChatRecorder', () => {
     expect(ended[0]).not.toHaveProperty('startedMs');
   });
 
-  it('records no time that is before another or after the end, whatever other clocks say', () => {
+  it('has odd times by other clocks -> none before another or after the end', () => {
     watch({ ...ok, queueMs: 1e9, providerMs: 1, firstTokenMs: -5 });
     expect(ended[0]).toMatchObject({ queuedMs: 150, startedMs: 3150, firstTokenMs: 3150, endedMs: 3150 });
     watch({ ...ok, queueMs: -5, providerMs: -5 });
     expect(ended[1]).toMatchObject({ queuedMs: 150, startedMs: 150, queueMs: 0, providerMs: 0 });
   });
 
-  it('records what was refused before it was queued', () => {
+  it('was refused before it was queued -> recorded as that', () => {
     const receivedAt = performance.now() - 100;
     for (const code of ['overloaded', 'cancelled', 'internal'] as const)
       chats.refuse(command(), { code, receivedAt });
@@ -199,7 +193,7 @@ describe('ChatRecorder', () => {
     ['as it ends', 'ok', () => settle(ok)],
     ['at its deadline', 'timeout', () => vi.advanceTimersByTime(forMs - 2000)],
     ['when the queue did not take it', 'queue_unavailable', (one) => one.fail(new Error('not added'))],
-  ])('records the end of a chat that goes on without its request, once, %s', (_, code, finish) => {
+  ])('goes on without its request -> its end is recorded once, %s', (_, code, finish) => {
     const one = request({ isStored: true });
     vi.advanceTimersByTime(1000);
     leave(one, 'cancelled');
@@ -210,30 +204,29 @@ describe('ChatRecorder', () => {
     expect(arrivals).toHaveLength(1);
   });
 
-  it('records what several requests join as one chat, with the times of the first', () => {
+  it('is joined by another request -> one chat, with the times of the first', () => {
     request({ isStored: true });
     vi.advanceTimersByTime(1000);
     request({ isStored: true, requestId: 'second', elapsedMs: 0 });
-    expect(arrivals).toHaveLength(1);
     vi.advanceTimersByTime(1000);
     settle(ok);
     expect(ended).toMatchObject([{ id: 'id', code: 'ok', queuedMs: 100, startedMs: 400, endedMs: 2100 }]);
     expect(arrivals).toHaveLength(1);
   });
 
-  it.each([
-    ['the one that joined', 'the first'],
-    ['the first', 'the one that joined'],
-  ])('records the end once when %s waits in the background and %s leaves after it', (background) => {
-    const requests = [request({ isStored: true }), request({ isStored: true, requestId: 'second' })];
-    for (const one of background === 'the first' ? requests : requests.toReversed()) leave(one);
-    expect([arrivals.length, ended.length]).toEqual([1, 0]);
-    settle(ok);
-    expect(ended.map(({ code }) => code)).toEqual(['ok']);
-    expect(arrivals).toHaveLength(1);
-  });
+  it.each([false, true])(
+    'is left by all that joined it -> one end (the first one last: %s)',
+    (isFirstLast) => {
+      const requests = [request({ isStored: true }), request({ isStored: true, requestId: 'second' })];
+      for (const one of isFirstLast ? requests.toReversed() : requests) leave(one);
+      expect([arrivals.length, ended.length]).toEqual([1, 0]);
+      settle(ok);
+      expect(ended.map(({ code }) => code)).toEqual(['ok']);
+      expect(arrivals).toHaveLength(1);
+    },
+  );
 
-  it('does not take for the end of a chat what only one of its requests fails with', () => {
+  it('is joined by a request that fails alone -> that is no end of it', () => {
     const isStored = true;
     request({ isStored });
     fail(request({ isStored, requestId: '2' }), 'queue_unavailable');
@@ -248,14 +241,14 @@ describe('ChatRecorder', () => {
     expect(arrivals).toHaveLength(2);
   });
 
-  it('records as one more what a request finds under way that another one has seen the end of', () => {
+  it('is found by a request after another one has seen its end -> is one more', () => {
     request({ isStored: true });
     settle(ok);
     fail(request({ isStored: true, requestId: 'late' }));
     expect([arrivals.length, ended.length]).toEqual([2, 2]);
   });
 
-  it('records neither arrival nor end of a chat that is only read here', () => {
+  it('is only read here -> neither its arrival nor its end is recorded', () => {
     const { signal } = command();
     const deadline = Date.now() + forMs;
     const claimed = { id: 'id', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;
@@ -264,10 +257,5 @@ describe('ChatRecorder', () => {
     chats.attach(claimed, options);
     settle(ok);
     expect([arrivals, ended]).toEqual([[], []]);
-  });
-
-  it('records no long names', () => {
-    watch({ ...ok, model: 'x'.repeat(10_000) });
-    expect(ended[0]?.model).toHaveLength(200);
   });
 });

@@ -75,8 +75,11 @@ const { receivedAt: _, ...sentRequest } = recentRequest();
 const { slot: __, ...sentSample } = sample(0);
 
 describe('HistoryExchange', () => {
-  it('an operator looks -> has the chats of the others, whatever their clocks say', async () => {
-    const [one, two] = [await open(), await open({ aheadMs: 3_600_000 })];
+  it('an operator looks -> has the chats and samples of the others, whatever their clocks say', async () => {
+    const aheadMs = 3_600_000_000;
+    const [one, two] = [await open(), await open({ aheadMs })];
+    const slots = [slotAgo(10), slotAgo(9)];
+    two.samples.push(...slots.map((slot) => sample(slot + aheadMs)));
     two.end({ id: 'a', attempts: [], model: 'gpt', inputTokens: 7 });
     one.end({ id: 'b' });
     const receivedAt = new Date(Date.now() - 30).toISOString();
@@ -86,6 +89,7 @@ describe('HistoryExchange', () => {
     expect(a).toMatchObject({ receivedAt, model: 'gpt', inputTokens: 7, attempts: [], queuedMs: 1 });
     expect([one.exchange.processes, one.exchange.isPartial]).toEqual([2, false]);
     expect(two.ids()).toEqual(['a']);
+    expect(one.heard().map(({ slot }) => slot)).toEqual(slots);
   });
 
   it('asks while an operator looks, for what is new -> stops soon after, and forgets the others', async () => {
@@ -103,14 +107,6 @@ describe('HistoryExchange', () => {
     const before = asked();
     await vi.advanceTimersByTimeAsync(60_000);
     expect([asked(), one.ids(), one.exchange.processes]).toEqual([before, [], 1]);
-  });
-
-  it('samples by another clock -> stand in the slots of the own one', async () => {
-    const [one, two] = [await open(), await open({ aheadMs: 1_000_000_000 })];
-    const slots = [slotAgo(10), slotAgo(9)];
-    two.samples.push(...slots.map((slot) => sample(slot + 1_000_000_000)));
-    await one.look();
-    expect(one.heard().map(({ slot }) => slot)).toEqual(slots);
   });
 
   it('the message with the samples is lost, or a process comes later -> they are asked for', async () => {
@@ -205,21 +201,13 @@ describe('HistoryExchange', () => {
     ['with a long id', { id: 'x'.repeat(65) }],
   ])('a chat %s -> is left out, and the others come', async (_, own, agoMs) => {
     const [one, two] = await openTwo();
-    two.end({ id: 'before' });
+    // It ended long ago, and took long, which is nothing odd.
+    two.end({ id: 'before', endedMs: 2e9, queueMs: 2e9, inputTokens: 2e9 }, 365 * 86_400_000);
     two.end({ id: 'odd', ...own }, agoMs);
     two.end({ id: 'after' });
     await one.look();
     expect(one.ids().sort()).toEqual(['after', 'before']);
     expect(sizes()[0]).toBe(2);
-  });
-
-  it('a chat that ended long ago, and any number for the last -> are taken', async () => {
-    const [one, two] = await openTwo();
-    two.end({ id: 'a', endedMs: 2e9, queueMs: 2e9, inputTokens: 2e9 }, 365 * 86_400_000);
-    await one.look();
-    expect(one.ids()).toEqual(['a']);
-    await answer({ last: Number.MAX_SAFE_INTEGER });
-    expect(one.exchange.processes).toBe(3);
   });
 
   it('an answer with providers that a newer release has -> what is known of it is taken', async () => {
