@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
+import { countAll } from '../../../shared/queue/priority.js';
 import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
 
 let started: ReturnType<typeof startChatService>;
@@ -151,6 +152,33 @@ describe('createChat, of a stored chat', () => {
     started.adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject(unavailable);
     expect(started.asked).toEqual(asked);
+  });
+
+  it('is accepted at a second try with its key -> it counts as detached once, and as one chat', async () => {
+    const refused = started.ask({ storeOptions: isAsync });
+    started.adding.reject(new Failure('queue_unavailable'));
+    await expect(refused).rejects.toMatchObject(unavailable);
+    started.claim({ state: 'unknown' });
+    started.adding = Promise.withResolvers();
+    for (let n = 0; n < 2; n += 1) {
+      const { answer } = await ask({ storeOptions: isAsync });
+      vi.advanceTimersByTime(0);
+      expect(await answer).toMatchObject({ kind: 'accepted' });
+    }
+    expect(started.asked.filter((step) => step === 'detached')).toHaveLength(1);
+    expect(countAll(started.shares.of('openai').async)).toBe(1);
+    settle();
+  });
+
+  it('is left by its client, and not taken by the queue -> it is over, and counts nowhere', async () => {
+    const answer = started.ask({ storeOptions: withKey });
+    await turn();
+    started.client.abort();
+    await expect(answer).rejects.toMatchObject(timeout);
+    expect(started.chats.all()).toHaveLength(1);
+    started.adding.reject(new Failure('queue_unavailable'));
+    await turn();
+    expect([started.chats.all(), countAll(started.shares.of('openai').waitedFor)]).toEqual([[], 0]);
   });
 
   it('replies to a caller that waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
