@@ -213,12 +213,4 @@ describe('a chat with images', () => {
     service.chats.onOutcome('one', ok);
     expect(await second).toMatchObject({ kind: 'completed' });
   });
-
-  it('fails when they cannot be stored', async () => {
-    const imageUploads = { store: () => Promise.reject(new Failure('rate_limited')) };
-    const service = startChatService({ imageUploads });
-    onTestFinished(service.end);
-    await expect(service.ask({ images: [upload(100)] })).rejects.toThrow(limited);
-    expect(service.added).toEqual([]);
-  });
 });

@@ -302,16 +302,14 @@ describe('a store that does not answer', () => {
   const silent = { read: never, create: never, readAll: never, replace: never };
   const current = { provider: 'openai' } as const;
   const name = { owner: me, id: randomUUID() };
+  const find = (deadline: number) => chats.find(command('k'), deadline);
+  const begin = (deadline: number) => chats.open(command('k'), { deadline, current });
 
   it.each<[string, (deadline: number) => Promise<unknown>, leftMs: number, afterMs: number, string]>([
-    ['to look for a chat', (deadline) => chats.find(command('k'), deadline), 50, 50, 'timeout'],
-    ['to open one', (deadline) => chats.open(command('k'), { deadline, current }), 50, 50, 'timeout'],
-    ['to look for one', (deadline) => chats.find(command('k'), deadline), 60_000, 2500, 'queue_unavailable'],
-    [
-      'to open a chat',
-      (deadline) => chats.open(command('k'), { deadline, current }),
-      ...([60_000, 2500, 'queue_unavailable'] as const),
-    ],
+    ['to look for a chat', find, 50, 50, 'timeout'],
+    ['to open one', begin, 50, 50, 'timeout'],
+    ['to look for one', find, 60_000, 2500, 'queue_unavailable'],
+    ['to open a chat', begin, 60_000, 2500, 'queue_unavailable'],
     ['to read one', () => chats.read(name), 60_000, 2500, 'queue_unavailable'],
     ['to cancel one', () => chats.cancel(name), 60_000, 2500, 'queue_unavailable'],
   ])('is asked %s -> it fails in time', async (_, work, leftMs, afterMs, code) => {

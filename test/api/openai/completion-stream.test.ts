@@ -71,7 +71,6 @@ const ended = (reason: string) => ({ ...head, choices: choice({}, reason) });
 const done = ['[DONE]', ''];
 const failed = (error: object) => [{ error: expect.objectContaining(error) }, ''];
 const silent: Write = () => undefined;
-const begins: Write = (stream) => stream.begin();
 const saying =
   (...pieces: string[]): Write =>
   (stream) => {
@@ -85,52 +84,59 @@ describe('a streamed completion', () => {
   const timeout = new Failure('provider_timeout', { cause: new Error('secret') });
   const message = 'The provider did not answer in time.';
 
-  it.each<[string, Asked, Write, Completion | Error, unknown[]]>([
-    [
-      'has two pieces → the role, each piece, the finish reason once',
-      ...([{}, saying('Hel"\n', 'lo'), completion] as const),
-      [begun, said('Hel"\n'), said('lo'), ended('stop'), ...done],
-    ],
-    [
-      'is asked for with its token counts → a chunk of their own, and null before',
-      ...([{ includesUsage: true }, saying('Hi'), completion] as const),
-      [
+  interface Row {
+    given: string;
+    asked?: Asked;
+    write?: Write;
+    ending: Completion | Error;
+    reads: unknown[];
+  }
+  it.each<Row>([
+    {
+      given: 'has two pieces → the role, each piece, the finish reason once',
+      ...{ write: saying('Hel"\n', 'lo'), ending: completion },
+      reads: [begun, said('Hel"\n'), said('lo'), ended('stop'), ...done],
+    },
+    {
+      given: 'is asked for with its token counts → a chunk of their own, and null before',
+      ...{ asked: { includesUsage: true }, write: saying('Hi'), ending: completion },
+      reads: [
         ...[begun, said('Hi'), ended('stop')].map((chunk) => ({ ...chunk, usage })),
         ...[{ ...head, choices: [], usage: counts }, ...done],
       ],
-    ],
-    [
-      'is of a provider that does not count → no chunk without a choice',
-      ...([{ includesUsage: true }, silent, uncounted] as const),
-      [{ ...begun, usage }, { ...ended('stop'), usage }, ...done],
-    ],
-    [
-      'was cut at the token limit, in the flex tier → it says so',
-      ...([{ isFlex: true }, silent, { ...completion, kind: 'truncated' }] as const),
-      [{ ...begun, ...flex }, { ...ended('length'), ...flex }, ...done],
-    ],
-    [
-      'fails after it has begun → an error of our own words',
-      ...([{}, saying('Hel'), timeout] as const),
-      [
+    },
+    {
+      given: 'is of a provider that does not count → no chunk without a choice',
+      ...{ asked: { includesUsage: true }, ending: uncounted },
+      reads: [{ ...begun, usage }, { ...ended('stop'), usage }, ...done],
+    },
+    {
+      given: 'was cut at the token limit, in the flex tier → it says so',
+      ...{ asked: { isFlex: true }, ending: { ...completion, kind: 'truncated' } },
+      reads: [{ ...begun, ...flex }, { ...ended('length'), ...flex }, ...done],
+    },
+    {
+      given: 'fails after it has begun → an error of our own words',
+      ...{ write: saying('Hel'), ending: timeout },
+      reads: [
         ...[begun, said('Hel')],
         { error: { message, type: 'server_error', param: null, code: 'provider_timeout' } },
         '',
       ],
-    ],
-    [
-      'is blocked after text was shown → content_filter',
-      ...([{}, saying('Hel'), new Failure('content_blocked')] as const),
-      [begun, said('Hel'), ended('content_filter'), ...done],
-    ],
-    [
-      'is blocked before any text → an error',
-      ...([{}, begins, new Failure('content_blocked')] as const),
-      [begun, ...failed({ code: 'content_filter' })],
-    ],
-  ])('%s', async (_, asked, write, ending, expected) => {
+    },
+    {
+      given: 'is blocked after text was shown → content_filter',
+      ...{ write: saying('Hel'), ending: new Failure('content_blocked') },
+      reads: [begun, said('Hel'), ended('content_filter'), ...done],
+    },
+    {
+      given: 'is blocked before any text → an error',
+      ...{ write: (stream) => stream.begin(), ending: new Failure('content_blocked') },
+      reads: [begun, ...failed({ code: 'content_filter' })],
+    },
+  ])('$given', async ({ asked = {}, write = silent, ending, reads }) => {
     const { chunks, failureCode } = await play(asked, write, ending);
-    expect(chunks).toEqual(expected);
+    expect(chunks).toEqual(reads);
     expect(failureCode).toBe(ending instanceof Failure ? ending.code : undefined);
   });
 
