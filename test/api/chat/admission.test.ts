@@ -7,6 +7,7 @@ import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
+import { command } from '../../support/attached.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { userNamed } from '../../support/identities.js';
 
@@ -18,11 +19,6 @@ const stored = (isAsync: boolean) => ({
   ...{ onResolved: () => {}, onDetached: () => {} },
 });
 
-const command = (own: Partial<ChatCommand>): ChatCommand => ({
-  ...{ requestId: 'one', user: 'me', provider: 'openai', model: 'm', turns: [] },
-  signal: new AbortController().signal,
-  ...own,
-});
 const resolve = (own: Partial<ChatCommand>, now = 1_000_000) => {
   const { waitUntil, deadline, startBy } = resolveDeadlines(command(own), limits, now);
   return [waitUntil - now, startBy - now, deadline - now];
@@ -80,7 +76,7 @@ describe('admit with a fallback', () => {
   const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
     heartbeats.add(heartbeatOf({ provider, concurrency: 2, meanJobMs: 100, defaultModel: 'm', ...own }));
   const ask = (...fallback: Target[]) =>
-    admit(command({}), { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
+    admit(command(), { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
 
   it('asks the provider first, and keeps those for later that somebody serves', async () => {
     for (const provider of ['openai', 'anthropic'] as const) beat(provider);
@@ -175,7 +171,7 @@ describe('admit with a fallback', () => {
 describe('admit', () => {
   const pools = new LivePools(new Heartbeats({ since: Number.NEGATIVE_INFINITY }));
   const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
-    admit(command({}), { jobClient: { pools, check }, shares, timeoutMs });
+    admit(command(), { jobClient: { pools, check }, shares, timeoutMs });
 
   it('says that no worker serves the provider', async () => {
     await expect(ask(async () => {})).rejects.toMatchObject({ code: 'provider_unavailable' });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
+import { countAll } from '../../../shared/queue/priority.js';
 import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
 
 let started: ReturnType<typeof startChatService>;
@@ -19,8 +20,8 @@ const ask = async (own: Parameters<typeof started.ask>[0] = {}) => {
 };
 const settle = () => started.chats.onOutcome('one', ok);
 
-describe('createChat', () => {
-  it('cancels nothing for a client that disconnects after the reply', async () => {
+describe('a chat', () => {
+  it('has its reply, and its client disconnects -> nothing is cancelled', async () => {
     const { answer } = await ask();
     settle();
     expect(await answer).toEqual({ kind: 'completed', completion: ok });
@@ -30,9 +31,9 @@ describe('createChat', () => {
   });
 
   it.each([
-    ['as the credentials ended', new Failure('unauthorized'), { code: 'unauthorized' }],
-    ['with a timeout when the client disconnects', undefined, timeout],
-  ])('answers %s, and cancels the job', async (_, reason, expected) => {
+    ['credentials that end', new Failure('unauthorized'), { code: 'unauthorized' }],
+    ['a client that disconnects', undefined, timeout],
+  ])('meets %s -> it ends so, and its job is cancelled', async (_, reason, expected) => {
     const { answer } = await ask();
     started.client.abort(reason);
     await expect(answer).rejects.toMatchObject(expected);
@@ -41,7 +42,7 @@ describe('createChat', () => {
   });
 
   it.each([false, true])(
-    'has the job carry its user, what is asked of the model, and whether it comes last: %s',
+    'is asked for -> its job has its user, what is asked of the model, and whether it comes last: %s',
     async (isLowPriority) => {
       const own = { user: 'another', parameters: { seed: 1, stop: ['a'] } };
       const { answer } = await ask({ ...own, isLowPriority });
@@ -51,7 +52,7 @@ describe('createChat', () => {
     },
   );
 
-  it('adds nothing for a client that has disconnected already', async () => {
+  it('comes from a client that has disconnected already -> nothing is added', async () => {
     started.client.abort();
     await expect(started.ask()).rejects.toMatchObject(timeout);
     expect(started.asked).toEqual([]);
@@ -62,7 +63,7 @@ describe('createChat', () => {
     ['resolve', 'cancel'],
     ['reject', 'cancel unconfirmed'],
   ] as const)(
-    'does not wait for a slow add when the client disconnects, but cancels the job only after it (%s)',
+    'is left by its client during a slow add -> it ends at once, and is cancelled after the add (%s)',
     async (how, done) => {
       const answer = started.ask();
       await turn();
@@ -75,14 +76,14 @@ describe('createChat', () => {
     },
   );
 
-  it('cancels a job whose add failed, because the store may take it all the same', async () => {
+  it('has a job whose add failed -> it is cancelled, because the store may take it all the same', async () => {
     const answer = started.ask();
     started.adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject(unavailable);
     expect([started.asked, started.chats.all()]).toEqual([['add one', 'cancel unconfirmed one'], []]);
   });
 
-  it('does not wait for a slow add past the deadline, and counts what the request has taken so far', async () => {
+  it('has a slow add past the deadline -> it ends, counting what the request has taken so far', async () => {
     const answer = started.ask({ waitMs: 60_000, elapsedMs: 59_980 });
     await turn();
     vi.advanceTimersByTime(21);
@@ -93,7 +94,7 @@ describe('createChat', () => {
     expect(started.asked).toEqual(['add one']);
   });
 
-  it('adds a lost job again once, but not before its add was confirmed', async () => {
+  it('has a job that is lost -> it is added again once, but not before its add was confirmed', async () => {
     const answer = started.ask();
     await turn();
     const { chats, asked } = started;
@@ -108,10 +109,10 @@ describe('createChat', () => {
   });
 });
 
-describe('createChat, of a stored chat', () => {
+describe('a stored chat', () => {
   const isAsync = { ...withKey, isAsync: true };
 
-  it('reports the id of the chat before anything becomes of it', async () => {
+  it('is begun -> the id of the chat is told before anything becomes of it', async () => {
     const onResolved = vi.fn();
     const answer = started.ask({ storeOptions: { ...withKey, onResolved } });
     await turn();
@@ -120,7 +121,7 @@ describe('createChat, of a stored chat', () => {
     await answer;
   });
 
-  it('cancels nothing when the client disconnects', async () => {
+  it('is left by its client -> nothing is cancelled', async () => {
     const { answer } = await ask({ storeOptions: withKey });
     started.client.abort();
     await expect(answer).rejects.toMatchObject(timeout);
@@ -128,7 +129,7 @@ describe('createChat, of a stored chat', () => {
     settle();
   });
 
-  it('accepts what the queue has taken, and not before', async () => {
+  it('is asynchronous -> it is accepted once the queue has taken it, and not before', async () => {
     const accepted = vi.fn();
     const answer = started.ask({ storeOptions: isAsync }).then(accepted);
     await turn();
@@ -144,16 +145,43 @@ describe('createChat, of a stored chat', () => {
 
   it.each([
     // Without a key no request can come back for the chat.
-    ['cancels what has no key', undefined, ['add one', 'cancel unconfirmed one of me']],
-    ['leaves alone what has one', 'k', ['add one']],
-  ])('accepts nothing that the queue has not taken, and %s', async (_, key, asked) => {
+    ['without a key -> it is cancelled', undefined, ['add one', 'cancel unconfirmed one of me']],
+    ['with one -> it is left alone', 'k', ['add one']],
+  ])('is not taken by the queue -> it is not accepted: %s', async (_, key, asked) => {
     const answer = started.ask({ storeOptions: { ...isAsync, key } });
     started.adding.reject(new Failure('queue_unavailable'));
     await expect(answer).rejects.toMatchObject(unavailable);
     expect(started.asked).toEqual(asked);
   });
 
-  it('replies to a caller that waits for a while when the reply comes meanwhile, and accepts when it does not', async () => {
+  it('is accepted at a second try with its key -> it counts as detached once, and as one chat', async () => {
+    const refused = started.ask({ storeOptions: isAsync });
+    started.adding.reject(new Failure('queue_unavailable'));
+    await expect(refused).rejects.toMatchObject(unavailable);
+    started.claim({ state: 'unknown' });
+    started.adding = Promise.withResolvers();
+    for (let n = 0; n < 2; n += 1) {
+      const { answer } = await ask({ storeOptions: isAsync });
+      vi.advanceTimersByTime(0);
+      expect(await answer).toMatchObject({ kind: 'accepted' });
+    }
+    expect(started.asked.filter((step) => step === 'detached')).toHaveLength(1);
+    expect(countAll(started.shares.of('openai').async)).toBe(1);
+    settle();
+  });
+
+  it('is left by its client, and not taken by the queue -> it is over, and counts nowhere', async () => {
+    const answer = started.ask({ storeOptions: withKey });
+    await turn();
+    started.client.abort();
+    await expect(answer).rejects.toMatchObject(timeout);
+    expect(started.chats.all()).toHaveLength(1);
+    started.adding.reject(new Failure('queue_unavailable'));
+    await turn();
+    expect([started.chats.all(), countAll(started.shares.of('openai').waitedFor)]).toEqual([[], 0]);
+  });
+
+  it('has a caller that waits for a while -> the reply if it comes meanwhile, else it is accepted', async () => {
     const soon = await ask({ storeOptions: isAsync, waitMs: 60_000 });
     settle();
     expect(await soon.answer).toEqual({ kind: 'completed', completion: ok });

@@ -53,7 +53,7 @@ const at = (offset: number) => ({ callId: 'call', offset });
 const large = 'a'.repeat(30_000_000);
 
 describe('EventStream', () => {
-  it('sends deltas with their ids, and then the whole', async () => {
+  it('gets a reply → it sends deltas with their ids, and then the whole', async () => {
     const { events, response, answer, read } = await open();
     response.set('X-Request-Id', 'r');
     const text = read();
@@ -79,14 +79,14 @@ describe('EventStream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('says that a reply was cut at the token limit', async () => {
+  it('gets a reply that was cut at the token limit → it says so', async () => {
     const { events, read } = await open();
     const text = read();
     await events.end(Promise.resolve({ ...ok, completion: { ...ok.completion, kind: 'truncated' } }));
     expect(await text).toContain('"finishReason":"length"');
   });
 
-  it('ends with an error what fails after it has begun, and no more than our own words', async () => {
+  it('fails after it has begun → it ends with an error, in our own words', async () => {
     const { events, response, read } = await open();
     const text = read();
     events.write('Hel', at(3));
@@ -97,7 +97,7 @@ describe('EventStream', () => {
     expect(response.locals.failureCode).toBe('provider_timeout');
   });
 
-  it('leaves the response alone until the first event, and to others what fails before', async () => {
+  it('fails before its first event → the response is left to others', async () => {
     const { events, response } = await open();
     vi.advanceTimersByTime(60_000);
     const failure = new Failure('provider_timeout');
@@ -105,13 +105,13 @@ describe('EventStream', () => {
     expect([response.headersSent, vi.getTimerCount()]).toEqual([false, 0]);
   });
 
-  it('leaves to others what nobody expected', async () => {
+  it('fails as nobody expected → it is left to others', async () => {
     const { events } = await open();
     events.write('Hel', at(3));
     await expect(events.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
-  it('sends a comment every 15 seconds, once it has begun', async () => {
+  it('has begun → it sends a comment every 15 seconds', async () => {
     const { events, response, read } = await open();
     vi.advanceTimersByTime(15_000);
     expect(response.headersSent).toBe(false);
@@ -125,7 +125,7 @@ describe('EventStream', () => {
     expect(kinds).toEqual(['delta', 'delta', ': still there', ': still there', 'done', '']);
   });
 
-  it('sends no comment to a client that has not read the end yet', async () => {
+  it('has a client that has not read the end yet → it sends no comment', async () => {
     const { events, response } = await open();
     const errors: unknown[] = [];
     response.on('error', (error) => errors.push(error));
@@ -136,7 +136,7 @@ describe('EventStream', () => {
     expect([response.writableFinished, errors]).toEqual([false, []]);
   });
 
-  it('sends nothing to a client that has left', async () => {
+  it('has a client that has left → it sends nothing', async () => {
     const { events, response, client } = await open();
     events.write('a', at(1));
     const closed = once(response, 'close');
@@ -149,7 +149,7 @@ describe('EventStream', () => {
 });
 
 describe('a slow client', () => {
-  it('gets more when it has read what there was, and leaves nothing', async () => {
+  it('reads what there was → it gets more, and leaves nothing', async () => {
     const { events, response, read } = await open();
     const listeners = getEventListeners(response, 'close').length;
     expect(events.write(large, at(large.length))).toBe(false);
@@ -164,7 +164,7 @@ describe('a slow client', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that reads nothing for 20 seconds is disconnected', async () => {
+  it('reads nothing for 20 seconds → it is disconnected', async () => {
     const { events, response } = await open();
     events.write(large, at(large.length));
     const drained = expect(events.drained()).rejects.toMatchObject({ code: 'timeout' });
@@ -175,7 +175,7 @@ describe('a slow client', () => {
     expect(response.destroyed).toBe(true);
   });
 
-  it('that leaves is not waited for', async () => {
+  it('leaves → it is not waited for', async () => {
     const { events, client } = await open();
     events.write(large, at(large.length));
     const drained = expect(events.drained()).rejects.toMatchObject({ code: 'timeout' });
@@ -185,7 +185,7 @@ describe('a slow client', () => {
   });
 });
 
-describe('acceptsEventStream', () => {
+describe('a request', () => {
   it.each([
     ['text/event-stream', true],
     ['text/*', false],
@@ -205,45 +205,29 @@ describe('acceptsEventStream', () => {
     ['text/event-stream;q=0.1, */*', false],
     ['text/html', false],
     ['nonsense', false],
-  ])('takes %j as %s', async (accept, expected) => {
-    const { request } = await connect({ Accept: accept });
+    [undefined, false],
+  ])('has Accept: %s → a stream is taken: %s', async (accept, expected) => {
+    const { request } = await connect(accept === undefined ? {} : { Accept: accept });
     expect(acceptsEventStream(request)).toBe(expected);
-  });
-
-  it('takes no Accept as JSON', async () => {
-    const { request } = await connect();
-    expect(acceptsEventStream(request)).toBe(false);
   });
 });
 
-describe('readLastEventId', () => {
+describe('Last-Event-ID', () => {
   it.each([
     ['a1b2c3d4.0', { callId: 'a1b2c3d4', offset: 0 }],
     ['0.17', { callId: '0', offset: 17 }],
     ['', undefined],
     [undefined, undefined],
-  ])('reads %j', (header, position) => {
+  ])('is %j → the place is %j', (header, position) => {
     expect(readLastEventId(header)).toEqual(position);
   });
 
+  const errors = [expect.objectContaining({ pointer: 'Last-Event-ID' })];
   it.each([
-    ' ',
-    '5',
-    '.5',
-    'a.',
-    'a.-1',
-    'a.1.5',
-    'a.1e3',
-    'a b.1',
-    `${'a'.repeat(65)}.1`,
-    `a.${'9'.repeat(16)}`,
-    'a.1\n',
-  ])('refuses %j', (header) => {
-    expect(() => readLastEventId(header)).toThrow(
-      expect.objectContaining({
-        code: 'invalid_request',
-        facts: expect.objectContaining({ errors: [expect.objectContaining({ pointer: 'Last-Event-ID' })] }),
-      }),
-    );
+    ...[' ', '5', '.5', 'a.', 'a.-1', 'a.1.5', 'a.1e3', 'a b.1', 'a.1\n'],
+    ...[`${'a'.repeat(65)}.1`, `a.${'9'.repeat(16)}`],
+  ])('is %j → refused', (header) => {
+    const refusal = { code: 'invalid_request', facts: expect.objectContaining({ errors }) };
+    expect(() => readLastEventId(header)).toThrow(expect.objectContaining(refusal));
   });
 });

@@ -83,7 +83,7 @@ function leftOf(bytesInFlight: BytesInFlight, user: string): number {
 }
 
 describe('ImageUploads', () => {
-  it('writes each image once for a user, also when many send it at once, and drops its bytes', async () => {
+  it('have an image that many send at once → it is written once a user, and its bytes are dropped', async () => {
     const { store, written } = startUploads();
     const image = upload(megabyte);
     const commands = ['one', 'one', 'other', 'one'].map((user) => ({ user, images: [image] }));
@@ -95,13 +95,13 @@ describe('ImageUploads', () => {
     expect(written).toHaveLength(8);
   });
 
-  it('keeps it until a call can no longer begin, by any clock', async () => {
+  it('have an image → it is kept until a call can no longer begin, by any clock', async () => {
     const { store, kept } = startUploads();
     await store({ images: [upload(100)] });
     expect([...kept.values()]).toEqual([1_000_000 + minute + 5000]);
   });
 
-  it('counts its bytes for as long as it is stored, once, with the answers', async () => {
+  it('have an image → its bytes count once while it is stored, with the answers', async () => {
     const { store, pass, room } = startUploads();
     const image = upload(40 * megabyte);
     for (let n = 0; n < 5; n += 1) await store({ user: 'one', images: [image] }, minute + n);
@@ -128,7 +128,7 @@ describe('ImageUploads', () => {
     expect(leftOf(bytesInFlight, 'one')).toBe(64);
   });
 
-  it('writes no more for a caller who has left, unless the chat is stored', async () => {
+  it('have a caller who has left → nothing more is written, unless the chat is stored', async () => {
     const { store, written } = startUploads();
     const signal = AbortSignal.abort();
     const left = store({ images: [upload(megabyte)], signal });
@@ -138,7 +138,7 @@ describe('ImageUploads', () => {
     expect(written).toHaveLength(4);
   });
 
-  it('are stored again if the request before could not, and else only dropped', async () => {
+  it('are of a request that joins → they are stored if those before were not, and else dropped', async () => {
     const uploads = startUploads();
     const images = [upload(100)];
     await uploads.store({ images }, minute, Promise.resolve());
@@ -147,7 +147,7 @@ describe('ImageUploads', () => {
     expect(uploads.written).toHaveLength(1);
   });
 
-  it('says that the queue is unavailable when the store is, and what was written before counts', async () => {
+  it('have a store that is down → queue_unavailable, and what was written before counts', async () => {
     const started = startUploads();
     started.isDown = true;
     const image = upload(megabyte);
@@ -161,7 +161,7 @@ describe('ImageUploads', () => {
 });
 
 describe('a chat with images', () => {
-  it('is put on the queue once they are stored, and not when they cannot be', async () => {
+  it('has them stored → only then it is put on the queue', async () => {
     const store = Promise.withResolvers<void>();
     const asked: unknown[] = [];
     const imageUploads = {
@@ -184,7 +184,7 @@ describe('a chat with images', () => {
     expect(await reply).toMatchObject({ kind: 'completed' });
   });
 
-  it('waits for the images of the request that it joins', async () => {
+  it('joins a request → it waits for its images, and stores its own if those could not be', async () => {
     const stores = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const asked: (Promise<void> | undefined)[] = [];
     const imageUploads = {
@@ -212,13 +212,5 @@ describe('a chat with images', () => {
     service.adding.resolve();
     service.chats.onOutcome('one', ok);
     expect(await second).toMatchObject({ kind: 'completed' });
-  });
-
-  it('fails when they cannot be stored', async () => {
-    const imageUploads = { store: () => Promise.reject(new Failure('rate_limited')) };
-    const service = startChatService({ imageUploads });
-    onTestFinished(service.end);
-    await expect(service.ask({ images: [upload(100)] })).rejects.toThrow(limited);
-    expect(service.added).toEqual([]);
   });
 });

@@ -30,7 +30,7 @@ beforeEach(() => {
 const ids = () => chats.all().map(({ id }) => id);
 
 describe('an outcome', () => {
-  it('settles all that wait for its chat, but for those that have left, and no other chat', async () => {
+  it('settles all that wait for its chat → not those that have left, and no other chat', async () => {
     const [one, two] = [attach(chats, 'one'), attach(chats, 'two')];
     const [again, left] = [attach(chats, 'one'), attach(chats, 'one')];
     leave(chats, left);
@@ -43,13 +43,13 @@ describe('an outcome', () => {
     expect(heard).toEqual(['one opened', 'two opened', 'one ended blocked', 'two ended blocked']);
   });
 
-  it('of a chat that nothing waits for is ignored', () => {
+  it('is of a chat that nothing waits for → ignored', () => {
     chats.onOutcome('one', blocked);
     chats.onMoved('one', { provider: 'bedrock', attempt: 2 });
     expect([chats.onLost('one', Date.now()), ids(), heard]).toEqual([false, [], []]);
   });
 
-  it('that names a next attempt moves the chat, whichever message comes first', async () => {
+  it('names a next attempt → the chat moves, whichever message comes first', async () => {
     const request = attach(chats, 'one');
     chats.onOutcome('one', passedOn(3));
     chats.onOutcome('one', passedOn(2));
@@ -62,7 +62,7 @@ describe('an outcome', () => {
 
 describe('a request', () => {
   it.each([10, 0, -1000, Number.NEGATIVE_INFINITY])(
-    'waits no longer than its deadline in %d ms',
+    'has its deadline in %d ms → it waits no longer',
     async (forMs) => {
       const request = attach(chats, 'one', { forMs });
       expect(await request.outcome).toBeUndefined();
@@ -71,7 +71,7 @@ describe('a request', () => {
     },
   );
 
-  it('that only reads a chat has no events, and does not keep it', () => {
+  it('only reads a chat → it has no events, and does not keep it', () => {
     const deadline = Date.now() + 60_000;
     const claimed = { id: 'one', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;
     const jobClient = { requestResend: () => undefined };
@@ -82,7 +82,7 @@ describe('a request', () => {
     expect([ids(), heard]).toEqual([[], []]);
   });
 
-  it('follows a stored chat in the background, once however many leave it', async () => {
+  it('leaves a stored chat, as others do → it is followed in the background, once', async () => {
     const stored = { expiresAt: Date.now() + 60_000 };
     const requests = [1, 2].map(() => attach(chats, 'one', { chat: stored }));
     for (const request of requests) chats.leave(request, 'cancelled', { goesOn: true });
@@ -93,7 +93,7 @@ describe('a request', () => {
     expect(heard).toEqual(['one opened', 'one detached', 'one ended blocked']);
   });
 
-  it('in the background gives up at the deadline of the chat, or when its job was not added', () => {
+  it('is in the background → it gives up at the deadline of the chat, or when its job was not added', () => {
     vi.useFakeTimers();
     for (const id of ['late', 'refused']) {
       const request = attach(chats, id, { chat: { expiresAt: Date.now() + 60_000 }, forMs: 50 });
@@ -108,7 +108,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('of a chat that is not stored waits a second for what its worker makes of the end', () => {
+  it('leaves a chat that is not stored → a second is left for what its worker makes of the end', () => {
     vi.useFakeTimers();
     const [cut, silent] = [attach(chats, 'cut'), attach(chats, 'silent')];
     for (const request of [cut, silent]) chats.leave(request, 'cancelled', { goesOn: true });
@@ -120,7 +120,7 @@ describe('a request', () => {
 });
 
 describe('due', () => {
-  it('has a chat in the background in one of fifteen polls, and any other one in each', () => {
+  it('has chats in the background → each in one of fifteen polls, and any other one in each', () => {
     for (let n = 0; n < 152; n += 1) {
       const request = attach(chats, `${n}`, { chat: { expiresAt: Date.now() + 60_000 } });
       if (n >= 2) chats.leave(request, 'timeout', { goesOn: true });
@@ -135,7 +135,7 @@ describe('due', () => {
     for (const id of ids()) chats.onOutcome(id, blocked);
   });
 
-  it('leaves out chats that have only just come', () => {
+  it('has chats that have only just come → they are left out', () => {
     const before = Date.now();
     const request = attach(chats, 'one');
     expect(chats.due({ attachedBefore: before, slot: 0 })).toEqual([]);
@@ -145,7 +145,7 @@ describe('due', () => {
 });
 
 describe('onLost', () => {
-  it('has a job added again only if its record would still exist, had it ended since it was last seen', () => {
+  it('→ the job is added again, if its record would still exist, had it ended since it was last seen', () => {
     const request = attach(chats, 'one');
     request.chat.added(Date.now());
     const seenAgoMs = (ms: number) => {
@@ -162,7 +162,7 @@ describe('onLost', () => {
     leave(chats, request);
   });
 
-  it('does nothing for a job that was cancelled because its request has left', () => {
+  it('is of a job that was cancelled because its request has left → nothing', () => {
     const request = attach(chats, 'one');
     request.chat.added(Date.now());
     chats.leave(request, 'cancelled', { goesOn: true });
@@ -171,7 +171,7 @@ describe('onLost', () => {
     expect(heard).not.toContain('one lost');
   });
 
-  it('does nothing for an attempt that was not seen yet', () => {
+  it('is of an attempt that was not seen yet → nothing', () => {
     const request = attach(chats, 'one');
     request.chat.added(Date.now());
     chats.onMoved('one', { provider: 'bedrock', attempt: 2 });
@@ -188,7 +188,7 @@ describe('a reader', () => {
   beforeEach(() => void asked.mockReset());
   const places = () => asked.mock.calls.map(([, place]: unknown[]) => place);
 
-  it('gets the deltas that are for it', () => {
+  it('has deltas that are for it → gets those', () => {
     const adder = attach(chats, 'one', { stream, jobClient });
     const joined = attach(chats, 'one', { stream, jobClient, joined: { state: 'queued' } });
     chats.onDelta({ jobId: 'one', callId: 'call', at: 0, text: 'Hel' });
@@ -200,7 +200,7 @@ describe('a reader', () => {
     chats.onOutcome('one', blocked);
   });
 
-  it('that joined asks the worker for nothing until one runs the job', () => {
+  it('has joined → asks the worker for nothing until one runs the job', () => {
     using waiting = attach(chats, 'one', { chat: stored, stream, jobClient, joined: { state: 'queued' } });
     waiting.chat.seen(Date.now(), { isRunning: false });
     expect(places()).toEqual([]);
@@ -210,22 +210,5 @@ describe('a reader', () => {
     using running = attach(chats, 'two', { chat: stored, stream, jobClient, joined: { state: 'running' } });
     expect(places()).toHaveLength(1);
     for (const request of [waiting, running]) leave(chats, request);
-  });
-
-  it('that leaves a stored chat before its end tells the worker', async () => {
-    const [first, joined, whole] = [undefined, { state: 'queued' }, undefined].map((state) =>
-      attach(chats, 'one', { chat: stored, stream, jobClient, joined: state as { state: 'queued' } }),
-    );
-    joined?.[Symbol.dispose]();
-    first?.[Symbol.dispose]();
-    await whole?.reader?.finish({ text: 'all' });
-    whole?.[Symbol.dispose]();
-    attach(chats, 'not stored', { stream, jobClient })[Symbol.dispose]();
-    const left = { from: 0, max: 1, left: true };
-    expect(places()).toEqual([
-      { reader: joined?.readerName, ...left },
-      { reader: undefined, ...left },
-    ]);
-    for (const id of ids()) chats.onOutcome(id, blocked);
   });
 });

@@ -182,112 +182,115 @@ function positionsOf(pieces: readonly string[], offset: number): TextPosition[] 
 }
 
 describe('ReplyStream', () => {
-  it('writes exactly the text, whatever is lost, doubled, late, sent again or refused', async () => {
+  it('has deltas lost, doubled, late, sent again or refused → its reader gets exactly the text', async () => {
     await fc.assert(fc.asyncProperty(chaos, writesExactly), { numRuns: 200 });
   });
+});
 
-  it('writes deltas that come in order as they come, and asks for nothing', async () => {
-    const { reader, asked, stream } = open();
-    for (const each of cut('A reply in pieces', [2, 6, 7])) stream.receive(each);
-    expect(reader.pieces).toEqual(['A r', 'eply', ' ', 'in pieces']);
-    await stream.finish(completion('A reply in pieces', 'call'));
-    expect([reader.pieces.length, asked, stream.isFinished]).toEqual([4, [], true]);
-  });
+type Step = (opened: ReturnType<typeof open>) => unknown;
+const d =
+  (at: number, text: string, callId?: string): Step =>
+  ({ stream }) =>
+    stream.receive(delta(at, text, callId));
+const ms =
+  (time: number): Step =>
+  () =>
+    vi.advanceTimersByTime(time);
+const ask: Step = ({ stream }) => stream.askFirst();
+const close: Step = ({ stream }) => stream.close();
+const leave: Step = ({ reader }) => reader.leave();
+const drain: Step = ({ reader }) => reader.drain();
+const reads =
+  (mayRead: boolean): Step =>
+  ({ reader }) => {
+    reader.mayRead = () => mayRead;
+  };
+const askFor = (seconds: number): Step[] => Array.from({ length: seconds }, () => [ask, ms(1000)]).flat();
 
-  it('asks once for what was lost, and again a second later', () => {
-    const { reader, asked, stream } = open();
-    stream.receive(delta(0, 'ab'));
-    stream.receive(delta(5, 'fg'));
-    stream.receive(delta(7, 'h'));
-    expect(asked).toEqual([2]);
-    vi.advanceTimersByTime(1000);
-    stream.receive(delta(8, 'i'));
-    expect(asked).toEqual([2, 2]);
-    stream.receive(delta(2, 'cdefghi'));
-    stream.receive(delta(20, 'z'));
-    expect([asked, reader.text]).toEqual([[2, 2, 9], 'abcdefghi']);
-  });
+const interrupted = { code: 'internal', retryable: true };
+const refused = { code: 'invalid_request' };
 
-  it('asks after five seconds of silence how far the text has got', () => {
-    const { asked, stream } = open();
-    vi.advanceTimersByTime(60_000);
-    expect(asked).toEqual([]);
-    stream.receive(delta(0, 'ab'));
-    vi.advanceTimersByTime(4999);
-    stream.receive(delta(2, 'c'));
-    vi.advanceTimersByTime(4999);
-    expect(asked).toEqual([]);
-    vi.advanceTimersByTime(1);
-    expect(asked).toEqual([3]);
-    stream.close();
-    vi.advanceTimersByTime(60_000);
-    expect([asked, vi.getTimerCount()]).toEqual([[3], 0]);
-  });
+interface End {
+  /** What the reader has got. */
+  text?: string;
+  /** The places from which the worker was asked to send. */
+  asked?: number[];
+  /** The failure that is reported, once; absent means none. */
+  failure?: typeof interrupted | typeof refused;
+}
 
-  it('asks for nothing of a text that is sent elsewhere until a worker runs its job', () => {
-    const { asked, stream } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
-    vi.advanceTimersByTime(60_000);
-    expect([asked, vi.getTimerCount()]).toEqual([[], 0]);
-    stream.close();
-    stream.askFirst();
-    expect(asked).toEqual([]);
-  });
+async function comesTo(opened: ReturnType<typeof open>, steps: readonly Step[], end: End): Promise<void> {
+  for (const step of steps) await step(opened);
+  const { reader, asked, stream, failures } = opened;
+  const { failure, ...expected } = end;
+  expect({ text: reader.text, asked }).toMatchObject(expected);
+  expect(failures).toMatchObject(failure ? [failure] : []);
+  expect([stream.hasFailed, stream.isFinished]).toEqual([failure !== undefined, false]);
+  // An answer of its own is for a place that cannot be; for all else the reader has a part of a text.
+  if (failure) expect(reader.hasBegun).toBe(failure === interrupted);
+  else stream.close();
+  expect(vi.getTimerCount()).toBe(0);
+}
 
-  it('asks for such a text at once, and then once a second at most until it hears something', () => {
-    const { asked, stream } = open({ isJoined: true, from: { callId: 'call', offset: 4 } });
-    stream.askFirst();
-    stream.askFirst();
-    vi.advanceTimersByTime(999);
-    stream.askFirst();
-    expect(asked).toEqual([4]);
-    vi.advanceTimersByTime(1);
-    stream.askFirst();
-    expect(asked).toEqual([4, 4]);
-    stream.receive(delta(4, ''));
-    vi.advanceTimersByTime(4000);
-    stream.askFirst();
-    expect(asked).toHaveLength(2);
-    stream.close();
-    expect(vi.getTimerCount()).toBe(0);
-  });
+describe('a stream that is sent here from its beginning', () => {
+  const lost = [d(0, 'ab'), d(5, 'fg'), d(7, 'h')];
+  const silent = [ms(60_000), d(0, 'ab'), ms(4999), d(2, 'c'), ms(4999)];
+  const slow = [reads(false), d(0, 'ab'), d(2, 'cd'), d(9, 'x'), ms(10_000)];
+  const begunAnew = [d(3, 'lo', 'second'), d(3, 'lo', 'first'), d(3, 'lo', 'second')];
+  // The provider is silent; the worker is there.
+  const quiet = [d(0, 'Hel'), ms(29_000), d(3, ''), ms(29_000)];
 
-  it('asks for nothing of a text that is sent here from its beginning, although its job runs', () => {
-    const { asked, stream } = open();
-    stream.askFirst();
-    expect(asked).toEqual([]);
-  });
-
-  it('takes nothing for a slow reader, and asks for it once there is room', async () => {
-    const { reader, asked, stream } = open();
-    reader.mayRead = () => false;
-    stream.receive(delta(0, 'ab'));
-    stream.receive(delta(2, 'cd'));
-    stream.receive(delta(9, 'x'));
-    vi.advanceTimersByTime(10_000);
-    expect([reader.text, asked]).toEqual(['ab', []]);
-    await reader.drain();
-    expect(asked).toEqual([2]);
-    stream.receive(delta(2, 'cdefghijx'));
-    expect(reader.text).toBe('abcdefghijx');
-  });
-
-  it.each<[string, (opened: ReturnType<typeof open>) => Promise<void>]>([
-    ['its reader has left', ({ reader }) => reader.leave()],
+  it.each<[string, Step[], End]>([
+    ['deltas come in order → nothing is asked for', [d(0, 'ab'), d(2, 'c')], { text: 'abc', asked: [] }],
+    ['its job runs → nothing is asked for', [ask], { asked: [] }],
+    ['a delta is lost → it is asked for once', lost, { text: 'ab', asked: [2] }],
+    ['it is lost for a second → it is asked for again', [...lost, ms(1000), d(8, 'i')], { asked: [2, 2] }],
     [
-      'it is over, although the reader goes on',
-      ({ reader, stream }) => {
-        stream.close();
-        return reader.drain();
-      },
+      'it comes, and another is lost → that is asked for at once',
+      [...lost, d(2, 'cdefgh'), d(20, 'z')],
+      { text: 'abcdefgh', asked: [2, 8] },
     ],
-  ])('takes nothing and asks for nothing once %s', async (_, end) => {
-    const opened = open();
-    const { reader, asked, stream } = opened;
-    reader.mayRead = () => false;
-    stream.receive(delta(0, 'ab'));
-    await end(opened);
-    stream.receive(delta(2, 'cd'));
-    expect([reader.text, asked]).toEqual(['ab', []]);
+    ['it is silent for less than five seconds → nothing is asked for', silent, { asked: [] }],
+    ['it is silent for five seconds → its place is asked for', [...silent, ms(1)], { asked: [3] }],
+    ['it is over → nothing is asked for', [d(0, 'ab'), close, ms(60_000), ask], { asked: [] }],
+    ['its reader is slow → it takes nothing', slow, { text: 'ab', asked: [] }],
+    ['its reader is slow no more → the rest is asked for', [...slow, drain], { asked: [2] }],
+    ['its slow reader has left → it takes nothing', [...slow, leave, d(2, 'cd')], { text: 'ab', asked: [] }],
+    ['it is over, and its reader reads on → nothing', [...slow, close, drain], { text: 'ab', asked: [] }],
+    [
+      'another call begins later → it never continues what was written',
+      [d(0, 'Hel', 'first'), ...begunAnew],
+      { text: 'Hel', asked: [], failure: interrupted },
+    ],
+    ['a worker is there, and silent → it goes on', quiet, { text: 'Hel' }],
+    ['no worker has answered for half a minute → it is over', [...quiet, ms(6000)], { failure: interrupted }],
+    [
+      'its reader was slow for minutes → no worker is missed',
+      [reads(false), d(0, 'Hel'), ms(120_000), reads(true), drain, ms(29_000)],
+      { text: 'Hel' },
+    ],
+    ['a report of an earlier place is late → it goes on', [d(0, 'ab'), d(1, '')], { text: 'ab' }],
+  ])('%s', (_, steps, end) => comesTo(open(), steps, end));
+});
+
+describe('a stream that is sent elsewhere', () => {
+  it.each<[string, Step[], End]>([
+    ['no worker runs its job yet → nothing is asked for', [ms(60_000)], { asked: [] }],
+    ['it is over → nothing is asked for', [close, ask], { asked: [] }],
+    ['a worker runs its job → it is asked, once a second at most', [ask, ask, ms(999), ask], { asked: [4] }],
+    ['the worker says nothing for a second → it is asked again', [ask, ms(1000), ask], { asked: [4, 4] }],
+    ['the worker has been heard → it is not asked again', [ask, d(4, ''), ms(4000), ask], { asked: [4] }],
+    ['no worker answers for half a minute → it goes on', askFor(30), { text: '' }],
+    ['no worker answers for longer → it is over', [...askFor(30), ask], { failure: interrupted }],
+    ['its job has begun anew → it is over', [d(0, '', 'second')], { failure: interrupted }],
+    ['the text ends before its place → it is refused', [d(3, '')], { failure: refused }],
+  ])('%s', (_, steps, end) => {
+    return comesTo(open({ from: { callId: 'call', offset: 4 }, isJoined: true }), steps, end);
+  });
+
+  it('no worker answers, and nothing was shown → it is asked for on', () => {
+    const asked = Array<number>(120).fill(0);
+    return comesTo(open({ isJoined: true }), askFor(120), { asked });
   });
 });
 
@@ -296,7 +299,7 @@ describe('a reply with calls', () => {
   const marks: Mark[] = [call(2), call(9), { kind: 'text', at: 11 }];
   const told = marks.map((mark) => [mark, mark.at]);
 
-  it('is written up to each mark, also when one delta has it all, and says what it was asked without', () => {
+  it('comes in one delta → it is written up to each mark, and says what it was asked without', () => {
     const { reader, asked, stream } = open();
     stream.receive({ ...marked(delta(0, text), marks), provider: 'openai', model: 'm', ignored: ['seed'] });
     expect(reader.pieces).toEqual(['Hi', '{"a":1}', '{}', 'Bye']);
@@ -305,28 +308,7 @@ describe('a reply with calls', () => {
     stream.close();
   });
 
-  it.each([
-    ['inside an argument', 5, told.slice(1)],
-    ['at a mark', 9, told.slice(1)],
-    ['at the end', 14, []],
-  ])('is read on from a place %s', async (_, offset, rest) => {
-    const from = { callId: 'call', offset };
-    const { reader, stream } = open({ from, isJoined: true });
-    stream.receive(marked(delta(offset, text.slice(offset, offset + 3)), marks));
-    await stream.finish({ ...completion(text, 'call'), marks });
-    expect([reader.text, reader.marks.map(([mark]) => mark)]).toEqual([
-      text.slice(offset),
-      rest.map(([mark]) => mark),
-    ]);
-    const again = new Reader();
-    await ReplyStream.replay(
-      { sink: again, from },
-      { ...completion(text, 'call'), marks, ignored: ['seed'] },
-    );
-    expect([again.text, again.marks]).toEqual([reader.text, reader.marks]);
-  });
-
-  it('goes to a reader that knows no marks as one text', async () => {
+  it('goes to a reader that knows no marks → it is one text', async () => {
     const pieces: string[] = [];
     const sink: DeltaSink = {
       begin: () => {},
@@ -339,7 +321,7 @@ describe('a reply with calls', () => {
 });
 
 describe('the whole text', () => {
-  it('fills what is missing in pieces, as fast as the reader reads, beside deltas that are late', async () => {
+  it('is there while its reader is slow → it comes in pieces, as fast as the reader reads', async () => {
     const text = '🦉'.repeat(20_000);
     const { reader, asked, stream } = open();
     reader.mayRead = () => false;
@@ -358,13 +340,29 @@ describe('the whole text', () => {
     expect(asked).toEqual([]);
   });
 
-  it('is written to its end also when that is half a surrogate pair', async () => {
-    const { reader, stream } = open();
-    await stream.finish(completion('a\ud83e'));
-    expect(reader.text).toBe('a\ud83e');
+  const second = [d(0, '', 'first'), d(3, 'lost', 'first'), d(0, 'Hi', 'second')];
+  it.each<[string, Step[], Completion, string]>([
+    ['all was written → nothing more', [d(0, 'Hello')], completion('Hello', 'call'), 'Hello'],
+    ['it ends with half a surrogate pair → so does what is read', [], completion('a\ud83e'), 'a\ud83e'],
+    ['nothing of a first call was written → the second is read', second, completion('Hi!', 'second'), 'Hi!'],
+  ])('%s', async (_, steps, whole, text) => {
+    const opened = open();
+    for (const step of steps) await step(opened);
+    await opened.stream.finish(whole);
+    expect([opened.reader.text, opened.stream.isFinished]).toEqual([text, true]);
   });
 
-  it('of a reply that nobody has read as it was written has positions of its own', async () => {
+  it.each([
+    ['is of another call', 3, 'second', interrupted],
+    ['is of a call that was not streamed', 3, undefined, interrupted],
+    ['ends before the place of its reader', 9, 'first', refused],
+  ])('%s → it is not continued', async (_, offset, callId, failure) => {
+    const { reader, stream } = open({ from: { callId: 'first', offset } });
+    await expect(stream.finish(completion('Hello', callId))).rejects.toMatchObject(failure);
+    expect([reader.text, reader.hasBegun]).toEqual(['', failure === interrupted]);
+  });
+
+  it('was not streamed → it has positions of its own', async () => {
     const reader = new Reader();
     await ReplyStream.replay({ sink: reader, from: undefined }, completion('Hello'));
     expect(reader.positions).toEqual([{ callId: '0', offset: 5 }]);
@@ -373,130 +371,26 @@ describe('the whole text', () => {
     expect(again.text).toBe('llo');
   });
 
-  it('rejects with what the reader ended with', async () => {
+  it('meets a reader who leaves → it ends as the reader did', async () => {
     const { reader, stream } = open();
     reader.mayRead = () => false;
     const finished = expect(stream.finish(completion('Hello', 'call'))).rejects.toThrow('left');
     await reader.leave();
     await finished;
   });
-});
 
-describe('the text of another call', () => {
-  const interrupted = { code: 'internal', retryable: true };
-
-  it('is what is read when nothing was written of the first', async () => {
-    const { reader, stream } = open();
-    stream.receive(delta(0, '', 'first'));
-    stream.receive(delta(3, 'lost', 'first'));
-    stream.receive(delta(0, 'Hello', 'second'));
-    await stream.finish(completion('Hello!', 'second'));
-    expect(reader.text).toBe('Hello!');
+  it('is written as the credentials of its reader end → nobody gets the rest', async () => {
+    const reader = new Reader();
+    reader.mayRead = () => false;
+    const credentials = new AbortController();
+    const options = { sink: reader, from: undefined, signal: credentials.signal };
+    const replaying = ReplyStream.replay(options, { text: 'x'.repeat(100_000), model: 'm' });
+    const refused = expect(replaying).rejects.toMatchObject({ code: 'unauthorized' });
+    credentials.abort(new Failure('unauthorized'));
+    await reader.drain();
+    reader.mayRead = () => true;
+    await reader.drain();
+    await refused;
+    expect(reader.pieces).toHaveLength(1);
   });
-
-  it('never continues what was written', () => {
-    const { reader, stream, failures } = open();
-    stream.receive(delta(0, 'Hel', 'first'));
-    stream.receive(delta(3, 'lo', 'second'));
-    stream.receive(delta(3, 'lo', 'first'));
-    stream.receive(delta(3, 'lo', 'second'));
-    expect(failures).toMatchObject([interrupted]);
-    expect([reader.text, stream.hasFailed, reader.hasBegun]).toEqual(['Hel', true, true]);
-    expect(stream.isFinished).toBe(false);
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  it('is taken for granted when no worker has answered for half a minute', () => {
-    const { reader, stream, failures } = open();
-    stream.receive(delta(0, 'Hel'));
-    vi.advanceTimersByTime(29_000);
-    // The provider is silent; the worker is there.
-    stream.receive(delta(3, ''));
-    vi.advanceTimersByTime(29_000);
-    expect(stream.hasFailed).toBe(false);
-    vi.advanceTimersByTime(6_000);
-    expect(failures).toMatchObject([interrupted]);
-    expect([reader.text, vi.getTimerCount()]).toEqual(['Hel', 0]);
-  });
-
-  it('is taken for granted as well when no worker answers a reader who comes back', () => {
-    const { stream, failures } = open({ from: { callId: 'call', offset: 3 }, isJoined: true });
-    for (let second = 0; second < 30; second += 1) {
-      stream.askFirst();
-      vi.advanceTimersByTime(1000);
-    }
-    expect(failures).toEqual([]);
-    stream.askFirst();
-    expect(failures).toMatchObject([interrupted]);
-  });
-
-  it('is not taken for granted while nothing was shown, or its reader is slow', async () => {
-    const waiting = open({ isJoined: true });
-    const slow = open();
-    slow.reader.mayRead = () => false;
-    slow.stream.receive(delta(0, 'Hel'));
-    for (let second = 0; second < 120; second += 1) {
-      waiting.stream.askFirst();
-      vi.advanceTimersByTime(1000);
-    }
-    expect(waiting.asked).toHaveLength(120);
-    slow.reader.mayRead = () => true;
-    await slow.reader.drain();
-    vi.advanceTimersByTime(29_000);
-    expect([waiting.stream.hasFailed, slow.stream.hasFailed]).toEqual([false, false]);
-    waiting.stream.close();
-    slow.stream.close();
-  });
-
-  it('is noticed in the report that a job has begun anew', () => {
-    const { stream, failures } = open({ from: { callId: 'first', offset: 3 }, isJoined: true });
-    stream.receive(delta(0, '', 'second'));
-    expect(failures).toMatchObject([interrupted]);
-  });
-
-  it.each([undefined, 'second'])('is noticed in the end, from %s', async (callId) => {
-    const { reader, stream } = open({ from: { callId: 'first', offset: 3 } });
-    await expect(stream.finish(completion('Hello', callId))).rejects.toMatchObject(interrupted);
-    expect([reader.text, reader.hasBegun]).toEqual(['', true]);
-  });
-});
-
-describe('a place beyond the text', () => {
-  const refused = { code: 'invalid_request' };
-  const from = { callId: 'call', offset: 9 };
-
-  it('is refused when the worker says where the text ends, before anything is sent', () => {
-    const { reader, stream, failures } = open({ from, isJoined: true });
-    stream.receive(delta(8, ''));
-    expect(failures).toMatchObject([refused]);
-    expect(reader.hasBegun).toBe(false);
-  });
-
-  it('is refused when the text has ended before it', async () => {
-    const { reader, stream } = open({ from });
-    await expect(stream.finish(completion('12345678', 'call'))).rejects.toMatchObject(refused);
-    expect(reader.hasBegun).toBe(false);
-  });
-
-  it('is not what a late report says to somebody who has read on', () => {
-    const { stream } = open();
-    stream.receive(delta(0, 'ab'));
-    stream.receive(delta(1, ''));
-    expect(stream.hasFailed).toBe(false);
-  });
-});
-
-it('gives the rest of a whole reply to nobody whose credentials have ended meanwhile', async () => {
-  const reader = new Reader();
-  reader.mayRead = () => false;
-  const credentials = new AbortController();
-  const options = { sink: reader, from: undefined, signal: credentials.signal };
-  const replaying = ReplyStream.replay(options, { text: 'x'.repeat(100_000), model: 'm' });
-  const refused = expect(replaying).rejects.toMatchObject({ code: 'unauthorized' });
-  credentials.abort(new Failure('unauthorized'));
-  await reader.drain();
-  reader.mayRead = () => true;
-  await reader.drain();
-  await refused;
-  expect(reader.pieces).toHaveLength(1);
 });

@@ -300,27 +300,49 @@ describe('a command with a key', () => {
 describe('a store that does not answer', () => {
   const never = () => new Promise<never>(() => undefined);
   const silent = { read: never, create: never, readAll: never, replace: never };
+  const current = { provider: 'openai' } as const;
+  const name = { owner: me, id: randomUUID() };
+  const find = (deadline: number) => chats.find(command('k'), deadline);
+  const begin = (deadline: number) => chats.open(command('k'), { deadline, current });
 
-  it.each<[string, number, string]>([
-    ['until the deadline', 50, 'timeout'],
-    ['for two and a half seconds', 60_000, 'queue_unavailable'],
-  ])('%s -> the look for a chat and its opening fail', async (_, leftMs, code) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  it.each<[string, (deadline: number) => Promise<unknown>, leftMs: number, afterMs: number, string]>([
+    ['to look for a chat', find, 50, 50, 'timeout'],
+    ['to open one', begin, 50, 50, 'timeout'],
+    ['to look for one', find, 60_000, 2500, 'queue_unavailable'],
+    ['to open a chat', begin, 60_000, 2500, 'queue_unavailable'],
+    ['to read one', () => chats.read(name), 60_000, 2500, 'queue_unavailable'],
+    ['to cancel one', () => chats.cancel(name), 60_000, 2500, 'queue_unavailable'],
+  ])('is asked %s -> it fails in time', async (_, work, leftMs, afterMs, code) => {
     chats = storedChats({ records: { ...store.records, ...silent } as typeof store.records });
-    const asked = command(randomUUID());
-    const deadline = now + leftMs;
-    const refused = [
-      chats.find(asked, deadline),
-      chats.open(asked, { deadline, current: { provider: 'openai' } }),
-    ].map((promise) => expect(promise).rejects.toMatchObject({ code }));
-    vi.advanceTimersByTime(2500);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const ended = vi.fn();
+    const refused = expect(work(now + leftMs).finally(ended)).rejects.toMatchObject({ code });
+    await vi.advanceTimersByTimeAsync(afterMs - 1);
+    expect(ended).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
     vi.useRealTimers();
-    await Promise.all(refused);
+    await refused;
   });
 
   it('but fails -> queue_unavailable', async () => {
     chats = storedChats({ records: { ...store.records, read: () => Promise.reject(new Error('down')) } });
     await expect(open(command(randomUUID()))).rejects.toMatchObject({ code: 'queue_unavailable' });
+  });
+
+  it('as a chat is cancelled that may still be added -> it is cancelled once the store is back', async () => {
+    const { chat } = await open(command(undefined));
+    let isAway = true;
+    const read = (key: string) => (isAway ? Promise.reject(new Error('away')) : store.records.read(key));
+    chats = storedChats({ records: { ...store.records, read } });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    chats.cancelUnconfirmed({ owner: me, id: chat.id });
+    await vi.advanceTimersByTimeAsync(999);
+    isAway = false;
+    await vi.advanceTimersByTimeAsync(1);
+    vi.useRealTimers();
+    const resultOf = async () => (await chats.read({ owner: me, id: chat.id })).result;
+    const cancelled = { outcome: { kind: 'cancelled' } };
+    await vi.waitFor(async () => expect(await resultOf()).toMatchObject(cancelled), patience);
   });
 });
 

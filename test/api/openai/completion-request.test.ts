@@ -3,77 +3,33 @@ import { parseCompletionBody } from '../../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
 import { RequestImages } from '../../../api/openai/images.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { Failure } from '../../../shared/failures.js';
+import { readBody, refusalOf } from '../../support/completion-bodies.js';
 
-const messages = [{ role: 'user', content: 'Hello' }];
-
-const read = (fields: object, provider: ProviderId = 'openai') =>
-  toCompletionRequest(
-    parseCompletionBody({ model: `${provider}/m`, messages, ...fields }, 1000),
-    undefined,
-    new RequestImages(1000),
-  );
-
-/** The first error, as `pointer detail`. */
-function refusal(fields: object, provider: ProviderId = 'openai'): string {
-  try {
-    read(fields, provider);
-  } catch (error) {
-    const { code, facts } = error as Failure;
-    const [{ pointer, detail } = { pointer: '', detail: '' }] = facts.errors ?? [];
-    return `${code} ${pointer} ${detail}`.trim();
-  }
-  return 'taken';
-}
-
-/** Values that change nothing. */
-const neutral: [string, unknown][] = [
-  ['temperature', 1],
-  ['top_p', 1],
-  ['n', 1],
-  ['frequency_penalty', 0],
-  ['presence_penalty', 0],
-  ['logprobs', false],
-  ['top_logprobs', 0],
-  ['logit_bias', {}],
-  ['store', false],
-  ['stop', []],
-  ['tools', []],
-  ['functions', []],
-  ['tool_choice', 'none'],
-  ['tool_choice', 'auto'],
-  ['function_call', 'none'],
-  ['parallel_tool_calls', true],
-  ['parallel_tool_calls', false],
-  ['response_format', { type: 'text' }],
-  ['modalities', ['text']],
-  ['service_tier', 'auto'],
-  ['service_tier', 'default'],
-  ['stream', false],
-];
-const nullable = [
-  ...['temperature', 'top_p', 'n', 'frequency_penalty', 'presence_penalty', 'logprobs', 'top_logprobs'],
-  ...['logit_bias', 'store', 'stop', 'tools', 'functions', 'tool_choice', 'function_call', 'seed', 'audio'],
-  ...['parallel_tool_calls', 'response_format', 'modalities', 'service_tier', 'stream', 'stream_options'],
-  ...['max_tokens', 'max_completion_tokens', 'reasoning_effort', 'prediction', 'web_search_options'],
-];
-
-describe.each(providerIds)('for %s', (provider) => {
-  it.each(neutral)('%s may be %j', (field, value) => {
-    expect(refusal({ [field]: value }, provider)).toBe('taken');
-  });
-
-  it.each(nullable)('%s may be null', (field) => {
-    expect(read({ [field]: null }, provider).parameters).toBeUndefined();
+describe('a field', () => {
+  it.each([
+    ...Object.entries({ temperature: 1, top_p: 1, n: 1, frequency_penalty: 0, presence_penalty: 0 }),
+    ...Object.entries({ logprobs: false, top_logprobs: 0, logit_bias: {}, store: false, stop: [] }),
+    ...Object.entries({ tools: [], functions: [], tool_choice: 'none', function_call: 'none' }),
+    ...Object.entries({ parallel_tool_calls: true, response_format: { type: 'text' }, modalities: ['text'] }),
+    ...Object.entries({ service_tier: 'auto', stream: false }),
+    ...Object.entries({ tool_choice: 'auto', parallel_tool_calls: false, service_tier: 'default' }),
+  ])('%s is %j, which changes nothing → taken for every provider', (field, value) => {
+    for (const provider of providerIds) expect(refusalOf({ [field]: value }, provider)).toBe('taken');
   });
 
   it.each([
-    ['user', 'me'],
-    ['metadata', { a: 'b' }],
-    ['safety_identifier', 'x'],
-    ['prompt_cache_key', 'x'],
-  ])('%s is accepted and never read', (field, value) => {
-    expect(read({ [field]: value }, provider)).toEqual(read({}, provider));
+    ...['temperature', 'top_p', 'n', 'frequency_penalty', 'presence_penalty', 'logprobs', 'top_logprobs'],
+    ...['logit_bias', 'store', 'stop', 'tools', 'functions', 'tool_choice', 'function_call', 'seed', 'audio'],
+    ...['parallel_tool_calls', 'response_format', 'modalities', 'service_tier', 'stream', 'stream_options'],
+    ...['max_tokens', 'max_completion_tokens', 'reasoning_effort', 'prediction', 'web_search_options'],
+  ])('%s is null → as if it were absent', (field) => {
+    expect(readBody({ [field]: null })).toEqual(readBody({}));
+  });
+
+  it.each(
+    Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 'x' }),
+  )('%s is %j → accepted, and never read', (field, value) => {
+    expect(readBody({ [field]: value })).toEqual(readBody({}));
   });
 
   it.each([
@@ -84,8 +40,8 @@ describe.each(providerIds)('for %s', (provider) => {
     [{ max_completion_tokens: 5, max_tokens: null }, { maxOutputTokens: 5 }],
     [{ stop: 'END' }, { stop: ['END'] }],
     [{ stop: ['a', 'b', 'c', 'd'] }, { stop: ['a', 'b', 'c', 'd'] }],
-  ])('%j asks the model for %j', (fields, parameters) => {
-    expect(read(fields, provider).parameters).toEqual(parameters);
+  ])('says %j → every model is asked for %j', (fields, parameters) => {
+    for (const provider of providerIds) expect(readBody(fields, provider).parameters).toEqual(parameters);
   });
 });
 
@@ -100,9 +56,9 @@ describe('a hint that not every provider takes', () => {
     [{ reasoning_effort: 'low' }, { reasoningEffort: 'low' }, [...providerIds]],
     [{ reasoning_effort: 'minimal' }, { reasoningEffort: 'minimal' }, ['openai', 'vertexai']],
     [{ verbosity: 'low' }, { verbosity: 'low' }, ['openai']],
-  ])('such as %j is kept for a fallback, and named where it is ignored', (fields, parameters, able) => {
+  ])('is %j → it is kept for a fallback, and named where it is ignored', (fields, parameters, able) => {
     for (const provider of providerIds) {
-      const { parameters: asked } = read(fields, provider);
+      const { parameters: asked } = readBody(fields, provider);
       expect(asked, provider).toEqual(parameters);
       expect(ignoredFieldsOf(provider, asked), provider).toEqual(
         able.includes(provider) ? [] : Object.keys(fields),
@@ -112,6 +68,9 @@ describe('a hint that not every provider takes', () => {
 });
 
 describe('what no provider can do', () => {
+  const said = (content: object) => ({ messages: [{ role: 'user', content: [content] }] });
+  const assistant = (message: object) => ({ messages: [{ role: 'assistant', content: 'x', ...message }] });
+
   it.each([
     [{ n: 2 }, '/n must be 1: a completion has one choice here'],
     [{ logprobs: true }, '/logprobs must be false: log probabilities are not supported'],
@@ -126,62 +85,44 @@ describe('what no provider can do', () => {
     [{ function_call: 'auto' }, '/function_call is not supported: use tool_choice'],
     [{ store: true }, '/store must be false: nothing is stored for OpenAI'],
     [{ service_tier: 'priority' }, '/service_tier must be auto, default or flex'],
+    [{ messages: [{ role: 'function' }] }, '/messages/0/role function is not supported: use tool'],
+    [assistant({ function_call: {} }), '/messages/0/function_call is not supported: use tool_calls'],
     [
-      { messages: [{ role: 'function', content: 'x' }] },
-      '/messages/0/role function is not supported: use tool',
-    ],
-    [
-      { messages: [{ role: 'assistant', content: 'x', function_call: { name: 'f', arguments: '' } }] },
-      '/messages/0/function_call is not supported: use tool_calls',
-    ],
-    [
-      { messages: [{ role: 'assistant', content: [{ type: 'refusal', refusal: 'x' }] }] },
+      assistant({ content: [{ type: 'refusal', refusal: 'x' }] }),
       '/messages/0/content/0/type refusal parts are not supported',
     ],
-    [
-      { messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
-      '/messages/0/content/0/type input_audio parts are not supported',
-    ],
-    [
-      { messages: [{ role: 'user', content: [{ type: 'secret-of-the-caller' }] }] },
-      '/messages/0/content/0/type must be text or image_url',
-    ],
-  ])('such as %j is refused by name', (fields, reason) => {
-    for (const provider of providerIds)
-      expect(refusal(fields, provider), provider).toBe(`invalid_request ${reason}`);
+    [said({ type: 'input_audio' }), '/messages/0/content/0/type input_audio parts are not supported'],
+    [said({ type: 'secret-of-the-caller' }), '/messages/0/content/0/type must be text or image_url'],
+  ])('is asked for as %j → refused by name: %s', (fields, reason) => {
+    for (const provider of providerIds) expect(refusalOf(fields, provider), provider).toBe(reason);
   });
 });
 
 describe('what is wrong for anybody', () => {
+  const message = (value: unknown) => ({ messages: [value] });
+  const many = Array(1001).fill({ role: 'user', content: 'x' });
+  const roles = 'must be system, developer, user, assistant or tool';
+  const stops = 'must be a text of 1 to 1000 characters, or up to 4 of them';
+  const counted = { stream_options: { include_usage: true } };
+  const miscounted = { stream: true, stream_options: { include_usage: 1 } };
+
   it.each<[object, string]>([
     [{ model: undefined }, '/model is required'],
     [{ model: 5 }, '/model must be a string'],
     [{ messages: undefined }, '/messages is required'],
     [{ messages: 'x' }, '/messages must be an array'],
-    [{ messages: ['x'] }, '/messages/0 must be an object'],
-    [{ messages: [{ content: 'x' }] }, '/messages/0/role must be system, developer, user, assistant or tool'],
-    [
-      { messages: [{ role: ['user'], content: 'x' }] },
-      '/messages/0/role must be system, developer, user, assistant or tool',
-    ],
-    [{ messages: [{ role: 'user' }] }, '/messages/0/content is required'],
-    [
-      { messages: [{ role: 'user', content: null }] },
-      '/messages/0/content must be a string or an array of parts',
-    ],
-    [{ messages: [{ role: 'user', content: ['x'] }] }, '/messages/0/content/0 must be an object'],
-    [{ messages: [{ role: 'user', content: [{ type: 'text' }] }] }, '/messages/0/content/0/text is required'],
-    [
-      { messages: Array(1001).fill({ role: 'user', content: 'x' }) },
-      '/messages must have at most 1000 messages',
-    ],
+    [message('x'), '/messages/0 must be an object'],
+    [message({ content: 'x' }), `/messages/0/role ${roles}`],
+    [message({ role: ['user'], content: 'x' }), `/messages/0/role ${roles}`],
+    [message({ role: 'user' }), '/messages/0/content is required'],
+    [message({ role: 'user', content: null }), '/messages/0/content must be a string or an array of parts'],
+    [message({ role: 'user', content: ['x'] }), '/messages/0/content/0 must be an object'],
+    [message({ role: 'user', content: [{ type: 'text' }] }), '/messages/0/content/0/text is required'],
+    [{ messages: many }, '/messages must have at most 1000 messages'],
     [{ stream: 'yes' }, '/stream must be true or false'],
-    [{ stream_options: { include_usage: true } }, '/stream_options is for streams alone'],
+    [counted, '/stream_options is for streams alone'],
     [{ stream: false, stream_options: {} }, '/stream_options is for streams alone'],
-    [
-      { stream: true, stream_options: { include_usage: 1 } },
-      '/stream_options/include_usage must be true or false',
-    ],
+    [miscounted, '/stream_options/include_usage must be true or false'],
     [{ max_tokens: 0 }, '/max_tokens must be at least 1'],
     [{ max_tokens: 1.5 }, '/max_tokens must be a whole number'],
     [
@@ -200,11 +141,14 @@ describe('what is wrong for anybody', () => {
     [{ reasoning_effort: 'secret' }, '/reasoning_effort is not one of the documented values'],
     [{ stop: '' }, '/stop must be at least 1 characters long'],
     [{ stop: ['x'.repeat(1001)] }, '/stop/0 must be at most 1000 characters long'],
-    [{ stop: 5 }, '/stop must be a text of 1 to 1000 characters, or up to 4 of them'],
-    [{ stop: ['a', 'b', 'c', 'd', 'e'] }, '/stop must be a text of 1 to 1000 characters, or up to 4 of them'],
+    [{ stop: 5 }, `/stop ${stops}`],
+    [{ stop: ['a', 'b', 'c', 'd', 'e'] }, `/stop ${stops}`],
     [{ stop: ['a', 5] }, '/stop/1 must be a string'],
-  ])('is refused: %j', (fields, reason) => {
-    expect(refusal(fields)).toBe(`invalid_request ${reason}`);
+    [{ messages: [] }, 'empty_conversation'],
+    [message({ role: 'user', content: ' ' }), 'empty_conversation'],
+    [message({ role: 'user', content: [] }), 'empty_conversation'],
+  ])('is %j → refused: %s', (fields, reason) => {
+    expect(refusalOf(fields)).toBe(reason);
   });
 
   it.each([null, 5, 'x', [], [{}]])('is refused as a body: %j', (body) => {
@@ -212,23 +156,13 @@ describe('what is wrong for anybody', () => {
       expect.objectContaining({ facts: { errors: [{ pointer: '', detail: 'must be an object' }] } }),
     );
   });
-
-  it.each([[[]], [[{ role: 'user', content: ' ' }]], [[{ role: 'user', content: [] }]]])(
-    'is refused as a conversation: %j',
-    (given) => {
-      expect(refusal({ messages: given })).toBe('empty_conversation');
-    },
-  );
 });
 
 describe('a model', () => {
   const choose = (model: string, named?: ProviderId) => {
-    const { provider, model: chosen } = toCompletionRequest(
-      parseCompletionBody({ model, messages }, 1000),
-      named,
-      new RequestImages(1000),
-    );
-    return [provider, chosen];
+    const body = parseCompletionBody({ model, messages: [{ role: 'user', content: 'Hello' }] }, 1000);
+    const chosen = toCompletionRequest(body, named, new RequestImages(1000));
+    return [chosen.provider, chosen.model];
   };
 
   it.each<[string, ProviderId | undefined, string[]]>([
@@ -239,35 +173,27 @@ describe('a model', () => {
     ['vertexai/publishers/x/models/y', undefined, ['vertexai', 'publishers/x/models/y']],
     ['openai/anthropic/claude', undefined, ['openai', 'anthropic/claude']],
     ['bedrock/eu.amazon.nova-pro-v1:0', undefined, ['bedrock', 'eu.amazon.nova-pro-v1:0']],
-  ])('%s with X-LLM %s', (model, named, expected) => {
+  ])('is %s with X-LLM %s → %j is asked', (model, named, expected) => {
     expect(choose(model, named)).toEqual(expected);
   });
 
+  const errorAt = (pointer: string) =>
+    expect.objectContaining({ facts: { errors: [{ pointer, detail: expect.any(String) }] } });
   it.each(['gpt', 'openai', 'azure/gpt', 'OpenAI/gpt', '__proto__/gpt', '', '/gpt'])(
-    'is not found without a provider: %j',
+    'has no provider: %j → not found',
     (model) => {
-      expect(() => choose(model)).toThrow(
-        expect.objectContaining({
-          facts: expect.objectContaining({
-            errors: [expect.objectContaining({ pointer: expect.stringMatching(/model$/i) })],
-          }),
-        }),
-      );
+      expect(() => choose(model)).toThrow(errorAt(expect.stringMatching(/model$/i)));
     },
   );
 
-  it('may not contradict the header', () => {
-    expect(() => choose('openai/gpt', 'bedrock')).toThrow(
-      expect.objectContaining({
-        facts: { errors: [{ pointer: '/model', detail: 'names another provider than X-LLM' }] },
-      }),
-    );
+  it('contradicts the header → refused', () => {
+    expect(() => choose('openai/gpt', 'bedrock')).toThrow(errorAt('/model'));
   });
 });
 
 describe('a conversation', () => {
-  it('keeps its order, takes developer for system, and joins text parts', () => {
-    const { turns } = read({
+  it('has all roles → it keeps its order, developer is system, and text parts are joined', () => {
+    const { turns } = readBody({
       messages: [
         { role: 'developer', content: 'Be brief.' },
         { role: 'assistant', content: 'Hi', refusal: null, annotations: [], tool_calls: [], audio: null },
@@ -288,14 +214,15 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('of flex tier comes after all others', () => {
-    expect(read({ service_tier: 'flex' }).isLowPriority).toBe(true);
-    expect(read({}).isLowPriority).toBe(false);
-  });
-
-  it('is streamed, with or without usage', () => {
-    expect(read({ stream: true })).toMatchObject({ isStream: true, includesUsage: false });
-    const options = { stream_options: { include_usage: true, include_obfuscation: false } };
-    expect(read({ stream: true, ...options })).toMatchObject({ isStream: true, includesUsage: true });
+  it.each<[object, object]>([
+    [{}, { isLowPriority: false, isStream: false, includesUsage: false }],
+    [{ service_tier: 'flex' }, { isLowPriority: true }],
+    [{ stream: true }, { isStream: true, includesUsage: false }],
+    [
+      { stream: true, stream_options: { include_usage: true, include_obfuscation: false } },
+      { isStream: true, includesUsage: true },
+    ],
+  ])('is asked for with %j → %j', (fields, expected) => {
+    expect(readBody(fields)).toMatchObject(expected);
   });
 });

@@ -18,17 +18,14 @@ beforeEach(async () => {
 });
 afterEach(() => served.close());
 
-async function open({
-  includesUsage = false,
-  isFlex = false,
-  provider = 'bedrock',
-}: {
+interface Asked {
   includesUsage?: boolean;
   isFlex?: boolean;
   provider?: ProviderId;
-} = {}) {
-  const client = get(served.url, { agent: false });
-  client.on('error', () => {});
+}
+
+async function open({ includesUsage = false, isFlex = false, provider = 'bedrock' }: Asked = {}) {
+  const client = get(served.url, { agent: false }).on('error', () => {});
   const answer = once(client, 'response') as Promise<[IncomingMessage]>;
   answer.catch(() => {});
   const response = await arrived.promise;
@@ -38,134 +35,121 @@ async function open({
     ...{ response, head: () => head, includesUsage },
     markIgnored: (...args) => void marked.push(args),
   });
-  const read = async () => {
-    let text = '';
-    for await (const chunk of (await answer)[0].setEncoding('utf8')) text += chunk;
-    return text.split('\n\n').map((event) => {
-      const data = event.replace(/^data: /, '');
-      return data.startsWith('{') ? (JSON.parse(data) as Record<string, unknown>) : data;
-    });
-  };
-  return { client, response, stream, read, answer, marked };
+  return { response, stream, answer, marked };
+}
+
+type Write = (stream: CompletionStream) => void;
+
+/** A stream to its end: what its client reads, event by event. */
+async function play(asked: Asked, write: Write, ending: Completion | Error) {
+  const { stream, answer, response, marked } = await open(asked);
+  const reading = answer.then(([message]) => message.setEncoding('utf8').toArray());
+  write(stream);
+  await stream.end(
+    ending instanceof Error
+      ? Promise.reject(ending)
+      : Promise.resolve({ kind: 'completed', completion: ending } satisfies ChatReply),
+  );
+  const events = (await reading).join('').split('\n\n');
+  const chunks = events.map((event) => {
+    const data = event.replace(/^data: /, '');
+    return data.startsWith('{') ? (JSON.parse(data) as { choices?: unknown }) : data;
+  });
+  const [{ statusCode, headers }] = await answer;
+  return { chunks, statusCode, headers, marked, failureCode: response.locals.failureCode };
 }
 
 const uncounted: Completion = { kind: 'ok', text: 'Hello', model: 'answered', queueMs: 1, providerMs: 1 };
 const completion: Completion = { ...uncounted, usage: { inputTokens: 1, outputTokens: 2 } };
-const toReply = (completion: Completion): ChatReply => ({ kind: 'completed', completion });
-const reply = toReply(completion);
-const chunk = {
-  id: 'chatcmpl-the-id',
-  object: 'chat.completion.chunk',
-  created: 17,
-};
-const choice = (delta: object, reason: string | null = null) => [
-  { index: 0, delta, logprobs: null, finish_reason: reason },
+const head = { id: 'chatcmpl-the-id', object: 'chat.completion.chunk', created: 17, model: 'bedrock/asked' };
+const choice = (delta: object, finish_reason: string | null = null) => [
+  { index: 0, delta, logprobs: null, finish_reason },
 ];
-const begun = {
-  ...chunk,
-  model: 'bedrock/asked',
-  choices: choice({ role: 'assistant', content: '', refusal: null }),
-};
-const said = (content: string) => ({ ...chunk, model: 'bedrock/asked', choices: choice({ content }) });
-const ended = (reason: string) => ({ ...chunk, model: 'bedrock/asked', choices: choice({}, reason) });
+const begun = { ...head, choices: choice({ role: 'assistant', content: '', refusal: null }) };
+const said = (content: string) => ({ ...head, choices: choice({ content }) });
+const ended = (reason: string) => ({ ...head, choices: choice({}, reason) });
+const done = ['[DONE]', ''];
+const failed = (error: object) => [{ error: expect.objectContaining(error) }, ''];
+const silent: Write = () => undefined;
+const saying =
+  (...pieces: string[]): Write =>
+  (stream) => {
+    for (const piece of pieces) stream.write(piece);
+  };
 
-describe('CompletionStream', () => {
-  it('sends the role, each piece, the finish reason once, and [DONE]', async () => {
-    const { stream, read, answer } = await open();
-    const chunks = read();
-    expect(stream.write('Hel"\n')).toBe(true);
-    stream.write('lo');
-    await stream.end(Promise.resolve(reply));
-    expect(await chunks).toEqual([begun, said('Hel"\n'), said('lo'), ended('stop'), '[DONE]', '']);
-    const [{ statusCode, headers }] = await answer;
-    expect([statusCode, headers]).toMatchObject([
-      200,
-      {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'x-llm-provider': 'bedrock',
-        'x-accel-buffering': 'no',
-      },
-    ]);
+describe('a streamed completion', () => {
+  const usage = null;
+  const counts = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+  const flex = { service_tier: 'flex' };
+  const timeout = new Failure('provider_timeout', { cause: new Error('secret') });
+  const message = 'The provider did not answer in time.';
+
+  interface Row {
+    given: string;
+    asked?: Asked;
+    write?: Write;
+    ending: Completion | Error;
+    reads: unknown[];
+  }
+  it.each<Row>([
+    {
+      given: 'has two pieces → the role, each piece, the finish reason once',
+      ...{ write: saying('Hel"\n', 'lo'), ending: completion },
+      reads: [begun, said('Hel"\n'), said('lo'), ended('stop'), ...done],
+    },
+    {
+      given: 'is asked for with its token counts → a chunk of their own, and null before',
+      ...{ asked: { includesUsage: true }, write: saying('Hi'), ending: completion },
+      reads: [
+        ...[begun, said('Hi'), ended('stop')].map((chunk) => ({ ...chunk, usage })),
+        ...[{ ...head, choices: [], usage: counts }, ...done],
+      ],
+    },
+    {
+      given: 'is of a provider that does not count → no chunk without a choice',
+      ...{ asked: { includesUsage: true }, ending: uncounted },
+      reads: [{ ...begun, usage }, { ...ended('stop'), usage }, ...done],
+    },
+    {
+      given: 'was cut at the token limit, in the flex tier → it says so',
+      ...{ asked: { isFlex: true }, ending: { ...completion, kind: 'truncated' } },
+      reads: [{ ...begun, ...flex }, { ...ended('length'), ...flex }, ...done],
+    },
+    {
+      given: 'fails after it has begun → an error of our own words',
+      ...{ write: saying('Hel'), ending: timeout },
+      reads: [
+        ...[begun, said('Hel')],
+        { error: { message, type: 'server_error', param: null, code: 'provider_timeout' } },
+        '',
+      ],
+    },
+    {
+      given: 'is blocked after text was shown → content_filter',
+      ...{ write: saying('Hel'), ending: new Failure('content_blocked') },
+      reads: [begun, said('Hel'), ended('content_filter'), ...done],
+    },
+    {
+      given: 'is blocked before any text → an error',
+      ...{ write: (stream) => stream.begin(), ending: new Failure('content_blocked') },
+      reads: [begun, ...failed({ code: 'content_filter' })],
+    },
+  ])('$given', async ({ asked = {}, write = silent, ending, reads }) => {
+    const { chunks, failureCode } = await play(asked, write, ending);
+    expect(chunks).toEqual(reads);
+    expect(failureCode).toBe(ending instanceof Failure ? ending.code : undefined);
+  });
+
+  it('begins → it has the headers of a stream', async () => {
+    const { statusCode, headers } = await play({}, saying('Hi'), completion);
+    expect({ statusCode, ...headers }).toMatchObject({
+      ...{ statusCode: 200, 'content-type': 'text/event-stream; charset=utf-8' },
+      ...{ 'x-llm-provider': 'bedrock', 'x-accel-buffering': 'no' },
+    });
     expect(headers).not.toHaveProperty('content-length');
   });
 
-  it('tells the token counts in a chunk of their own, and null before, if asked to', async () => {
-    const { stream, read } = await open({ includesUsage: true });
-    const chunks = read();
-    stream.write('Hi');
-    await stream.end(Promise.resolve(reply));
-    const usage = null;
-    expect(await chunks).toEqual([
-      { ...begun, usage },
-      { ...said('Hi'), usage },
-      { ...ended('stop'), usage },
-      {
-        ...{ ...chunk, model: 'bedrock/asked', choices: [] },
-        usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
-      },
-      '[DONE]',
-      '',
-    ]);
-  });
-
-  it('has no chunk without a choice where the provider does not count', async () => {
-    const { stream, read } = await open({ includesUsage: true });
-    const chunks = read();
-    await stream.end(Promise.resolve(toReply(uncounted)));
-    expect(await chunks).toEqual([
-      { ...begun, usage: null },
-      { ...ended('stop'), usage: null },
-      '[DONE]',
-      '',
-    ]);
-  });
-
-  it('says that the reply was cut at the token limit, and that it is of flex tier', async () => {
-    const { stream, read } = await open({ isFlex: true });
-    const chunks = read();
-    await stream.end(Promise.resolve(toReply({ ...completion, kind: 'truncated' })));
-    const flex = { service_tier: 'flex' };
-    expect(await chunks).toEqual([{ ...begun, ...flex }, { ...ended('length'), ...flex }, '[DONE]', '']);
-  });
-
-  it('ends with an error, without [DONE] or a finish reason, what fails after it has begun', async () => {
-    const { stream, read, response } = await open();
-    const chunks = read();
-    stream.write('Hel');
-    await stream.end(Promise.reject(new Failure('provider_timeout', { cause: new Error('secret') })));
-    expect(await chunks).toEqual([
-      begun,
-      said('Hel'),
-      {
-        error: {
-          message: 'The provider did not answer in time.',
-          type: 'server_error',
-          param: null,
-          code: 'provider_timeout',
-        },
-      },
-      '',
-    ]);
-    expect(response.locals.failureCode).toBe('provider_timeout');
-  });
-
-  it('ends with content_filter what is blocked after text was shown, and with an error what is before', async () => {
-    const shown = await open();
-    const chunks = shown.read();
-    shown.stream.write('Hel');
-    await shown.stream.end(Promise.reject(new Failure('content_blocked')));
-    expect(await chunks).toEqual([begun, said('Hel'), ended('content_filter'), '[DONE]', '']);
-    expect(shown.response.locals.failureCode).toBe('content_blocked');
-
-    arrived = Promise.withResolvers();
-    const empty = await open();
-    const failed = empty.read();
-    empty.stream.begin();
-    await empty.stream.end(Promise.reject(new Failure('content_blocked')));
-    expect(await failed).toEqual([begun, { error: expect.objectContaining({ code: 'content_filter' }) }, '']);
-  });
-
-  it('leaves to others what fails before it has begun, and what nobody expected', async () => {
+  it('fails before it has begun, or as nobody expected → left to others', async () => {
     const { stream, response } = await open();
     const failure = new Failure('content_blocked');
     await expect(stream.end(Promise.reject(failure))).rejects.toBe(failure);
@@ -174,37 +158,33 @@ describe('CompletionStream', () => {
     await expect(stream.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
-  it('names the target of a fallback from the first chunk on, before a piece or without one', async () => {
-    const early = await open();
-    const chunks = early.read();
-    early.stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored: ['temperature'] });
-    early.stream.write('Hi');
-    await early.stream.end(Promise.resolve(reply));
-    expect((await early.answer)[0].headers['x-llm-provider']).toBe('anthropic');
-    expect(early.marked).toEqual([['anthropic', ['temperature']]]);
-    const model = 'anthropic/next';
-    expect(await chunks).toEqual([
-      { ...begun, model },
-      { ...said('Hi'), model },
-      { ...ended('stop'), model },
-      '[DONE]',
-      '',
-    ]);
+  it('is of a fallback → it is named from the first chunk on, before a piece or without one', async () => {
+    const ignored = ['temperature'];
+    const early = await play(
+      {},
+      (stream) => {
+        stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored });
+        stream.write('Hi');
+      },
+      completion,
+    );
+    expect([early.headers['x-llm-provider'], early.marked]).toEqual(['anthropic', [['anthropic', ignored]]]);
+    const written = [begun, said('Hi'), ended('stop')];
+    expect(early.chunks).toEqual([...written.map((each) => ({ ...each, model: 'anthropic/next' })), ...done]);
 
     arrived = Promise.withResolvers();
-    const late = await open();
     const attempts = [
-      { provider: 'bedrock', code: 'provider_error' },
-      { provider: 'vertexai', code: 'ok' },
-    ] as const;
-    const rest = late.read();
-    const fallen = { ...completion, attempts: [...attempts], askedModel: 'next' };
-    await late.stream.end(Promise.resolve(toReply(fallen)));
-    expect((await late.answer)[0].headers['x-llm-provider']).toBe('vertexai');
-    const last = 'vertexai/next';
-    expect(await rest).toEqual([{ ...begun, model: last }, { ...ended('stop'), model: last }, '[DONE]', '']);
+      { provider: 'bedrock', code: 'provider_error' } as const,
+      { provider: 'vertexai', code: 'ok' } as const,
+    ];
+    const late = await play({}, silent, { ...completion, attempts, askedModel: 'next' });
+    expect(late.headers['x-llm-provider']).toBe('vertexai');
+    const unwritten = [begun, ended('stop')].map((each) => ({ ...each, model: 'vertexai/next' }));
+    expect(late.chunks).toEqual([...unwritten, ...done]);
   });
+});
 
+describe('a streamed completion with calls', () => {
   const call = (id: string, at: number, signature?: string) =>
     ({ kind: 'call', id, name: 'weather', at, ...(signature && { signature }) }) as const;
   const calls = (...toolCalls: object[]) => choice({ tool_calls: toolCalls });
@@ -212,23 +192,22 @@ describe('CompletionStream', () => {
     calls({ index, id, type: 'function', function: { name: 'weather', arguments: '' }, ...more });
   const piece = (index: number, text: string) => calls({ index, function: { arguments: text } });
 
-  it('names each call once, then sends the pieces of its arguments, and text behind it as content', async () => {
-    const { stream, read } = await open({ provider: 'vertexai' });
-    const chunks = read();
-    stream.begin();
-    stream.write('Look: ');
-    stream.mark(call('a', 6, 'signed'));
-    stream.write('{"x"');
-    stream.write(':1}');
-    stream.mark(call('b', 13));
-    stream.write('{}');
-    stream.mark({ kind: 'text', at: 15 });
-    stream.write('done');
+  it('has two → each is named once, then the pieces of its arguments, and text behind it is content', async () => {
+    const write: Write = (stream) => {
+      stream.begin();
+      stream.write('Look: ');
+      stream.mark(call('a', 6, 'signed'));
+      stream.write('{"x"');
+      stream.write(':1}');
+      stream.mark(call('b', 13));
+      stream.write('{}');
+      stream.mark({ kind: 'text', at: 15 });
+      stream.write('done');
+    };
     const marks = [call('a', 6, 'signed'), call('b', 13), { kind: 'text', at: 15 } as const];
-    const said = { ...uncounted, text: 'Look: {"x":1}{}done', marks };
-    await stream.end(Promise.resolve(toReply(said)));
-    const events = (await chunks) as { choices: unknown }[];
-    expect(events.slice(1, -2).map((event) => event.choices)).toEqual([
+    const whole = { ...uncounted, text: 'Look: {"x":1}{}done', marks };
+    const events = (await play({ provider: 'vertexai' }, write, whole)).chunks.slice(0, -2);
+    expect(events.slice(1).map((event) => typeof event === 'object' && event.choices)).toEqual([
       choice({ content: 'Look: ' }),
       headOf(0, 'a', { extra_content: { google: { thought_signature: 'signed' } } }),
       piece(0, '{"x"'),
@@ -238,30 +217,23 @@ describe('CompletionStream', () => {
       choice({ content: 'done' }),
       choice({}, 'tool_calls'),
     ]);
-    expect(events.slice(0, -2).filter((event) => !isChunkOfOpenAi(event))).toEqual([]);
+    expect(events.filter((event) => !isChunkOfOpenAi(event))).toEqual([]);
   });
 
-  it('ends with length what was cut in the arguments', async () => {
-    const { stream, read } = await open();
-    const chunks = read();
-    stream.begin();
-    stream.mark(call('a', 0));
-    stream.write('{"x');
-    const cut: Completion = { ...uncounted, kind: 'truncated', text: '{"x', marks: [call('a', 0)] };
-    await stream.end(Promise.resolve(toReply(cut)));
-    expect((await chunks).slice(-3)).toEqual([ended('length'), '[DONE]', '']);
-  });
-
-  it.each(['content_blocked', 'provider_error'] as const)(
-    'ends with an error, without [DONE], what breaks in the arguments: %s',
-    async (code) => {
-      const { stream, read } = await open();
-      const chunks = read();
-      stream.write('Hello');
-      stream.mark(call('a', 5));
+  it.each<[string, Completion | Error, unknown[]]>([
+    [
+      'is cut at the token limit → length',
+      { ...uncounted, kind: 'truncated', text: 'Hi{"x', marks: [call('a', 2)] },
+      [ended('length'), ...done],
+    ],
+    ['is blocked → an error', new Failure('content_blocked'), failed({ type: 'invalid_request_error' })],
+    ['fails → an error', new Failure('provider_error'), failed({ type: 'server_error' })],
+  ])('in the arguments it %s', async (_, ending, expected) => {
+    const write: Write = (stream) => {
+      stream.write('Hi');
+      stream.mark(call('a', 2));
       stream.write('{"x');
-      await stream.end(Promise.reject(new Failure(code)));
-      expect((await chunks).at(-2)).toEqual({ error: expect.objectContaining({ type: expect.any(String) }) });
-    },
-  );
+    };
+    expect((await play({}, write, ending)).chunks.slice(-expected.length)).toEqual(expected);
+  });
 });

@@ -34,90 +34,65 @@ async function answerTo(error: unknown) {
   };
 }
 
-const invalid = [400, 'invalid_request_error', 'false'] as const;
-const server502 = (retry: string) => [502, 'server_error', retry] as const;
+const wrong = 'invalid_request_error';
 
-/** Status, type, x-should-retry; seconds of Retry-After. */
-const table: Record<FailureCode, readonly [number, string, string, seconds?: string]> = {
-  invalid_json: invalid,
-  invalid_request: invalid,
-  empty_conversation: invalid,
-  provider_rejected: invalid,
-  content_blocked: invalid,
-  context_length_exceeded: invalid,
-  unauthorized: [401, 'invalid_request_error', 'false'],
-  insufficient_scope: [403, 'invalid_request_error', 'false'],
-  cross_origin: [403, 'invalid_request_error', 'false'],
-  unknown_provider: [404, 'invalid_request_error', 'false'],
-  not_found: [404, 'invalid_request_error', 'false'],
-  method_not_allowed: [405, 'invalid_request_error', 'false'],
-  slug_taken: [409, 'invalid_request_error', 'false'],
-  name_taken: [409, 'invalid_request_error', 'false'],
-  own_user: [409, 'invalid_request_error', 'false'],
-  precondition_failed: [412, 'invalid_request_error', 'false'],
-  payload_too_large: [413, 'invalid_request_error', 'false'],
-  unsupported_media_type: [415, 'invalid_request_error', 'false'],
-  idempotency_key_reused: [422, 'invalid_request_error', 'false'],
-  rate_limited: [429, 'rate_limit_error', 'true', '60'],
-  provider_rate_limited: [429, 'rate_limit_error', 'true', '1'],
-  overloaded: [503, 'server_error', 'true', '1'],
-  queue_unavailable: [503, 'server_error', 'true', '2'],
-  database_unavailable: [503, 'server_error', 'true', '2'],
-  provider_unavailable: [503, 'server_error', 'false', '5'],
-  internal: [500, 'server_error', 'false'],
-  provider_error: server502('true'),
-  provider_timeout: [504, 'server_error', 'false'],
-  timeout: [504, 'server_error', 'false'],
-};
+/** Codes, status, type, x-should-retry; seconds of Retry-After. */
+const table: [FailureCode[], number, string, string, seconds?: string][] = [
+  [['invalid_json', 'invalid_request', 'empty_conversation', 'provider_rejected'], 400, wrong, 'false'],
+  [['content_blocked', 'context_length_exceeded'], 400, wrong, 'false'],
+  [['unauthorized'], 401, wrong, 'false'],
+  [['insufficient_scope', 'cross_origin'], 403, wrong, 'false'],
+  [['unknown_provider', 'not_found'], 404, wrong, 'false'],
+  [['method_not_allowed'], 405, wrong, 'false'],
+  [['slug_taken', 'name_taken', 'own_user'], 409, wrong, 'false'],
+  [['precondition_failed'], 412, wrong, 'false'],
+  [['payload_too_large'], 413, wrong, 'false'],
+  [['unsupported_media_type'], 415, wrong, 'false'],
+  [['idempotency_key_reused'], 422, wrong, 'false'],
+  [['rate_limited'], 429, 'rate_limit_error', 'true', '60'],
+  [['provider_rate_limited'], 429, 'rate_limit_error', 'true', '1'],
+  [['overloaded'], 503, 'server_error', 'true', '1'],
+  [['queue_unavailable', 'database_unavailable'], 503, 'server_error', 'true', '2'],
+  [['provider_unavailable'], 503, 'server_error', 'false', '5'],
+  [['internal'], 500, 'server_error', 'false'],
+  [['provider_error'], 502, 'server_error', 'true'],
+  [['provider_timeout', 'timeout'], 504, 'server_error', 'false'],
+];
 
 describe('an error', () => {
-  it.each(failureCodes)('for %s has its status, its type, and whether to try again', async (code) => {
-    const [status, type, shouldRetry, seconds] = table[code];
-    const answer = await answerTo(new Failure(code));
-    expect(answer).toMatchObject({
-      ...{ status, type, shouldRetry, param: null },
-      code: code === 'content_blocked' ? 'content_filter' : code,
-      retryAfter: seconds ?? (shouldRetry === 'true' ? '1' : null),
-    });
-    expect(answer.retryAfterMs).toBe(answer.retryAfter && `${answer.retryAfter}000`);
-    expect(answer).toHaveProperty('message', expect.stringMatching(/^[A-Z].*\.$/));
+  it.each(table)('for %s → %i, its type, and whether to try again', async (codes, status, type, ...retry) => {
+    const [shouldRetry, seconds = shouldRetry === 'true' ? '1' : null] = retry;
+    for (const code of codes) {
+      const answer = await answerTo(new Failure(code));
+      expect(answer).toMatchObject({
+        ...{ status, type, shouldRetry, param: null, retryAfter: seconds },
+        ...{ code: code === 'content_blocked' ? 'content_filter' : code },
+        retryAfterMs: seconds && `${seconds}000`,
+      });
+      expect(answer).toHaveProperty('message', expect.stringMatching(/^[A-Z].*\.$/));
+    }
   });
 
-  it.each(['internal', 'provider_error'] as const)(
-    'for %s is tried again as the failure says',
-    async (code) => {
-      for (const retryable of [true, false])
-        expect(await answerTo(new Failure(code, { retryable }))).toMatchObject({
-          shouldRetry: String(retryable),
-        });
-    },
-  );
-
-  it('for a timeout is tried again only where no provider was called', async () => {
-    expect(await answerTo(new Failure('timeout', { neverCalled: true }))).toMatchObject({
-      ...{ status: 504, shouldRetry: 'true', retryAfter: '1' },
-    });
-    for (const code of ['timeout', 'provider_timeout'] as const)
-      expect(await answerTo(new Failure(code, { retryable: true }))).toMatchObject({ shouldRetry: 'false' });
+  it('of each code is in the table', () => {
+    expect(table.flatMap(([codes]) => codes).toSorted()).toEqual(failureCodes.toSorted());
   });
 
-  it('is never tried again by clients where the table says so, whatever the failure says', async () => {
-    expect(await answerTo(new Failure('provider_rejected', { retryable: true }))).toMatchObject({
-      shouldRetry: 'false',
-    });
-  });
-
-  it('says how long to wait, in seconds rounded up and in milliseconds', async () => {
-    expect(await answerTo(new Failure('overloaded', { retryAfterMs: 1500.2 }))).toMatchObject({
-      retryAfter: '2',
-      retryAfterMs: '1501',
-    });
-  });
-
-  it('is ours where the provider refused our own credentials', async () => {
-    expect(await answerTo(new Failure('provider_rejected', { credentialsRefused: true }))).toMatchObject({
-      ...{ status: 502, type: 'server_error', code: 'provider_rejected', shouldRetry: 'false' },
-    });
+  const again = { shouldRetry: 'true' };
+  const never = { shouldRetry: 'false' };
+  it.each<[FailureCode, ConstructorParameters<typeof Failure>[1], object]>([
+    ['internal', { retryable: true }, again],
+    ['internal', { retryable: false }, never],
+    ['provider_error', { retryable: true }, again],
+    ['provider_error', { retryable: false }, never],
+    ['timeout', { neverCalled: true }, { ...again, status: 504, retryAfter: '1' }],
+    // The call may have been charged, and each retry would be, too.
+    ['timeout', { retryable: true }, never],
+    ['provider_timeout', { retryable: true }, never],
+    ['provider_rejected', { retryable: true }, never],
+    ['provider_rejected', { credentialsRefused: true }, { ...never, status: 502, type: 'server_error' }],
+    ['overloaded', { retryAfterMs: 1500.2 }, { retryAfter: '2', retryAfterMs: '1501' }],
+  ])('for %s with %j → %j', async (code, facts, expected) => {
+    expect(await answerTo(new Failure(code, facts))).toMatchObject(expected);
   });
 
   it.each([
@@ -126,38 +101,36 @@ describe('an error', () => {
     ['/n', 'n', 'n is wrong.'],
     ['Prefer', 'Prefer', 'Prefer is wrong.'],
     ['', null, 'The body is wrong.'],
-  ])('at %j names the place', async (pointer, param, message) => {
+  ])('at %j → names the place', async (pointer, param, message) => {
     expect(await answerTo(invalidRequest([{ pointer, detail: 'is wrong' }]))).toMatchObject({
       param,
       message,
     });
   });
 
-  it.each([modelNotFound(), modelNotAllowed('openai')])(
-    'for a model that may not be used is a 404',
-    async (failure) => {
-      expect(await answerTo(failure)).toMatchObject({
-        ...{ status: 404, type: 'invalid_request_error', param: 'model', code: 'model_not_found' },
-        ...{ shouldRetry: 'false', message: expect.stringContaining('GET /v1/models') },
-      });
-    },
-  );
-
-  it('for a model that its provider does not know is the same, but says so', async () => {
-    const failure = new Failure('provider_rejected', { modelUnknown: true });
+  const listed = 'GET /v1/models';
+  it.each<[string, Failure, string]>([
+    ['is none', modelNotFound(), listed],
+    ['may not be used', modelNotAllowed('openai'), listed],
+    [
+      'its provider does not know',
+      new Failure('provider_rejected', { modelUnknown: true }),
+      'its provider does not know',
+    ],
+  ])('for a model that %s → a 404 that says so', async (_, failure, text) => {
     expect(await answerTo(failure)).toMatchObject({
-      ...{ status: 404, type: 'invalid_request_error', param: 'model', code: 'model_not_found' },
-      ...{ shouldRetry: 'false', message: expect.stringContaining('its provider does not know') },
+      ...{ status: 404, type: wrong, param: 'model', code: 'model_not_found' },
+      ...{ shouldRetry: 'false', message: expect.stringContaining(text) },
     });
   });
 
-  it('has the headers that its status requires', async () => {
+  it('of a status that requires headers → has them', async () => {
     const headers = { 'WWW-Authenticate': 'Bearer, Basic' };
     const answer = await answerTo(new Failure('unauthorized', { headers }));
     expect(answer.headers.get('www-authenticate')).toBe('Bearer, Basic');
   });
 
-  it('says nothing of what nobody expected', async () => {
+  it('that nobody expected → says nothing of it', async () => {
     const answer = await answerTo(new TypeError('canary'));
     expect(answer).toMatchObject({ status: 500, code: 'internal', shouldRetry: 'false' });
     expect(JSON.stringify(answer)).not.toContain('canary');

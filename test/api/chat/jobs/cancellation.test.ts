@@ -42,6 +42,14 @@ beforeEach(() => {
 
 const storedJob = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;
 const add = (jobId: string) => queue.add('chat', {}, { jobId });
+/** Adds the job, and has a worker do it. */
+const complete = async (jobId: string) => {
+  const worker = store.createWorker(queueName('openai'), async () => 'done', {});
+  const completed = new Promise((resolve) => worker.once('completed', resolve));
+  await add(jobId);
+  await completed;
+  await worker.close();
+};
 const messagesFor = (...jobIds: string[]) => [
   { topic: topics.cancel('openai'), message: { v: 1, jobIds } },
   { topic: topics.storedResult, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
@@ -85,11 +93,7 @@ describe('cancel, of a stored chat', () => {
   });
 
   it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
-    const worker = store.createWorker(queueName('openai'), async () => 'done', {});
-    const completed = new Promise((resolve) => worker.once('completed', resolve));
-    await add('ended');
-    await completed;
-    await worker.close();
+    await complete('ended');
     cancellation.cancel(storedJob('ended'));
     cancellation.cancel({ ...storedJob('gone'), fallback: [{ provider: 'bedrock' }] });
     await cancellation.flush();
@@ -102,11 +106,7 @@ describe('cancel, of a stored chat', () => {
   });
 
   it('happens to a chat that was passed on after it was read', async () => {
-    const worker = store.createWorker(queueName('openai'), async () => 'passed on', {});
-    const completed = new Promise((resolve) => worker.once('completed', resolve));
-    await add('moved');
-    await completed;
-    await worker.close();
+    await complete('moved');
     await add('moved-2');
     cancellation.cancel({ ...storedJob('moved'), fallback: [{ provider: 'bedrock' }] });
     await cancellation.flush();
