@@ -32,8 +32,6 @@ interface StoredChatsDeps {
   answers?: Pick<StoredAnswers, 'reserve'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now?: () => number;
-  /** Bounds how long the store may take to answer. */
-  withTimeout?: typeof withTimeout;
 }
 
 /** The pauses before a cancel is tried again: half a minute in all, because many may wait for the same store. */
@@ -45,12 +43,10 @@ export class StoredChats {
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
-  readonly #withTimeout: typeof withTimeout;
 
   constructor(deps: StoredChatsDeps) {
     const { records, jobClient, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
-    const { answers = new StoredAnswers(now), withTimeout: bounded = withTimeout } = deps;
-    this.#withTimeout = bounded;
+    const { answers = new StoredAnswers(now) } = deps;
     this.#jobClient = jobClient;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
@@ -113,11 +109,11 @@ export class StoredChats {
     const leftMs = deadline - this.#now();
     const tooLate = () =>
       new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return this.#withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
+    return withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
   }
 
   #answered<T>(work: Promise<T>): Promise<T> {
-    return this.#withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));
+    return withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));
   }
 
   #connected(): Jobs {

@@ -237,6 +237,8 @@ describe('a session of the console', () => {
     const unavailable = { code: 'database_unavailable', status: 503 };
     expect(await (await post('/admin/session', admin)).json()).toMatchObject(unavailable);
     expect(await (await post('/admin/blogs', { content: 'x' }, headers)).json()).toMatchObject(unavailable);
+    for (const path of ['/admin/users', '/admin/tokens', '/admin/audit'])
+      expect(await (await ask(headers, { path })).json()).toMatchObject(unavailable);
     const leave = { method: 'DELETE', headers: { ...json, ...headers } };
     const signOut = async () => (await fetch(`${deployment.url}/admin/session`, leave)).status;
     expect(await signOut()).toBe(503);
