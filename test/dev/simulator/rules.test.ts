@@ -60,9 +60,11 @@ describe('a request that breaks a rule -> is refused in the words of each provid
       await expectAnswer(provider, requestOf(provider, { format }), words[provider]);
   });
 
-  it.each(ownRules)('%s refuses %j', (provider, change, words) =>
-    expectAnswer(provider, bend(provider, change), words),
-  );
+  describe.each(providerIds)('%s', (provider) => {
+    it.each(ownRules[provider])('refuses %j', (change, words) =>
+      expectAnswer(provider, bend(provider, change), words),
+    );
+  });
 
   it.each(ranges)('%s takes %s from %d to %d', async (provider, path, least, most, step) => {
     const [first = '', second] = path.split('.');
