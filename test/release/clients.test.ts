@@ -216,10 +216,11 @@ const langchain = (call: Call) =>
   });
 
 /** The text of a message or of a part. */
-const read = ({ text, usage_metadata: usage, response_metadata: facts }: AIMessageChunk): Reply => ({
-  ...{ text, usage: [usage?.input_tokens, usage?.output_tokens] },
-  finishReason: facts.finish_reason as string | undefined,
-});
+function read({ text, usage_metadata, response_metadata }: AIMessageChunk): Reply {
+  const usage = usage_metadata as { input_tokens?: number; output_tokens?: number } | undefined;
+  const { finish_reason: finishReason } = response_metadata as { finish_reason?: string };
+  return { text, usage: [usage?.input_tokens, usage?.output_tokens], finishReason };
+}
 
 const structured =
   (method: 'jsonSchema' | 'functionCalling') =>

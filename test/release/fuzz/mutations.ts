@@ -9,7 +9,7 @@ import { anyValue, canary, headerText, nameCanary } from './texts.js';
 /** A request of the operation with one thing about it bent; undefined where it has no such thing. */
 type Mutation = (target: Target, request: Request) => fc.Arbitrary<Request> | undefined;
 
-/** Ten ways to bend a request. */
+/** Nine ways to bend a request. */
 export const mutations: readonly Mutation[] = [
   anotherMethod,
   anotherAddress,
@@ -17,7 +17,6 @@ export const mutations: readonly Mutation[] = [
   wrongCredentials,
   wrongHeader,
   wrongMediaType,
-  wrongEncoding,
   wrongQuery,
   wrongField,
   wrongText,
@@ -74,15 +73,14 @@ function anotherId({ path, operation }: Target, request: Request) {
 
 const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString('base64')}`;
 const malformed = [
-  ...['', 'Bearer', 'Bearer ', 'Basic', 'Basic =', 'Basic !!!', 'Negotiate', '«writer»', basic('no colon')],
-  ...[
-    'Bearer «writer» x',
-    'Bearer «writer»,',
-    'Bearer "«writer»"',
-    'Bearer qg_',
-    `Bearer qg_${'0'.repeat(38)}`,
-  ],
-  ...[`Bearer ${'A'.repeat(10_000)}`, `Basic ${'A'.repeat(10_000)}`],
+  '',
+  'Bearer',
+  'Basic !!!',
+  '«writer»',
+  basic('no colon'),
+  'Bearer «writer» x',
+  'Bearer "«writer»"',
+  `Bearer ${'A'.repeat(10_000)}`,
 ];
 const wrongAuthorization = fc.oneof(
   fc.constantFrom(...malformed),
@@ -144,14 +142,6 @@ function wrongMediaType({ body }: Target, request: Request) {
       contentType: type === undefined ? [] : [['Content-Type', type] as const],
       odd: 'media type' as const,
     }));
-}
-
-/** Encodings that are not supported, or not the body's. */
-function wrongEncoding({ body }: Target, request: Request) {
-  if (!body) return undefined;
-  return fc
-    .constantFrom('gzip', 'br', 'deflate', 'compress', 'zstd', 'gzip, gzip', '', 'x', 'identity, br')
-    .map((encoding): Request => ({ ...request, others: [['Content-Encoding', encoding]], odd: 'encoding' }));
 }
 
 const undecodable = ['%', '%00', '%ff', '%ED%A0%80', '\xe9', '%D9%A3', 'a%00'];
