@@ -72,7 +72,6 @@ function expectOwnWords({ way, begun, code, body, provider }: Met): void {
 }
 
 interface Row {
-  name: string;
   rules?: BooksRules;
   by?: readonly Way[];
   /** How often each is asked for in each way; once by default. */
@@ -93,47 +92,43 @@ const passing = ['sim-fail-1-503-T2@T2', 'sim-limit-1-1-T2@T2'];
 const halfway = ['sim-cut-40', 'sim-malformed-40', 'sim-unfinished-40', 'sim-stream-error-40'];
 const atOnce = ['sim-status-503', 'sim-cut-0', 'sim-malformed-0', 'sim-unfinished-0', 'sim-stream-error-0'];
 
-const rows: Row[] = [
-  {
-    name: 'P2 P5 errors of the provider and answers that are none → provider_error in our own words, after one retry at most',
-    rules: { callsPerRequest: 2 },
-    ends: {
-      provider_error: [
-        ...[500, 502, 503, 529].map((status) => `sim-status-${status}`),
-        ...['sim-truncated', 'sim-reset-body', 'sim-html', 'sim-garbage'],
-      ],
+/** By their names. */
+const rows: Record<string, Row> = {
+  'P2 P5 errors of the provider and answers that are none → provider_error in our own words, after one retry at most':
+    {
+      rules: { callsPerRequest: 2 },
+      ends: {
+        provider_error: [
+          ...[500, 502, 503, 529].map((status) => `sim-status-${status}`),
+          ...['sim-truncated', 'sim-reset-body', 'sim-html', 'sim-garbage'],
+        ],
+      },
     },
-  },
-  {
-    name: 'P6 P8 refused, blocked or blank again and again → that, not to be repeated, and no breaker opens',
+  'P6 P8 refused, blocked or blank again and again → that, not to be repeated, and no breaker opens': {
     times: 5,
     ends: innocent,
     retryable: false,
   },
-  {
-    name: 'P7 wrong credentials → provider_rejected, not to be repeated',
+  'P7 wrong credentials → provider_rejected, not to be repeated': {
     by: ['chat'],
     ends: { provider_rejected: ['sim-status-401', 'sim-status-403'] },
     retryable: false,
   },
-  {
-    name: 'P14 answers and errors without an end → provider_error, and the worker ends the call',
+  'P14 answers and errors without an end → provider_error, and the worker ends the call': {
     ends: { provider_error: ['sim-endless', 'sim-endless-400', 'sim-endless-503'] },
     retryable: false,
   },
-  {
-    name: 'T1 streams that are cut, garbled, unfinished or fail halfway → a retryable error, and no retry',
+  'T1 streams that are cut, garbled, unfinished or fail halfway → a retryable error, and no retry': {
     by: ['stream'],
     ends: { 'begun provider_error': halfway },
     retryable: true,
   },
-  {
-    name: 'T2 streams that fail before the first delta → retried once, then a plain problem',
+  'T2 streams that fail before the first delta → retried once, then a plain problem': {
     rules: { callsPerRequest: 2 },
     by: ['stream'],
     ends: { 'plain provider_error': atOnce, 'begun ok': [...passing, 'sim-deltas-1-1000000'] },
   },
-];
+};
 
 const named = [...Object.values(innocent).flat(), ...passing, '*'].join(',');
 const variables = {
@@ -143,7 +138,7 @@ const variables = {
 };
 
 catalogue({ variables }, (add) => {
-  for (const { name, rules = {}, by, times = 1, ends, retryable } of rows)
+  for (const [name, { rules = {}, by, times = 1, ends, retryable }] of Object.entries(rows))
     add(`${name}, at every provider`, rules, async (books) => {
       const models = Object.values(ends).flat();
       const met = await meet(books, Array(times).fill(models).flat(), by);
