@@ -1,8 +1,6 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { routes } from '../../console/routes.ts';
-import type { Samples } from '../../shared/history.ts';
-import { patience } from '../support/patience.js';
 import { findFaults, looks, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, openView, useConsole } from './support/console.js';
@@ -105,63 +103,6 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
       }
     },
   );
-
-  it('samples were taken before the board is opened -> it draws them', async () => {
-    const { page } = await open();
-    await openView(page, opened.deployment.url, 'audit');
-    const countMeasured = async () => {
-      const answer = await page.request.get(`${opened.deployment.url}/admin/samples?provider=openai`);
-      return ((await answer.json()) as Samples).samples.length;
-    };
-    await vi.waitFor(async () => expect(await countMeasured()).toBeGreaterThan(7), patience);
-    const before = await countMeasured();
-    await openView(page, opened.deployment.url);
-    const countDrawn = () => {
-      const lines = document.querySelectorAll('[aria-labelledby=pool-openai] .sparkline polyline');
-      return Math.max(0, ...[...lines].map((line) => line.getAttribute('points')?.split(' ').length ?? 0));
-    };
-    await page.waitForFunction(countDrawn);
-    await vi.waitFor(async () => {
-      const drawn = await page.evaluate(countDrawn);
-      // More than what the page can have measured by itself.
-      expect(drawn).toBeGreaterThan((await countMeasured()) - before + 2);
-    }, patience);
-    await takePicture(page, 'board-measured');
-  });
-
-  it('O1 a worker is killed, then the store is cut off -> the operator sees the one, then the other, until it is mended', async () => {
-    const { page } = await open();
-    await openView(page, opened.deployment.url, 'pools/openai');
-    const workers = page.getByRole('region', { name: 'Table of workers' });
-    await workers.getByText('serving').nth(1).waitFor();
-    process.kill(opened.deployment.workers[1]?.pid ?? 0, 'SIGKILL');
-    await workers.getByText('silent').waitFor();
-    await opened.wire.cut();
-    await page.getByText(/store \(PostgreSQL\) is unavailable/).waitFor();
-    await takePicture(page, 'store-lost');
-    // A change that cannot be saved says so, and can be tried again.
-    await page.getByRole('button', { name: 'Drain' }).click();
-    await page.getByRole('button', { name: 'Try again' }).waitFor();
-    await opened.wire.mend();
-    await page
-      .getByText(/is unavailable/)
-      .first()
-      .waitFor({ state: 'hidden' });
-  });
-
-  it('O2 the server falls silent, and speaks again -> the operator sees that there is no news, then that it is live', async () => {
-    const { page } = await open();
-    await openView(page, opened.deployment.url);
-    await page.getByText('live', { exact: true }).waitFor();
-    const { pid } = opened.deployment.api;
-    process.kill(pid, 'SIGSTOP');
-    try {
-      await page.getByText(/No news from the server since/).waitFor();
-    } finally {
-      process.kill(pid, 'SIGCONT');
-    }
-    await page.getByText('live', { exact: true }).waitFor();
-  });
 
   it('signed out everywhere -> every browser asks for the password', async () => {
     const [one, other] = [await open(), await open()];

@@ -109,11 +109,6 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await page.getByRole('button', { name: 'Show' }).click();
     await row.waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
-    await page.getByText('All times are in').waitFor();
-    await page.setViewportSize({ width: 390, height: 844 });
-    expect(await findFaults(page)).toEqual([]);
-    await takePicture(page, 'requests-narrow');
-    await page.setViewportSize({ width: 1280, height: 900 });
     // The browser complains about the answer that failed.
     expect(visited.complaints.splice(0)).toEqual([expect.stringContaining('500')]);
   });
@@ -147,30 +142,6 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect(await page.content()).not.toContain(secretWord);
   });
 
-  it('a stream is stopped -> it is drawn with the time at the provider', async () => {
-    await see('playground');
-    await page.getByLabel('Model').fill('sim-deltas-100-5-100');
-    await page.getByRole('button', { name: 'Send' }).click();
-    await page.getByText('Being written…').waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByText('Stopped').waitFor();
-    await see('requests');
-    await rowOf('sim-deltas')
-      .getByText(/queued .+, started .+, first token .+, ended /)
-      .waitFor();
-  });
-
-  it('the calls of a provider fail -> it stands first, as failing', async () => {
-    const failing = { provider: 'bedrock', model: 'sim-status-503', headers: { 'X-LLM-Fallback': 'none' } };
-    for (let n = 0; n < 3; n += 1)
-      await opened.deployment.chat({ ...failing, messages: [{ content: secretWord }] });
-    await see('pools');
-    const first = page.locator('section.card').first();
-    await first.getByText('failing: provider error').waitFor();
-    await first.getByRole('link', { name: 'Amazon Bedrock' }).waitFor();
-    await takePicture(page, 'failing');
-  });
-
   it('what a pool has done -> is drawn, and said as text', async () => {
     await see('pools/openai');
     const history = page.getByRole('region', { name: 'Last ten minutes' });
@@ -182,7 +153,6 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
   it('operators change settings -> the audit says who, what, and from which value to which', async () => {
     await see('pools/vertexai');
     const field = page.getByLabel('Jobs at once, exactly');
-    const before = await field.inputValue();
     await field.fill('31');
     await field.press('Enter');
     await page.getByText('at 1 of 1').waitFor();
@@ -190,39 +160,23 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     const row = rowOf('vertexai').filter({ hasText: 'set a pool' });
     await row.getByText(admin.name).waitFor();
     expect(await row.getByRole('listitem').innerText()).toMatch(/concurrency: not set → 31/);
-    expect(before).not.toBe('31');
-    await see('pools/vertexai');
-    await page.getByRole('slider').first().press('ArrowRight');
-    await page.getByText(`Version 2 by ${admin.name}`).waitFor();
-    await see('audit');
-    const moved = rowOf('vertexai').filter({ hasText: '31 → 32' });
-    await moved.getByText(admin.name).waitFor();
-    expect(await moved.getByRole('listitem').innerText()).toBe('concurrency: 31 → 32');
     // Users and tokens of the tests before are in it too, their secrets are not.
     await rowOf('gave a new secret').filter({ hasText: 'grace' }).waitFor();
     await rowOf('revoked a token').waitFor();
   });
 
-  it('a queue has jobs -> they are listed by their state, page by page, without their texts', async () => {
-    const messages = [{ content: secretWord }];
-    const answers = await Promise.all(
-      Array.from({ length: 25 }, () => opened.deployment.chat({ provider: 'anthropic', messages })),
-    );
-    const [id = ''] = answers.map(({ headers }) => headers.get('x-request-id') ?? '');
+  it('a queue has jobs -> they are listed by their state, without their texts', async () => {
+    const asked = { provider: 'anthropic', messages: [{ content: secretWord }] };
+    const id = (await opened.deployment.chat(asked)).headers.get('x-request-id') ?? '';
     // A reply can arrive before the end of its job is stored.
     const listActive = async () => (await fetch('/admin/pools/anthropic/jobs')).json();
     await vi.waitFor(async () => expect((await page.evaluate(listActive)).data).toEqual([]), patience);
     await see('pools/anthropic');
     const jobs = page.getByRole('region', { name: 'Jobs' });
-    await jobs.getByText('The queue has no such job.').waitFor();
     await jobs.getByLabel('State').selectOption('completed');
-    await jobs.locator('tbody tr').nth(19).waitFor();
-    expect(await jobs.locator('tbody tr').count()).toBe(20);
-    await jobs.getByRole('button', { name: 'More jobs' }).click();
-    await jobs.locator('tbody tr').nth(24).waitFor();
-    expect(await jobs.locator('tbody tr').count()).toBe(25);
-    await jobs.getByRole('button', { name: 'More jobs' }).waitFor({ state: 'detached' });
-    const cells = await jobs.locator('tbody tr').filter({ hasText: id }).locator('td').allInnerTexts();
+    const row = jobs.locator('tbody tr').filter({ hasText: id });
+    await row.waitFor();
+    const cells = await row.locator('td').allInnerTexts();
     expect(cells).toEqual([id, 'completed', ...Array(3).fill(expect.stringMatching(/\d:\d\d/)), '1']);
     await takePicture(page, 'pool-jobs');
     expect(await findFaults(page)).toEqual([]);

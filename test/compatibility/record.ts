@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { processHeartbeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import { chatKey, idempotencyIndexKey, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { openRelay } from '../../shared/queue/relay.js';
+import { openRelay, type Relay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
-import { createLog, type Log } from '../../shared/runtime/log.js';
+import { createLog } from '../../shared/runtime/log.js';
 import { authorization, type Deployment, startDeployment, username } from '../support/deployment.js';
 import { startPostgresServer } from '../support/postgres-server.js';
 
@@ -35,19 +36,20 @@ const deployment = await startDeployment({
   store: { kind: 'postgres', url: server.url, databaseUrl: server.url },
 });
 const store = openQueueStore(parseConfig(deployment.stores, 'migrate'), log);
-const recorder = await listenToAll(store, log);
+const relay = await openRelay(store, { name: 'recorder', log });
+const published = await listenToAll(relay);
 const keptIds = await converse(deployment);
 const jobs = await readJobs(store);
 const records = await readRecords(store, keptIds);
 await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 5000 })));
-await recorder.untilPublished(({ message }) => JSON.stringify(message).includes('"stopped"'));
-await recorder.close();
+while (!JSON.stringify(published).includes('"stopped"')) await delay(20);
+await relay.close();
 await store.close();
 await deployment.stop();
 await server.stop();
 
 write('jobs', jobs);
-write('messages', oneOfEachShape(recorder.published));
+write('messages', oneOfEachShape(published));
 write('records', records);
 
 /** Causes every kind of record and message; returns the ids of the stored chats. */
@@ -63,7 +65,10 @@ async function converse({ chat, simulator, url }: Deployment): Promise<string[]>
   const keyed = byKey.headers.get('content-location')?.split('/').at(-1) ?? '';
   const later = await ask('openai', 'sim-hang@async', { Prefer: 'respond-async' });
   await simulator.waitForCall(({ model }) => model === 'sim-hang@async');
-  await deleteChat(`${url}/chat/${later.body.id}`);
+  await fetch(`${url}/chat/${later.body.id}`, {
+    method: 'DELETE',
+    headers: { Authorization: authorization },
+  });
   return [keyed, String(later.body.id)];
 }
 
@@ -75,10 +80,6 @@ async function leave({ chat, simulator }: Deployment): Promise<void> {
   going.abort();
   await asked.catch(() => undefined);
   await call.closed;
-}
-
-async function deleteChat(url: string): Promise<void> {
-  await fetch(url, { method: 'DELETE', headers: { Authorization: authorization } });
 }
 
 async function readJobs(from: QueueStore): Promise<RecordedJob[]> {
@@ -101,14 +102,14 @@ async function readRecords(from: QueueStore, ids: string[]): Promise<{ key: stri
 }
 
 /** Heartbeats come every second and say the same. */
-function oneOfEachShape(published: PublishedMessage[]): PublishedMessage[] {
+function oneOfEachShape(all: PublishedMessage[]): PublishedMessage[] {
   const shapeOf = ({ topic, message }: PublishedMessage) =>
     topic === topics.processes
       ? JSON.stringify(
           processHeartbeatSchema.parse(message).pools.map((pool) => [Object.keys(pool), pool.state]),
         )
       : JSON.stringify(message);
-  return [...new Map(published.map((one) => [shapeOf(one), one])).values()];
+  return [...new Map(all.map((one) => [shapeOf(one), one])).values()];
 }
 
 function write(name: string, content: unknown): void {
@@ -121,41 +122,11 @@ interface PublishedMessage {
   readonly message: Record<string, unknown>;
 }
 
-/** Records the messages of every topic of a store. */
-interface MessageRecorder {
-  readonly published: PublishedMessage[];
-  /** Resolves once a matching message has been published, before or after the call. */
-  untilPublished(matches: (message: PublishedMessage) => boolean): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Listens to every topic that there is. */
-async function listenToAll(store: QueueStore, log: Log): Promise<MessageRecorder> {
-  const relay = await openRelay(store, { name: 'recorder', log });
-  const published: PublishedMessage[] = [];
-  const waiting = new Set<() => void>();
-  const patterns = [
-    'reply.*',
-    topics.processes,
-    ...providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]),
-  ];
-  for (const topic of patterns)
-    await relay.subscribe(topic, z.looseObject({}), (message) => {
-      published.push({ topic, message });
-      for (const check of waiting) check();
-    });
-  return {
-    published,
-    untilPublished: (matches) =>
-      new Promise((resolve) => {
-        const check = () => {
-          if (!published.some(matches)) return;
-          waiting.delete(check);
-          resolve();
-        };
-        waiting.add(check);
-        check();
-      }),
-    close: () => relay.close(),
-  };
+/** What is published from now on, of every topic that there is. */
+async function listenToAll(relay: Relay): Promise<PublishedMessage[]> {
+  const heard: PublishedMessage[] = [];
+  const ofProviders = providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]);
+  for (const topic of ['reply.*', topics.processes, ...ofProviders])
+    await relay.subscribe(topic, z.looseObject({}), (message) => void heard.push({ topic, message }));
+  return heard;
 }

@@ -2,11 +2,10 @@ import { expect } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { failureKinds } from '../../shared/failures.js';
 import { profiles } from '../support/profiles.js';
-import { codeOf } from './support/balance.js';
+import { type BooksRules, codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { catalogue } from './support/catalogue.js';
 import { linesWith } from './support/expectations.js';
-import type { StreamSeen } from './support/streams.js';
 
 interface Call {
   provider: ProviderId;
@@ -21,7 +20,6 @@ interface Met extends Call {
   body: Record<string, unknown>;
   /** Of a stream. */
   begun?: boolean;
-  seen?: StreamSeen;
 }
 
 type Way = keyof typeof ways;
@@ -32,9 +30,8 @@ const ways = {
     return { ...reply, code: codeOf(reply) };
   },
   stream: async (books: Books, call: Call) => {
-    const { end, seen } = books.stream(call);
-    const reply = await end;
-    return { ...reply, seen, code: codeOf(reply) };
+    const reply = await books.stream(call).end;
+    return { ...reply, code: codeOf(reply) };
   },
   completion: async (books: Books, call: Call) => {
     const { status, body = {}, error } = await books.complete(call).reply;
@@ -55,38 +52,85 @@ const meet = (books: Books, models: readonly string[], by = allWays): Promise<Me
     ),
   );
 
-/** The result of `of` for each model's requests, which has to be the same at every provider and in every way. */
-function byModel(
-  met: readonly Met[],
-  of: (one: Met) => string = ({ code }) => code,
-): Record<string, string[]> {
+/** The ends of each model's requests, which have to be the same at every provider and in every way. */
+function endsOf(met: readonly Met[], of: (one: Met) => string): Record<string, string[]> {
   const ends: Record<string, string[]> = {};
   for (const one of met) ends[one.model] = [...new Set([...(ends[one.model] ?? []), of(one)])];
   return ends;
 }
-const endOf = ({ begun, code }: Met): string => `${begun ? 'begun' : 'plain'} ${code}`;
+const codeIn = ({ code }: Met): string => code;
+/** Of a stream: whether it had begun as well. */
+const endIn = ({ begun, code }: Met): string => `${begun ? 'begun' : 'plain'} ${code}`;
 
-const each = (models: readonly string[], value: string) =>
-  Object.fromEntries(models.map((model) => [model, [value]]));
+/** A problem in our own words, and none of the provider's. */
+function expectOwnWords({ way, begun, code, body, provider }: Met): void {
+  if (way === 'completion' || begun || code !== 'provider_error') return;
+  const { title, detail } = failureKinds[code];
+  const type = `urn:quillgate:problem:${code}`;
+  const facts = { retryable: expect.any(Boolean), requestId: expect.any(String) };
+  expect(body).toEqual({ ...{ type, title, detail, code, provider, status: 500 }, ...facts });
+}
 
-const times = <T>(count: number, models: readonly T[]): T[] => Array<readonly T[]>(count).fill(models).flat();
-
-/** Every pool still takes requests, and no breaker has opened in this case. */
-async function expectBreakersClosed(books: Books): Promise<void> {
-  expect(byModel(await meet(books, ['sim-echo']))).toEqual({ 'sim-echo': ['ok'] });
-  expect(linesWith(books, 'breaker changed')).toEqual([]);
+interface Row {
+  rules?: BooksRules;
+  by?: readonly Way[];
+  /** How often each is asked for in each way; once by default. */
+  times?: number;
+  /** The models by the end that each of them comes to. */
+  ends: Record<string, readonly string[]>;
+  /** Whether the failures may be repeated, where all of them agree. */
+  retryable?: boolean;
 }
 
 /** Models whose calls add up, because each has a breaker and a budget of its own; all others have one call each. */
-const listed = {
-  empty: ['sim-empty@P6'],
-  nothing: ['sim-null@P6'],
-  blocked: ['sim-blocked@P6', 'sim-refused@P6'],
-  credentials: ['sim-status-401@P7', 'sim-status-403@P7'],
-  rejected: ['sim-status-400@P8'],
-  passing: ['sim-fail-1-503-T2@T2', 'sim-limit-1-1-T2@T2'],
+const innocent = {
+  provider_error: ['sim-null@P6'],
+  content_blocked: ['sim-blocked@P6', 'sim-refused@P6'],
+  provider_rejected: ['sim-status-400@P8'],
 };
-const named = [...Object.values(listed).flat(), '*'].join(',');
+const passing = ['sim-fail-1-503-T2@T2', 'sim-limit-1-1-T2@T2'];
+const halfway = ['sim-cut-40', 'sim-malformed-40', 'sim-unfinished-40', 'sim-stream-error-40'];
+const atOnce = ['sim-status-503', 'sim-cut-0', 'sim-malformed-0', 'sim-unfinished-0', 'sim-stream-error-0'];
+
+/** By their names. */
+const rows: Record<string, Row> = {
+  'P2 P5 errors of the provider and answers that are none → provider_error in our own words, after one retry at most':
+    {
+      rules: { callsPerRequest: 2 },
+      ends: {
+        provider_error: [
+          ...[500, 502, 503, 529].map((status) => `sim-status-${status}`),
+          ...['sim-truncated', 'sim-reset-body', 'sim-html', 'sim-garbage'],
+        ],
+      },
+    },
+  'P6 P8 refused, blocked or blank again and again → that, not to be repeated, and no breaker opens': {
+    times: 5,
+    ends: innocent,
+    retryable: false,
+  },
+  'P7 wrong credentials → provider_rejected, not to be repeated': {
+    by: ['chat'],
+    ends: { provider_rejected: ['sim-status-401', 'sim-status-403'] },
+    retryable: false,
+  },
+  'P14 answers and errors without an end → provider_error, and the worker ends the call': {
+    ends: { provider_error: ['sim-endless', 'sim-endless-400', 'sim-endless-503'] },
+    retryable: false,
+  },
+  'T1 streams that are cut, garbled, unfinished or fail halfway → a retryable error, and no retry': {
+    by: ['stream'],
+    ends: { 'begun provider_error': halfway },
+    retryable: true,
+  },
+  'T2 streams that fail before the first delta → retried once, then a plain problem': {
+    rules: { callsPerRequest: 2 },
+    by: ['stream'],
+    ends: { 'plain provider_error': atOnce, 'begun ok': [...passing, 'sim-deltas-1-1000000'] },
+  },
+};
+
+const named = [...Object.values(innocent).flat(), ...passing, '*'].join(',');
 const variables = {
   ...profiles.plain,
   PROVIDER_MAX_RESPONSE_BYTES: '1048576',
@@ -94,148 +138,21 @@ const variables = {
 };
 
 catalogue({ variables }, (add) => {
-  add(
-    'P2 500, 502, 503 and 529 of every provider → provider_error in our own words, after one retry at most',
-    { callsPerRequest: 2 },
-    async (books) => {
-      const models = [500, 502, 503, 529].map((status) => `sim-status-${status}`);
-      const met = await meet(books, models);
-      expect(byModel(met)).toEqual(each(models, 'provider_error'));
-      const { title, detail } = failureKinds.provider_error;
-      const own = {
-        type: 'urn:quillgate:problem:provider_error',
-        title,
-        status: 500,
-        detail,
-        retryable: true,
-      };
-      for (const { way, provider, body } of met)
-        if (way !== 'completion')
-          expect(body).toEqual({ ...own, code: 'provider_error', provider, requestId: expect.any(String) });
-    },
-  );
-
-  add(
-    'P5 truncated JSON, a reset, HTML with 200, JSON of another shape, of every provider → provider_error',
-    { callsPerRequest: 2 },
-    async (books) => {
-      const models = ['sim-truncated', 'sim-reset-body', 'sim-html', 'sim-garbage'];
-      expect(byModel(await meet(books, models))).toEqual(each(models, 'provider_error'));
-    },
-  );
-
-  add(
-    'P6 nothing usable, again and again, of every provider → provider_error or content_blocked, and no breaker opens',
-    {},
-    async (books) => {
-      const { empty, nothing, blocked } = listed;
-      // A stream without a reply has broken off.
-      const met = [
-        ...(await meet(books, times(5, [...nothing, ...blocked]))),
-        ...(await meet(books, times(5, empty), ['chat', 'completion'])),
-      ];
-      expect(byModel(met)).toEqual({
-        ...each([...empty, ...nothing], 'provider_error'),
-        ...each(blocked, 'content_blocked'),
-      });
-      await expectBreakersClosed(books);
-    },
-  );
-
-  add(
-    'P7 401 and 403 of every provider → provider_rejected, not to be repeated, and no breaker opens',
-    {},
-    async (books) => {
-      // Half of five calls that show wrong credentials pause a pool.
-      const met = [
-        ...(await meet(books, ['sim-status-401@P7'], ['chat', 'stream'])),
-        ...(await meet(books, ['sim-status-403@P7'])),
-      ];
-      expect(byModel(met)).toEqual(each(listed.credentials, 'provider_rejected'));
-      for (const { way, body } of met) if (way !== 'completion') expect(body.retryable).toBe(false);
-      await expectBreakersClosed(books);
-    },
-  );
-
-  add(
-    'P8 a 400 of every provider, fifty times → provider_rejected, and no breaker opens',
-    {},
-    async (books) => {
-      const met = await meet(books, times(17, listed.rejected));
-      expect(byModel(met)).toEqual(each(listed.rejected, 'provider_rejected'));
-      await expectBreakersClosed(books);
-    },
-  );
-
-  add(
-    'P14 answers and errors without an end, of every provider → provider_error, and the worker ends the call',
-    {},
-    async (books) => {
-      const models = ['sim-endless', 'sim-endless-400', 'sim-endless-503'];
-      const met = await meet(books, models);
-      expect(byModel(met)).toEqual(each(models, 'provider_error'));
-      for (const { way, body } of met) if (way !== 'completion') expect(body.retryable).toBe(false);
-      const { calls } = books.deployment.simulator;
-      const endless = calls.list().filter(({ model }) => model?.startsWith('sim-endless'));
-      expect(endless).toHaveLength(met.length);
+  for (const [name, { rules = {}, by, times = 1, ends, retryable }] of Object.entries(rows))
+    add(`${name}, at every provider`, rules, async (books) => {
+      const models = Object.values(ends).flat();
+      const met = await meet(books, Array(times).fill(models).flat(), by);
+      const wanted = Object.entries(ends).flatMap(([end, some]) => some.map((model) => [model, [end]]));
+      expect(endsOf(met, by?.[0] === 'stream' ? endIn : codeIn)).toEqual(Object.fromEntries(wanted));
+      for (const one of met) {
+        expectOwnWords(one);
+        if (retryable !== undefined && one.way !== 'completion') expect(one.body.retryable).toBe(retryable);
+      }
+      expect(endsOf(await meet(books, ['sim-echo'], ['chat']), codeIn)).toEqual({ 'sim-echo': ['ok'] });
+      expect(linesWith(books, 'breaker changed')).toEqual([]);
+      const made = books.deployment.simulator.calls.list();
+      const endless = made.filter(({ model }) => model?.startsWith('sim-endless'));
       await Promise.all(endless.map(({ closed }) => closed));
       expect(endless.filter(({ clientClosedFirst }) => !clientClosedFirst)).toEqual([]);
-    },
-  );
-
-  add(
-    'T1 streams that are cut, garbled, unfinished or fail halfway, of every provider → a retryable error, and no retry',
-    {},
-    async (books) => {
-      const models = ['sim-cut-40', 'sim-malformed-40', 'sim-unfinished-40', 'sim-stream-error-40'];
-      const met = await meet(books, models, ['stream']);
-      expect(byModel(met, endOf)).toEqual(each(models, 'begun provider_error'));
-      for (const { body } of met) expect(body.retryable).toBe(true);
-    },
-  );
-
-  add(
-    'T1 a delta of a megabyte, no usage, a token limit, one byte at a time, of every provider → done, and the text is whole',
-    {},
-    async (books) => {
-      const met = await meet(books, ['sim-deltas-1-1000000', 'sim-no-usage', 'sim-length'], ['stream']);
-      expect(met.filter(({ code }) => code !== 'ok')).toEqual([]);
-      for (const { model, seen, body } of met) {
-        if (model.startsWith('sim-deltas')) expect(seen?.text).toBe('x'.repeat(1_000_000));
-        if (model.startsWith('sim-no-usage')) expect(body.usage).toBeUndefined();
-        if (model.startsWith('sim-length')) expect(body.finishReason).toBe('length');
-      }
-      const messages = [{ content: 'Grüße, 世界 🎉' }];
-      await Promise.all(
-        providerIds.map(async (provider) => {
-          const { end, seen } = books.stream({ provider, model: 'sim-drip-1', messages });
-          const { body } = await books.chat({ provider, messages });
-          expect([(await end).status, seen.text]).toEqual([200, body.response]);
-        }),
-      );
-    },
-  );
-
-  add(
-    'T2 streams that fail before the first delta, of every provider → retried once, then a plain problem',
-    { callsPerRequest: 2 },
-    async (books) => {
-      const failing = [
-        'sim-status-503',
-        'sim-cut-0',
-        'sim-malformed-0',
-        'sim-unfinished-0',
-        'sim-stream-error-0',
-      ];
-      const strange = ['sim-html', 'sim-garbage', 'sim-empty', 'sim-null'];
-      const refused = ['sim-status-400', 'sim-blocked'];
-      const met = await meet(books, [...failing, ...strange, ...refused, ...listed.passing], ['stream']);
-      expect(byModel(met, endOf)).toEqual({
-        ...each([...failing, ...strange], 'plain provider_error'),
-        ...{ 'sim-status-400': ['plain provider_rejected'], 'sim-blocked': ['plain content_blocked'] },
-        ...each(listed.passing, 'begun ok'),
-      });
-      for (const { model, body } of met) if (failing.includes(model)) expect(body.retryable).toBe(true);
-    },
-  );
+    });
 });

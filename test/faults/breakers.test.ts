@@ -22,8 +22,6 @@ const variables = {
   OPENAI_CONCURRENCY: String(patientCallers + impatientCallers),
   // Longer than it takes to ask once more.
   BREAKER_RESET_MS: '15000',
-  // Others get what is late at another provider.
-  VERTEXAI_TIMEOUT_MS: '1000',
   ...Object.fromEntries(
     limited.map((id) => [`${id.toUpperCase()}_MODELS`, [...Object.values(models), '*'].join(',')]),
   ),
@@ -95,20 +93,6 @@ catalogue({ variables }, (add) => {
       expect(retryAfter).toBeLessThanOrEqual(60);
       expectCodes([await books.chat(), await books.chat({ provider: 'anthropic' })], ['ok']);
       expect(linesWith(books, 'breaker changed')).toEqual([]);
-    },
-  );
-
-  add(
-    'P4 a provider that sends a byte a second, or half of the body → provider_timeout, and the worker ends the call',
-    {},
-    async (books) => {
-      for (const model of ['sim-drip', 'sim-hang-body']) {
-        const asked = books.ask({ provider: 'vertexai', model });
-        const call = await asked.arrived();
-        expectCodes([await asked.reply], ['provider_timeout']);
-        await call.closed;
-        expect(call.clientClosedFirst).toBe(true);
-      }
     },
   );
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { providerIds } from '../../shared/contract.js';
-import type { ChatCall, ChatReply } from '../support/deployment.js';
+import type { ChatReply } from '../support/deployment.js';
 import { ofEveryPool, profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
@@ -18,10 +18,7 @@ function expectInTime(ends: readonly Pick<ChatReply, 'tookMs'>[]): void {
 const streamAll = (books: Books, models: readonly string[], url = books.deployment.url) =>
   models.flatMap((model) => providerIds.map((provider) => books.stream({ url, provider, model })));
 
-/** Calls of Vertex AI at a time. */
-const slots = 3;
-
-catalogue({ variables: { ...profiles.plain, VERTEXAI_CONCURRENCY: String(slots) } }, (add) => {
+catalogue({ variables: profiles.plain }, (add) => {
   add(
     'D1 calls that hang, stop in the body or drip at every provider, and a deadline of a second → timeout, and other models are called',
     {},
@@ -34,24 +31,6 @@ catalogue({ variables: { ...profiles.plain, VERTEXAI_CONCURRENCY: String(slots) 
       expectCodes(replies, ['timeout']);
       expectInTime(replies);
       expectCodes(await Promise.all(providerIds.map((provider) => books.chat({ provider }))), ['ok']);
-    },
-  );
-
-  add(
-    'D1 a queue that does not move, and a deadline of seconds → timeout, and no call',
-    {},
-    async (books) => {
-      const ask = (call: ChatCall) => books.ask({ provider: 'vertexai', ...call });
-      const holding = Array.from({ length: slots }, () => ask({ model: 'sim-gate-0' }));
-      await Promise.all(holding.map((one) => one.arrived()));
-      const before = books.deployment.simulator.calls.lastId;
-      // Longer than the calls before have shown that one takes.
-      const late = await Promise.all([1, 2, 3].map(() => ask({ headers: wait(3) }).reply));
-      expectCodes(late, ['timeout']);
-      expectInTime(late);
-      for (const one of holding) one.open();
-      expectCodes(await Promise.all([...holding, ask({})].map(({ reply }) => reply)), ['ok']);
-      expect(books.deployment.simulator.calls.lastId).toBe(before + 1);
     },
   );
 

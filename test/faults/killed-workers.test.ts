@@ -1,12 +1,12 @@
 import { expect } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
-import { authorization, type ChatReply } from '../support/deployment.js';
+import type { ChatReply } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { bothStores, catalogue } from './support/catalogue.js';
 import { eventually, expectCodes } from './support/expectations.js';
-import { killWorkerInCall } from './support/killed-worker.js';
+import { killWorkerInCall, killWorkerOf, readChat } from './support/killed-worker.js';
 import { replaceWorkers } from './support/programs.js';
 
 const rules = { callsPerRequest: 2 };
@@ -158,15 +158,6 @@ catalogue({ variables, workers: 2 }, (add) => {
     },
   );
 });
-
-const killWorkerOf = async (books: Books) => books.kill(await books.jobs.workerOf('openai'));
-
-/** Reads the stored chat of an answer. */
-async function readChat({ deployment }: Books, { headers }: { headers: Headers }): Promise<unknown> {
-  const path = headers.get('content-location')?.replace('/v1/chat/completions', '/chat');
-  const response = await fetch(`${deployment.url}${path}`, { headers: { Authorization: authorization } });
-  return response.json();
-}
 
 /** A chat that fails at OpenAI goes to Anthropic. */
 const askWithFallback = (books: Books, model: string) =>

@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
-import { type ClientRequest, request } from 'node:http';
 import { availableParallelism } from 'node:os';
-import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import { addUser } from '../support/accounts.js';
 import { promptCanary } from '../support/canaries.js';
-import { authorization, type ChatCall } from '../support/deployment.js';
+import type { ChatCall } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 import type { Books } from './support/books.js';
 import { catalogue } from './support/catalogue.js';
@@ -48,38 +46,13 @@ const repeated =
     };
   };
 
-const impatient = { Prefer: 'wait=1' };
-const large = new TextEncoder().encode(JSON.stringify({ messages: [{ content: 'x'.repeat(1_000_000) }] }));
-const torn = gzipSync(large).subarray(0, -20);
-const completion = JSON.stringify({
-  model: 'openai/sim-latency-5000@F1-door',
-  messages: [{ role: 'user', content: promptCanary }],
-});
-
+/** Bodies without an end, or of megabytes, are in `api/bodies-in-flight`; calls that their caller cuts are P11. */
 const attacks: Record<string, (books: Books) => ReturnType<Attack> | Promise<ReturnType<Attack>>> = {
-  'sends bodies whose ends never come': (books) => {
-    const requests = Array.from({ length: 200 }, () => sendTorn(books.deployment.url));
-    return () => {
-      for (const each of requests) each.destroy();
-    };
-  },
-  "cuts calls of OpenAI's clients": repeated(
-    1000,
-    chats(4, () => ({
-      ...{ model: 'sim-latency-5000@F1-door', headers: impatient },
-      ...{ path: '/v1/chat/completions', body: completion },
-    })),
-  ),
   'has every provider of a fallback fail': repeated(2000, (books) => {
     for (let n = 0; n < 10; n += 1) failAll(books, n);
     return () => undefined;
   }),
   'asks 500 times at once': chats(500, (n) => ({ model: `sim-latency-${1000 + 50 * (n % 20)}` })),
-  'keeps 100 chats of a megabyte': chats(100, () => ({
-    headers: { Prefer: 'respond-async' },
-    // The simulator runs beside the test: its echoes of megabytes would be the test's own load.
-    ...{ model: 'sim-stream-1-1', body: large },
-  })),
   // Last: what the other asks for shares a budget from now on.
   'uses up the retries of many models': async (books) => {
     // More than have a budget of their own, and which keep what they have: their breakers are open.
@@ -91,18 +64,6 @@ const attacks: Record<string, (books: Books) => ReturnType<Attack> | Promise<Ret
     )(books);
   },
 };
-
-/** A body whose last bytes never come. */
-function sendTorn(url: string): ClientRequest {
-  const headers = {
-    ...{ Authorization: authorization, 'X-LLM': 'openai', 'Content-Type': 'application/json' },
-    ...{ 'Content-Encoding': 'gzip', 'Content-Length': torn.length + 20 },
-  };
-  const sent = request(`${url}/chat`, { method: 'POST', headers });
-  sent.on('error', () => undefined);
-  sent.write(torn);
-  return sent;
-}
 
 /** A chat whose fallbacks fail too; each has an entry in the books, for the calls that are made of it. */
 function failAll(books: Books, n: number): void {

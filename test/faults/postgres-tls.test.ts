@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../db/database/client.js';
 import { sql } from '../../db/database/drizzle.js';
@@ -113,19 +112,6 @@ describe.each(Object.entries(clients))('the client of the %s', (name, connect) =
     expect(found).toBe(
       name === 'blog' ? 'the database does not offer TLS (TLS_NOT_OFFERED)' : 'the store cannot be reached',
     );
-  });
-
-  it('a user and a password with odd characters -> are decoded', async () => {
-    const [user, password] = ['us@er:/?#%25', `p@ss:/?#%+&= é'"\\`];
-    const role = pg.escapeIdentifier(user);
-    await query(withTls.url, `drop role if exists ${role}`);
-    await query(withTls.url, `create role ${role} superuser login password ${pg.escapeLiteral(password)}`);
-    const url = at('127.0.0.1', '').replace(
-      /\/\/.*@/,
-      `//${encodeURIComponent(user)}:${encodeURIComponent(password)}@`,
-    );
-
-    expect(await connect(url)).toBe(false);
   });
 });
 

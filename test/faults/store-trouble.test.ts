@@ -110,22 +110,6 @@ catalogue({ variables, workers: 0 }, (add) => {
         await expectDeltas(books, url);
       },
     );
-
-  add(
-    'R10 the connections of API and worker to a healthy store die without a word, idle → they are replaced',
-    { callsPerRequest: 2 },
-    async (books) => {
-      const { wire, variables: through } = await openWireOf(books);
-      const [{ url }] = await Promise.all([
-        books.deployment.startApi(through),
-        books.deployment.startWorker(through),
-      ]);
-      await untilWell(books, { url });
-      wire.swallow();
-      await untilWell(books, { url });
-      await expectDeltas(books, url);
-    },
-  );
 });
 
 /** Gives a list to which the ids are added of the jobs that are called off from now on. */

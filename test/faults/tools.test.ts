@@ -1,10 +1,9 @@
 import { expect } from 'vitest';
 import type { ProviderId } from '../../shared/contract.js';
-import { authorization } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 import { callsIn, type ReadToolCompletion, type ToolCall } from '../support/tool-completions.js';
-import type { Books } from './support/books.js';
 import { catalogue } from './support/catalogue.js';
+import { killWorkerOf, readChat } from './support/killed-worker.js';
 
 const rules = { callsPerRequest: 2 };
 
@@ -20,19 +19,6 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
       expect([status, error?.code, finish ?? null]).toEqual([200, 'internal', null]);
       expect(() => JSON.parse(calls[0]?.function.arguments ?? '')).toThrow();
       expectWhole(await books.complete({ model: 'sim-tools', fields: { stream: true } }).reply);
-    },
-  );
-
-  add(
-    'X1 a worker killed before the end of a call that is not streamed → 200 with the whole call of a second reply',
-    rules,
-    async (books) => {
-      const asked = books.complete({ model: 'sim-tool-gate-9' });
-      const first = await asked.arrived();
-      await killWorkerOf(books);
-      await asked.arrived(first);
-      asked.open();
-      expectWhole(await asked.reply);
     },
   );
 
@@ -112,20 +98,11 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
   );
 });
 
-const killWorkerOf = async (books: Books) => books.kill(await books.jobs.workerOf('openai'));
-
 const whole = { finish: 'tool_calls', error: undefined, content: null };
 
 function expectWhole(reply: ReadToolCompletion): void {
   expect(reply).toMatchObject(whole);
   expect(callsIn(reply)).toEqual([['weather', { city: expect.any(String), unit: 'celsius' }]]);
-}
-
-/** Reads the stored chat of an answer. */
-async function readChat({ deployment }: Books, { headers }: { headers: Headers }): Promise<unknown> {
-  const id = headers.get('content-location')?.split('/').at(-1);
-  const response = await fetch(`${deployment.url}/chat/${id}`, { headers: { Authorization: authorization } });
-  return response.json();
 }
 
 const assistant = (calls: readonly ToolCall[]) => [

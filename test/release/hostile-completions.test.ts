@@ -1,14 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../api/openai/completion-request.js';
 import { RequestImages } from '../../api/openai/images.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../support/chat-app.js';
-import { cpuMsOf } from '../support/cpu-time.js';
+import { leastMsOf, unitMs } from './support/work.js';
 
-/** The processor time that the reading of one request may take, in milliseconds. */
-const maxMs = 100;
+/**
+ * The processor time that the reading of one request may take, in units: each takes here what it takes to parse a
+ * megabyte of numbers. The slowest takes 7; what grows faster than its request takes thousands.
+ */
+const maxUnits = 70;
 
 const user = { role: 'user', content: 'Hello' };
 const times = <T>(count: number, make: (n: number) => T): T[] =>
@@ -41,13 +43,6 @@ const textless = { toString: 1, valueOf: 1 };
 const tiny = (n: number) => Buffer.from(`GIF89a${String(n).padStart(6, '0')}`).toString('base64');
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
 
-/** A schema that nests so deeply. */
-function deepSchema(levels: number): object {
-  let schema: object = { type: 'string' };
-  for (let n = 1; n < levels; n += 1) schema = { type: 'array', items: schema };
-  return schema;
-}
-
 const names = (count: number) => Object.fromEntries(times(count, (n) => [`p${n}`, { type: 'string' }]));
 /** Each leads to all the others. */
 const tangled = Object.fromEntries(
@@ -56,29 +51,11 @@ const tangled = Object.fromEntries(
 
 const cases: [string, object, RegExp | undefined][] = [
   [
-    '128 tools of 2 KB',
-    { tools: times(128, (n) => tool({ type: 'object', title: 'x'.repeat(2000) }, `a${n}`)) },
-    undefined,
-  ],
-  [
     '128 tools of 60 KB',
     { tools: times(128, (n) => tool({ title: 'x'.repeat(60_000) }, `a${n}`)) },
     /too large/,
   ],
-  ['20,000 tools', { tools: times(10_000, () => 5) }, /at most 128 tools/],
   ['4,900 properties', { tools: [tool({ type: 'object', properties: names(4900) })] }, undefined],
-  ['9,000 properties', { tools: [tool({ type: 'object', properties: names(9000) })] }, /too large/],
-  [
-    'properties with long names',
-    { tools: [tool({ properties: { ['x'.repeat(300_000)]: {} } })] },
-    /too large/,
-  ],
-  ['a schema of 40 levels', { tools: [tool(deepSchema(40))] }, /too deeply/],
-  [
-    'a schema that contains itself',
-    { tools: [tool({ type: 'object', properties: { a: { $ref: '#' } } })] },
-    /itself|undefined/,
-  ],
   [
     'references in all directions',
     { tools: [tool({ type: 'object', $defs: tangled, properties: { a: { $ref: '#/$defs/d0' } } })] },
@@ -95,18 +72,7 @@ const cases: [string, object, RegExp | undefined][] = [
     },
     undefined,
   ],
-  [
-    'references around a circle',
-    { tools: [tool({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } })] },
-    /refer|itself|undefined/,
-  ],
-  [
-    'a reference of 100,000 steps',
-    { tools: [tool({ type: 'object', properties: { a: { $ref: `#${'/properties/a'.repeat(15_000)}` } } })] },
-    /refer/,
-  ],
   ['a reference of 8,000,000 steps', { tools: [tool({ $ref: `#${'/'.repeat(8_000_000)}` })] }, /refer/],
-  ['a reference that is no text', { tools: [tool({ $ref: textless })] }, /refer/],
   [
     'keywords that are no texts',
     {
@@ -115,11 +81,6 @@ const cases: [string, object, RegExp | undefined][] = [
     undefined,
   ],
   ['arguments of 10,000 levels', withArguments(`{"a":${nested(10_000)}}`), /nests deeper than 128 levels/],
-  [
-    'arguments of a million commas',
-    withArguments(`{"a":[${'0,'.repeat(1_000_000)}0]}`),
-    /more than 20000 values/,
-  ],
   [
     'arguments of a million values in all',
     withArguments(...times(100, () => `{"a":[${'0,'.repeat(5000)}0]}`)),
@@ -132,13 +93,7 @@ const cases: [string, object, RegExp | undefined][] = [
   ],
   ['arguments that are megabytes of nothing', withArguments(`{${' '.repeat(7_000_000)}}`), undefined],
   ['arguments that do not end', withArguments(`{"a":"${'\\'.repeat(1_000_000)}`), /JSON text/],
-  ['2,500 calls', withArguments(...times(2500, () => '{}')), /at most 128 calls/],
   ['2,100 results', { messages: times(17, manyCalls).flat() }, /more than 2000 results/],
-  [
-    '128 calls of the same id',
-    { messages: [{ role: 'assistant', tool_calls: times(128, () => called('a')) }] },
-    /id of another call/,
-  ],
   [
     'calls with nothing right',
     { messages: times(70, () => ({ role: 'assistant', tool_calls: times(128, () => ({})) })) },
@@ -170,7 +125,6 @@ const cases: [string, object, RegExp | undefined][] = [
     ),
     /data: URL/,
   ],
-  ['a name of a megabyte', { tools: [tool({}, 'x'.repeat(1_000_000))] }, /1 to 64 letters/],
 ];
 
 /** The first error of the request; undefined if there is none. */
@@ -187,58 +141,12 @@ function read(fields: object, provider: ProviderId): string {
 }
 
 describe('a hostile request', () => {
-  it.each(cases)('is read or refused in a moment: %s', async (_, fields, refusal) => {
+  it.each(cases)('has %s → is read or refused in a moment', (_, fields, refusal) => {
     for (const provider of providerIds) {
-      const tries: number[] = [];
-      let said = '';
-      for (let n = 0; n < 3; n += 1)
-        tries.push(
-          await cpuMsOf(() => {
-            said = read(fields, provider);
-          }),
-        );
+      const said = read(fields, provider);
       if (refusal) expect(said, provider).toMatch(refusal);
       else expect(said, provider).toBe('undefined');
-      // The first one pays for what the others find compiled.
-      expect(Math.min(...tries), provider).toBeLessThan(maxMs);
+      expect(leastMsOf(() => read(fields, provider), 3) / unitMs(), provider).toBeLessThan(maxUnits);
     }
-  });
-});
-
-describe('a hostile body', () => {
-  let app: ChatApp;
-  beforeAll(async () => {
-    app = await startChatApp();
-  });
-  afterAll(() => app.close());
-
-  const post = async (body: string) => {
-    const response = await app.post({ body, path: '/v1/chat/completions' });
-    return { status: response.status, text: await response.text() };
-  };
-  const bodyWith = (text: string) =>
-    `{"model":"openai/m","messages":[{"role":"user","content":"x"}],${text}}`;
-
-  it.each<[string, string, number]>([
-    ['depth', bodyWith(`"tools":${nested(10_000)}`), 400],
-    [
-      'a schema as deep as it may be',
-      bodyWith(`"tools":[${JSON.stringify(tool({ type: 'object', items: deepSchema(15) }))}]`),
-      200,
-    ],
-    [
-      'a schema that is too deep',
-      bodyWith(`"tools":[${JSON.stringify(tool({ type: 'object', items: deepSchema(33) }))}]`),
-      400,
-    ],
-    [
-      'tools of 128 KB',
-      bodyWith(`"tools":[${times(128, () => JSON.stringify(tool({ title: 'x'.repeat(131_072) }))).join()}]`),
-      413,
-    ],
-    ['values', bodyWith(`"x":[${'0,'.repeat(1_000_000)}0]`), 400],
-    ['results', JSON.stringify({ model: 'openai/m', ...withArguments(...times(2000, () => '{}')) }), 400],
-  ])('has its status: %s', async (_, body, status) => {
-    expect((await post(body)).status).toBe(status);
   });
 });

@@ -88,11 +88,6 @@ async function planOf(act: () => Promise<unknown>): Promise<PlanNode[]> {
   return explain(statement, 'analyze, buffers off');
 }
 
-/** Where a second statement finds out what lies beyond a page. */
-async function planOfFirst(act: () => Promise<unknown>): Promise<PlanNode[]> {
-  return explain((await sentBy(act))[0], 'analyze, buffers off');
-}
-
 async function explain(statement: Statement | undefined, options: string): Promise<PlanNode[]> {
   const { text = '', values = [] } = statement ?? {};
   const rows = await client.unsafe(`explain (${options}, format json) ${text}`, values as string[]);
@@ -175,9 +170,6 @@ describe('the lists', () => {
         expect(maxRead(plan)).toBeLessThanOrEqual(50);
       }
     }
-    const back = await planOfFirst(() => list({ ...filter, before: after }));
-    expect(indexesOf(back)).toEqual([index]);
-    expect(maxRead(back)).toBeLessThanOrEqual(150);
   });
 
   it('need no sorting where an index has the order', async () => {
@@ -193,12 +185,6 @@ describe('every other read', () => {
       const plan = await planOf(() => store.get(post?.id ?? '', { drafts }));
       expect(plan).toEqual([{ type: 'Index Scan', index: 'posts_pkey', rows: 1, read: 1 }]);
     }
-  });
-
-  it('finds the newest posts for the feeds', async () => {
-    const plan = await planOf(() => store.newest(50));
-    expect(indexesOf(plan)).toEqual(['posts_published_newest']);
-    expect(maxRead(plan)).toBe(50);
   });
 });
 
@@ -264,16 +250,12 @@ describe('the search vector of a post', () => {
       cost: async (make) => costOf(String(make())),
     });
 
-  const words =
-    'a_ 1_ a- a-1- é.é- a. aa. ./ /~ ~/ a@ a@aa. a: & &a 1e + <!-- <!--a--> <script> <!D < --> http:// aa.aa/';
-  const odd = ['<a "', '<a ">', '<a "\\"', '漢', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'a_`', 'a_\\'];
-  it.each([...words.split(' '), ...odd, 'snake_case_name_', 'a'])(
-    'a text that repeats %j -> the cost grows with its length',
-    async (part) => {
-      expect(await growthOf(part, 32_768)).toBeLessThanOrEqual(linear);
-    },
-  );
-
+  /** What PostgreSQL's parser of texts has states of its own for. */
+  const known =
+    'a_ 1_ a- a-1- é.é- a. aa. ./ /~ ~/ a@ a@aa. a: &a + <!-- <!--a--> <script> <!D http:// aa.aa/'.split(
+      ' ',
+    );
+  const odd = ['<a ">', '<a "\\"', '漢', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'snake_case_name_'];
   const pieces = [
     ...'aZ1e_-./@:&+~?#=%;<>"\'\\, \n',
     ...['é', '漢', '\u0301', 'ा', 'İ', '𠀀', '🎉', '\u00A0', '\u2003'],
@@ -281,18 +263,20 @@ describe('the search vector of a post', () => {
   ];
   it('a text that repeats anything -> the cost grows with its length', async () => {
     const parts = fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 8 });
+    const examples = [...known, ...odd].map((part): [string[]] => [[part]]);
     const isLinear = async (some: string[]) => {
       expect(await growthOf(some.join(''), 32_768)).toBeLessThanOrEqual(linear);
     };
-    await fc.assert(fc.asyncProperty(parts, isLinear), { numRuns: 8, endOnFailure: true });
+    const numRuns = examples.length + 8;
+    await fc.assert(fc.asyncProperty(parts, isLinear), { numRuns, examples, endOnFailure: true });
   });
 
   it('the longest post -> is stored and found in time', async () => {
+    const longest = { title: null, author: 'ada', slug: undefined, status: 'published' } as const;
     const posts = new PostStore(database);
     const content = filled('snake_case_name_', 262_144);
     const { post } = await posts.create({ ...longest, tags: [], content });
     const found = await posts.list({ limit: 1, drafts: false, search: 'snake_case_name' });
     expect(found.posts[0]?.id).toBe(post.id);
   });
-  const longest = { title: null, author: 'ada', slug: undefined, status: 'published' } as const;
 });

@@ -1,10 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
-import type { Fleet } from '../../shared/fleet-contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
-import { createToken } from '../support/accounts.js';
-import { quillgate } from '../support/command-line.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
@@ -143,21 +140,6 @@ describe('two releases at once', () => {
     expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
       completion: { choices: [{ message: { tool_calls: called.calls } }] },
     });
-  });
-
-  it('a provider that limits one worker -> holds back the other, and operators see the workers of both', async () => {
-    await apis.newer.chat({ provider: 'vertexai', model: 'sim-retry-after-3600' });
-    // An API refuses once every pool holds back.
-    await Promise.all(Object.values(apis).map((api) => untilRefused(api, 'vertexai')));
-    const operator = await createToken(deployment);
-    await eventually(async () => {
-      const { providers } = (await (await operator.ask()).json()) as Fleet;
-      const served = providers.filter(({ state, kind }) => state === 'serving' && kind === 'real');
-      expect(served.map(({ provider }) => provider)).toEqual(['openai', 'anthropic', 'vertexai']);
-      expect(providers[3]?.workers).toHaveLength(2);
-    });
-    const status = await quillgate(['status', '--providers', 'openai,anthropic'], deployment.stores);
-    expect(status).toMatchObject({ code: 0 });
   });
 
   it('a migration that is still to come -> the blog of both goes on', async () => {

@@ -1,32 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { authorization } from './deployment.js';
 
-/** A minimal load balancer in front of API processes that loses no request. */
-export interface Balancer {
-  /** Polls the readiness of the process, and sends it requests while it is ready; resolves when it first is. */
-  add(url: string): Promise<void>;
-  /**
-   * Sends a request to a ready process, or to any when none is ready, on its own connection. If the process refuses
-   * the connection, the next one is tried; a request that was sent is never sent again.
-   */
-  send(path: string, init?: BalancedRequest): Promise<Response>;
-  /** Sends `POST /chat` and gives the status of the answer. */
-  chat(model: string): Promise<number>;
-  close(): void;
-}
-
 /** A request with valid credentials. */
-export interface BalancedRequest {
-  method?: string;
-  headers?: Record<string, string>;
-  body?: string;
-  /** Closes the caller's connection when it aborts. */
-  signal?: AbortSignal;
+interface BalancedRequest {
+  method: string;
+  headers: Record<string, string>;
+  body: string;
 }
 
 const pollMs = 50;
 
-export function createBalancer(): Balancer {
+export type Balancer = ReturnType<typeof createBalancer>;
+
+/** A minimal load balancer in front of API processes that loses no request. */
+export function createBalancer() {
   const ready = new Map<string, boolean>();
   const checkReady = (url: string) =>
     fetch(`${url}/readyz`, { headers: { Connection: 'close' } }).then(
@@ -40,7 +27,11 @@ export function createBalancer(): Balancer {
     for (const url of ready.keys()) void checkReady(url);
   }, pollMs);
   let turn = 0;
-  const send = async (path: string, init: BalancedRequest = {}) => {
+  /**
+   * Sends a request to a ready process, or to any when none is ready, on its own connection. If the process refuses
+   * the connection, the next one is tried; a request that was sent is never sent again.
+   */
+  const send = async (path: string, init: BalancedRequest): Promise<Response> => {
     const isAnyReady = [...ready.values()].includes(true);
     const candidates = [...ready].flatMap(([url, isReady]) => (isReady || !isAnyReady ? [url] : []));
     turn += 1;
@@ -51,18 +42,12 @@ export function createBalancer(): Balancer {
     throw new Error('no process takes connections');
   };
   return {
-    add: async (url) => {
+    /** Polls the readiness of the process, and sends it requests while it is ready; resolves when it first is. */
+    add: async (url: string): Promise<void> => {
       ready.set(url, false);
       for (await checkReady(url); ready.get(url) === false; await checkReady(url)) await delay(pollMs);
     },
     send,
-    chat: async (model) => {
-      const headers = { 'X-LLM': 'openai', 'X-LLM-Model': model };
-      const body = '{"messages":[{"content":"Hello"}]}';
-      const answer = await send('/chat', { method: 'POST', headers, body });
-      await answer.arrayBuffer();
-      return answer.status;
-    },
     close: () => clearInterval(polling),
   };
 }

@@ -1,22 +1,17 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 import { type Deployment, startDeployment } from '../../support/deployment.js';
-import { runServer } from '../../support/postgres-server.js';
-import { openWireTo, type Wire } from '../../support/wire.js';
 import { openBrowser } from './browser.js';
 
 /** Who may sign in. */
 export const admin = { name: 'ada', secret: 'canary-of-the-console-secret-27' };
 
-/** A browser, and a deployment whose PostgreSQL, where the queue lives too, can be cut off, for the tests of a file. */
+/** A browser and a deployment, for the tests of a file. */
 export function useConsole({ workers = 2 } = {}) {
-  const opened = {} as { browser: Browser; deployment: Deployment; wire: Wire };
+  const opened = {} as { browser: Browser; deployment: Deployment };
   beforeAll(async () => {
-    const wire = await openWireTo(runServer() ?? '');
-    opened.wire = wire;
     opened.browser = await openBrowser();
     opened.deployment = await startDeployment({
-      store: { kind: 'postgres', url: wire.url, databaseUrl: wire.url },
       workers,
       variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
     });
@@ -24,7 +19,6 @@ export function useConsole({ workers = 2 } = {}) {
   afterAll(async () => {
     await opened.browser?.close();
     await opened.deployment?.stop();
-    await opened.wire?.close();
   });
   return opened;
 }

@@ -107,37 +107,4 @@ describe('a gate', () => {
     const path = '/__simulator/gates/sim-echo';
     expect((await fetch(simulator.url + path, { method: 'POST' })).status).toBe(404);
   });
-
-  it.each([true, false])(
-    'whose client leaves while it waits (streamed: %s) -> lets it go',
-    async (stream) => {
-      const model = `sim-gate-1@leaves-${stream}`;
-      const leaving = new AbortController();
-      const heard = begin(requestOf('openai', { model, stream }), leaving.signal);
-      const call = await callOf(model);
-      leaving.abort();
-      await call.closed;
-      expect(await heard.ended).toBe('left');
-      expect([call.clientClosedFirst, call.finishedAt]).toEqual([true, undefined]);
-      expect(simulator.calls.inFlight).toBe(0);
-      simulator.open(model);
-    },
-  );
-});
-
-describe('begins and ends of calls', () => {
-  it('-> have their places in one sequence', async () => {
-    const held = begin(requestOf('openai', { model: 'sim-gate-0@long' }));
-    const long = await callOf('sim-gate-0@long');
-    await begin(requestOf('openai', { model: 'sim-echo@short' })).ended;
-    const short = await callOf('sim-echo@short');
-    await short.closed;
-    expect(long.ended).toBeUndefined();
-    expect(JSON.parse(JSON.stringify(long))).toMatchObject({ begun: long.begun, ended: null });
-    simulator.open('sim-gate-0@long');
-    await Promise.all([held.ended, long.closed]);
-    const places = [long.begun, short.begun, short.ended, long.ended];
-    expect(places).toEqual([0, 1, 2, 3].map((step) => long.begun + step));
-    expect(JSON.parse(JSON.stringify(short))).toMatchObject({ begun: short.begun, ended: short.ended });
-  });
 });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { CallParameters } from '../../../dev/simulator/wire-format.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import type { ImageType, Part, StoredImage } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/given-fields.js';
 
@@ -51,9 +51,6 @@ export function send(url: string, request: TestRequest, signal?: AbortSignal): P
   const withBody = method === 'GET' ? {} : { body: JSON.stringify(body) };
   return fetch(url + path, { method, headers, ...withBody, signal: signal ?? null });
 }
-
-/** Each provider, with and without a stream. */
-export const modes = providerIds.flatMap((provider) => [false, true].map((stream) => ({ provider, stream })));
 
 /** An image as a part of a turn; `data` is base64. */
 export function imageOf(mediaType: ImageType, data: string): StoredImage {

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
-
-import { everything, requestOf, send, type TestRequest } from './requests.js';
+import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
 import { broken, ownRules, ranges, refusals, schemas } from './rules.js';
 
 let simulator: Simulator;
@@ -61,9 +60,11 @@ describe('a request that breaks a rule -> is refused in the words of each provid
       await expectAnswer(provider, requestOf(provider, { format }), words[provider]);
   });
 
-  it.each(ownRules)('%s refuses %j', (provider, change, words) =>
-    expectAnswer(provider, bend(provider, change), words),
-  );
+  describe.each(providerIds)('%s', (provider) => {
+    it.each(ownRules[provider])('refuses %j', (change, words) =>
+      expectAnswer(provider, bend(provider, change), words),
+    );
+  });
 
   it.each(ranges)('%s takes %s from %d to %d', async (provider, path, least, most, step) => {
     const [first = '', second] = path.split('.');
@@ -105,8 +106,19 @@ describe.each(providerIds)('a request with everything that %s takes', (provider)
   const whole = requestOf(provider, everything(provider));
   const request = { ...whole, body: { ...whole.body, ...sampling(whole.body)[provider] } };
 
-  it('-> is taken, and refused with a field more in any of its objects', async () => {
+  it('-> is read in our words', async () => {
+    const asked = everything(provider);
     await expectAnswer(provider, request);
+    const { turns, parameters } = simulator.calls.list().at(-1) ?? {};
+    expect(turns).toEqual(asked.turns);
+    expect(parameters).toMatchObject({
+      ...{ tools: asked.tools, toolChoice: asked.choice, reasoningEffort: 'low' },
+      format: { type: 'json_schema', schema: city },
+    });
+    expect(parameters?.parallelToolCalls).toBe(asked.isParallel);
+  });
+
+  it('-> is refused with a field more in any of its objects', async () => {
     for (const [path, value] of valuesIn(request.body)) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) continue;
       if (free.test(path.join('.'))) continue;
@@ -123,6 +135,24 @@ describe.each(providerIds)('a request with everything that %s takes', (provider)
       await expectAnswer(provider, { ...request, body }, '');
     }
   });
+});
+
+it('results that follow one another at openai -> are read as one turn', async () => {
+  const turns = [
+    { role: 'user', content: 'Hello' },
+    {
+      role: 'assistant',
+      content: ['a', 'b'].map(
+        (id): SaidPart => ({ type: 'tool_call', id, name: 'weather', arguments: '{}' }),
+      ),
+    },
+    {
+      role: 'user',
+      content: ['a', 'b'].map((callId): SaidPart => ({ type: 'tool_result', callId, content: callId })),
+    },
+  ];
+  await expectAnswer('openai', requestOf('openai', { turns }));
+  expect(simulator.calls.list().at(-1)?.turns).toEqual(turns);
 });
 
 it('openai takes what its interface allows beyond plain texts', async () => {

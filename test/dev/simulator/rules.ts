@@ -133,106 +133,89 @@ const choice = (facts: object) => ({
   toolConfig: { functionCallingConfig: facts },
 });
 
-/** Rules of one provider: a change of a body that breaks it, and words of the answer. */
-export const ownRules: [ProviderId, change: Record<string, unknown>, words: string][] = [
-  ['openai', { model: undefined }, 'you must provide a model parameter'],
-  ['openai', { foo: 5, bar: 1 }, 'Unrecognized request arguments supplied: foo, bar'],
-  ['openai', { messages: [{ content: 'x' }] }, "Missing required parameter: 'messages[0].role'."],
-  ['openai', openAiUser({ content: null }), "Invalid value for 'content': expected a string, got null."],
-  ['openai', openAiUser({ content: [{ type: 'txt' }] }), "Invalid value: 'txt'."],
-  ['openai', openAiUser({ tool_calls: [] }), "'messages[0].tool_calls'"],
-  ['openai', { messages: [{ role: 'assistant', tool_calls: [] }] }, "'messages[0].tool_calls': empty array."],
-  ['openai', { messages: [{ role: 'assistant' }] }, "Missing required parameter: 'messages[0].content'."],
-  ['openai', { messages: [{ role: 'tool', content: '1' }] }, "'messages[0].tool_call_id'"],
-  [
-    'openai',
-    openAiUser({ content: [{ type: 'image_url', image_url: { url: 'ftp://example.com/a' } }] }),
-    "Invalid value: 'ftp://example.com/a'.",
+/** A change of a body that breaks a rule of its provider, and words of the answer. */
+type OwnRule = [change: Record<string, unknown>, words: string];
+/** Rules of one provider alone. */
+export const ownRules: Record<ProviderId, OwnRule[]> = {
+  openai: [
+    [{ model: undefined }, 'you must provide a model parameter'],
+    [{ foo: 5, bar: 1 }, 'Unrecognized request arguments supplied: foo, bar'],
+    [{ messages: [{ content: 'x' }] }, "Missing required parameter: 'messages[0].role'."],
+    [openAiUser({ content: null }), "Invalid value for 'content': expected a string, got null."],
+    [openAiUser({ content: [{ type: 'txt' }] }), "Invalid value: 'txt'."],
+    [openAiUser({ tool_calls: [] }), "'messages[0].tool_calls'"],
+    [{ messages: [{ role: 'assistant', tool_calls: [] }] }, "'messages[0].tool_calls': empty array."],
+    [{ messages: [{ role: 'assistant' }] }, "Missing required parameter: 'messages[0].content'."],
+    [{ messages: [{ role: 'tool', content: '1' }] }, "'messages[0].tool_call_id'"],
+    [
+      openAiUser({ content: [{ type: 'image_url', image_url: { url: 'ftp://example.com/a' } }] }),
+      "Invalid value: 'ftp://example.com/a'.",
+    ],
+    [{ max_tokens: 5 }, "Use 'max_completion_tokens' instead."],
+    [{ max_completion_tokens: 1.5 }, 'expected an integer, but got a decimal'],
+    [{ stream_options: { include_usage: true } }, "only allowed when 'stream' is enabled"],
+    [{ seed: 0.5 }, "'seed': expected an integer, but got a decimal"],
+    [{ stop: [...'abcde'] }, 'Expected an array with maximum length 4, but got an array with length 5'],
+    [{ stop: ['a', ''] }, "Invalid type for 'stop[1]': expected a string of at least one character"],
+    [{ stop: 5 }, "'stop': expected one of a string or array of strings"],
+    [{ tools: Array(129).fill(tool) }, "Invalid 'tools': array too long."],
+    [{ tools: [{ type: 'custom' }] }, "Invalid value: 'custom'. Supported values are: function."],
+    [{ tools: [tool], tool_choice: 'any' }, "Invalid value: 'any'."],
+    [{ parallel_tool_calls: false }, "'parallel_tool_calls' is only allowed when 'tools' are"],
+    [{ response_format: { type: 'xml' } }, "Invalid value: 'xml'."],
+    [{ response_format: { type: 'json_object' } }, "'messages' must contain the word 'json' in some"],
+    [{ verbosity: 'huge' }, "Invalid value: 'huge'. Supported values are: low, medium, high."],
   ],
-  ['openai', { max_tokens: 5 }, "Use 'max_completion_tokens' instead."],
-  ['openai', { max_completion_tokens: 1.5 }, 'expected an integer, but got a decimal'],
-  ['openai', { stream_options: { include_usage: true } }, "only allowed when 'stream' is enabled"],
-  ['openai', { seed: 0.5 }, "'seed': expected an integer, but got a decimal"],
-  [
-    'openai',
-    { stop: [...'abcde'] },
-    'Expected an array with maximum length 4, but got an array with length 5',
+  anthropic: [
+    [{ model: undefined }, 'model: Field required'],
+    [{ messages: [{ role: 'system', content: 'x' }] }, 'messages: Unexpected role "system".'],
+    [{ messages: [user({ type: 'audio' } as never)] }, 'messages.0.content.0.type: Input should be'],
+    [{ max_tokens: '9' }, 'max_tokens: Input should be a valid integer'],
+    [{ top_k: 5 }, '`top_k` is deprecated for this model.'],
+    [{ stop_sequences: ['a', '\n'] }, 'each stop sequence must contain non-whitespace'],
+    [{ tool_choice: { type: 'none', disable_parallel_tool_use: true } }, 'disable_parallel_tool_use: E'],
   ],
-  ['openai', { stop: ['a', ''] }, "Invalid type for 'stop[1]': expected a string of at least one character"],
-  ['openai', { stop: 5 }, "'stop': expected one of a string or array of strings"],
-  ['openai', { tools: Array(129).fill(tool) }, "Invalid 'tools': array too long."],
-  ['openai', { tools: [{ type: 'custom' }] }, "Invalid value: 'custom'. Supported values are: function."],
-  ['openai', { tools: [tool], tool_choice: 'any' }, "Invalid value: 'any'."],
-  ['openai', { parallel_tool_calls: false }, "'parallel_tool_calls' is only allowed when 'tools' are"],
-  ['openai', { response_format: { type: 'xml' } }, "Invalid value: 'xml'."],
-  ['openai', { response_format: { type: 'json_object' } }, "'messages' must contain the word 'json' in some"],
-  ['openai', { verbosity: 'huge' }, "Invalid value: 'huge'. Supported values are: low, medium, high."],
-
-  ['anthropic', { model: undefined }, 'model: Field required'],
-  ['anthropic', { messages: [{ role: 'system', content: 'x' }] }, 'messages: Unexpected role "system".'],
-  [
-    'anthropic',
-    { messages: [user({ type: 'audio' } as never)] },
-    'messages.0.content.0.type: Input should be',
+  bedrock: [
+    [inference({ stopSequences: [''] }), 'have length greater than or equal to 1'],
+    [{ messages: [user({} as never)] }, 'Unexpected type of value at messages.0.content.0'],
+    [{ messages: [user({ image: { format: 'bmp', source: { bytes: png } } } as never)] }, '[png, jpeg'],
+    [{ toolConfig: { tools: [bedrockTool], toolChoice: {} } }, 'at toolConfig.toolChoice'],
+    ...[[], [{}], [{ text: '' }]].map((content): OwnRule => {
+      const messages = [user({ toolResult: { toolUseId: 'c1', content } } as never)];
+      return [{ messages }, 'toolResult.content'];
+    }),
   ],
-  ['anthropic', { max_tokens: '9' }, 'max_tokens: Input should be a valid integer'],
-  ['anthropic', { top_k: 5 }, '`top_k` is deprecated for this model.'],
-  ['anthropic', { stop_sequences: ['a', '\n'] }, 'each stop sequence must contain non-whitespace'],
-  [
-    'anthropic',
-    { tool_choice: { type: 'none', disable_parallel_tool_use: true } },
-    'disable_parallel_tool_use: E',
+  vertexai: [
+    [generation({ seed: 2 ** 31 }), "Invalid value at 'generation_config.seed'"],
+    [generation({ stopSequences: [''] }), "at 'generation_config.stop_sequences[0]'"],
+    [generation({ stopSequences: [...'abcdef'] }), 'it has 6 stop sequences but'],
+    [generation({ responseJsonSchema: object }), "Invalid value at 'generation_config'"],
+    [contents(['model', { text: 'm' }]), 'single turn requests end with a user role'],
+    [contents(['user', {}]), 'it must have a text parameter'],
+    [contents(['user', { text: 'a', ...call }]), "at 'contents[0].parts[0]'"],
+    [
+      contents(
+        ['user', { text: 'a' }],
+        ['model', call],
+        ['user', { functionResponse: { name: 'weather', response: {} } }],
+      ),
+      'function call `weather` in the 2. content block is missing a `thought_signature`.',
+    ],
+    [
+      contents(
+        ['user', { text: 'a' }],
+        ['model', call],
+        ['user', { functionResponse: { name: 'b', response: {} } }],
+      ),
+      'the number of function response parts is equal to the number of function call parts',
+    ],
+    [choice({ mode: 'AUTO', allowedFunctionNames: ['weather'] }), "at 'tool_config.function_calling_config'"],
+    [
+      declared({ ...object, properties: { b: { $ref: '#', title: 'b' } } }),
+      'a schema with $ref must not set other fields, but has title.',
+    ],
   ],
-
-  ['bedrock', inference({ stopSequences: [''] }), 'have length greater than or equal to 1'],
-  ['bedrock', { messages: [user({} as never)] }, 'Unexpected type of value at messages.0.content.0'],
-  [
-    'bedrock',
-    { messages: [user({ image: { format: 'bmp', source: { bytes: png } } } as never)] },
-    '[png, jpeg',
-  ],
-  ['bedrock', { toolConfig: { tools: [bedrockTool], toolChoice: {} } }, 'at toolConfig.toolChoice'],
-  ...[[], [{}], [{ text: '' }]].map((content): (typeof ownRules)[0] => {
-    const messages = [user({ toolResult: { toolUseId: 'c1', content } } as never)];
-    return ['bedrock', { messages }, 'toolResult.content'];
-  }),
-
-  ['vertexai', generation({ seed: 2 ** 31 }), "Invalid value at 'generation_config.seed'"],
-  ['vertexai', generation({ stopSequences: [''] }), "at 'generation_config.stop_sequences[0]'"],
-  ['vertexai', generation({ stopSequences: [...'abcdef'] }), 'it has 6 stop sequences but'],
-  ['vertexai', generation({ responseJsonSchema: object }), "Invalid value at 'generation_config'"],
-  ['vertexai', contents(['model', { text: 'm' }]), 'single turn requests end with a user role'],
-  ['vertexai', contents(['user', {}]), 'it must have a text parameter'],
-  ['vertexai', contents(['user', { text: 'a', ...call }]), "at 'contents[0].parts[0]'"],
-  [
-    'vertexai',
-    contents(
-      ['user', { text: 'a' }],
-      ['model', call],
-      ['user', { functionResponse: { name: 'weather', response: {} } }],
-    ),
-    'function call `weather` in the 2. content block is missing a `thought_signature`.',
-  ],
-  [
-    'vertexai',
-    contents(
-      ['user', { text: 'a' }],
-      ['model', call],
-      ['user', { functionResponse: { name: 'b', response: {} } }],
-    ),
-    'the number of function response parts is equal to the number of function call parts',
-  ],
-  [
-    'vertexai',
-    choice({ mode: 'AUTO', allowedFunctionNames: ['weather'] }),
-    "at 'tool_config.function_calling_config'",
-  ],
-  [
-    'vertexai',
-    declared({ ...object, properties: { b: { $ref: '#', title: 'b' } } }),
-    'a schema with $ref must not set other fields, but has title.',
-  ],
-];
+};
 
 /** The smallest and the largest number that a provider takes, and the smallest steps beyond. */
 export const ranges: [ProviderId, name: string, least: number, most: number, step: number][] = [

@@ -86,13 +86,6 @@ describe.each(stores)('a $name store', (choice) => {
   const warnings = () => logged.lines.filter(({ level }) => Number(level) >= 40);
   const through = (port: number): URL => Object.assign(new URL(url), { host: `127.0.0.1:${port}` });
 
-  it('a server that answers -> the store is ready, and warns of nothing', async () => {
-    const store = await ready();
-    expect(store.kind).toBe(server.kind);
-    await store.check();
-    expect(warnings()).toEqual([]);
-  });
-
   it('a hundred who ask at once -> one look', async () => {
     const now = vi.fn(Date.now);
     const store = open(url, now);
@@ -194,14 +187,6 @@ describe.each(stores)('a $name store', (choice) => {
     expect(String(error)).toContain(offMs > 0 ? 'ahead of' : 'behind');
     const closer = open(url, () => Date.now() + offMs / 5);
     expect(await closer.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-  });
-
-  it('an id that is added twice -> one job, under that id', async () => {
-    const queue = (await ready()).createQueue('once');
-    await queue.add('job', { n: 1 }, { jobId: 'a-b-c' });
-    await queue.add('job', { n: 2 }, { jobId: 'a-b-c' });
-    expect((await queue.getJob('a-b-c'))?.data).toEqual({ n: 1 });
-    expect(await queue.getWaitingCount()).toBe(1);
   });
 
   it('a burst -> jobs are started before as many are fetched again', async () => {
@@ -433,9 +418,13 @@ describe.each(stores)('a $name store', (choice) => {
     });
 
     it.each(['completed', 'failed'] as const)(
-      'jobs that have %s -> are left to the pruner',
+      'a job that has %s -> is left to the pruner, and BullMQ neither writes nor announces events',
       async (state) => {
         const store = await ready();
+        const client = await connectPostgres();
+        const announced: unknown[] = [];
+        client.on('notification', (message) => announced.push(message));
+        await client.query('listen bullmq_events');
         const queue = store.createQueue(`leaving-${state}`);
         const process = async () => {
           if (state === 'failed') throw new Error('broken');
@@ -445,27 +434,12 @@ describe.each(stores)('a $name store', (choice) => {
         await queue.add('job', {}, { jobId: 'ended', removeOnComplete: true, removeOnFail: true });
         await ended;
         expect(await store.readJobs(queue, ['ended'])).toMatchObject([{ state }]);
+        // Announced messages come before the answer.
+        const { rows } = await client.query('select count(*)::integer as events from bullmq.event');
+        expect([rows, announced]).toEqual([[{ events: 0 }], []]);
         await worker.close();
       },
     );
-
-    it('a job that ends -> BullMQ neither writes nor announces events', async () => {
-      const store = await ready();
-      const client = await connectPostgres();
-      const announced: unknown[] = [];
-      client.on('notification', (message) => announced.push(message));
-      await client.query('listen bullmq_events');
-      const queue = store.createQueue('silent');
-      const worker = store.createWorker('silent', async () => 'done', {});
-      const completed = once(worker, 'completed');
-      await queue.add('job', {});
-      await completed;
-      // Announced messages come before the answer.
-      const { rows } = await client.query('select count(*)::integer as events from bullmq.event');
-      expect(rows).toEqual([{ events: 0 }]);
-      expect(announced).toEqual([]);
-      await worker.close();
-    });
 
     it('a check for abandoned jobs in the future -> is forgotten when a worker opens', async () => {
       const store = await ready();

@@ -22,37 +22,13 @@ export interface BooksRules {
 }
 
 /** The ends of a case's requests, and the leftovers. */
-export interface Balance {
-  sent: number;
-  /** How many answers of each code; `ok` is a 200. */
-  answers: Record<string, number>;
-  /** Callers who hung up. */
-  left: number;
-  unanswered: number;
-  /** Calls at the provider. */
-  calls: number;
-  /** Calls beyond the first of a request. */
-  repeated: number;
-  /** Requests with more calls than the case allows. */
-  overcalled: number;
-  /** Errors of streams. */
-  flaws: string[];
-  /** Leftovers, which should be gone when all is done. */
-  leftovers: Leftovers;
-  /** Calls without the mark of a request: a fallback's model may have another name, but has the same mark. */
-  strange: number;
+export interface Balance extends ReturnType<typeof sumUp> {
+  /** What should be gone when all is done: jobs that wait or run, and calls that the provider still serves. */
+  leftovers: { jobs: number; calls: number };
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];
   /** Logs and problems that show a prompt or a secret. */
   leaks: number;
-}
-
-/** The kinds of leftovers. */
-export interface Leftovers {
-  /** Jobs that wait or run, over all queues. */
-  jobs: number;
-  /** Calls that the provider still serves. */
-  calls: number;
 }
 
 /** The rules for every case. */
@@ -77,13 +53,17 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
   }));
   return {
     sent: entries.length,
+    /** How many answers of each code; `ok` is a 200. */
     answers: countEach(entries.flatMap(({ answer }) => (answer ? [codeOf(answer)] : []))),
     left: entries.filter(({ left, answer }) => left && answer === undefined).length,
     unanswered: entries.filter(({ unanswered }) => unanswered).length,
     calls: calledModels.length,
+    /** Calls without the mark of a request: a fallback's model may have another name, but has the same mark. */
     strange: calledModels.filter((model) => !marks.has(markOf(model))).length,
     flaws: entries.flatMap(({ flaws = [] }) => flaws),
+    /** Calls beyond the first of a request. */
     repeated: perModel.reduce((sum, { calls, requests }) => sum + Math.max(0, calls - requests), 0),
+    /** Requests with more calls than the case allows. */
     overcalled: perModel.filter(({ calls, requests }) => calls > (rules.callsPerRequest ?? 1) * requests)
       .length,
   };

@@ -9,41 +9,23 @@ import {
   type Deployment,
   password,
 } from '../../support/deployment.js';
-import type { StreamCall } from '../../support/event-streams.js';
 import { patienceMs } from '../../support/patience.js';
 import type { StoreServer } from '../../support/stores.js';
 import { type Balance, type BooksRules, sumUp } from './balance.js';
-import { type AskedCompletion, type CompletionCall, createCompletions } from './completions.js';
+import { createCompletions } from './completions.js';
 import type { JobBoard } from './job-board.js';
-import { type Asked, createRequests } from './requests.js';
-import { type AskedStream, createStreams } from './streams.js';
+import { createRequests } from './requests.js';
+import { createStreams } from './streams.js';
 
 /** Keeps count of the requests of one case, whose marks no other case has. */
-export interface Books {
-  readonly deployment: Deployment;
-  /** The queues, seen from outside. */
-  readonly jobs: JobBoard;
-  /** Where the deployment has its queue. */
-  readonly server: StoreServer;
-  /** Sends a request whose model has a mark of its own behind an `@`, unless it has one already. */
-  ask(call?: ChatCall): Asked;
-  /** The same, for the answer alone. */
-  chat(call?: ChatCall): Promise<ChatReply>;
-  /** Asks for a chat completion with a tool, in the same way. */
-  complete(call?: CompletionCall): AskedCompletion;
-  /** Asks for a stream, in the same way. */
-  stream(call?: Partial<StreamCall>): AskedStream;
-  /** Sends a request in another way, with a mark in the same way. */
-  send(how: (model: string) => Promise<ChatReply>, model?: string): Promise<ChatReply>;
-  /** Kills a program without a word to it, and waits until it is gone. */
-  kill(program: ChildProgram | undefined): Promise<void>;
-  /** The lines that the programs have logged since the case began. */
-  logs(): string;
-  /** Runs at the end of the case; the last one first. */
-  release(step: () => Promise<void> | void): void;
-}
+export type Books = Omit<ReturnType<typeof openBooks>, 'close'>;
 
-interface BooksDeps extends Pick<Books, 'deployment' | 'jobs' | 'server'> {
+interface BooksDeps {
+  deployment: Deployment;
+  /** The queues, seen from outside. */
+  jobs: JobBoard;
+  /** Where the deployment has its queue. */
+  server: StoreServer;
   /** The id of the case in the catalogue. */
   id: string;
   /** Programs that were killed on purpose. */
@@ -62,25 +44,34 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
   const resources = new AsyncDisposableStack();
   const firstCall = deployment.simulator.calls.lastId;
   const logs = deployment.logsFromNow();
-  const books: Books = {
-    ...{ deployment, jobs, server, logs },
-    ask: (call = {}) => requests.ask(call),
-    chat: (call = {}) => requests.ask(call).reply,
-    complete: createCompletions({ requests, deployment: () => deployment }),
-    stream: createStreams({ requests, deployment: () => deployment }),
-    send: (how, named) => {
+  const books = {
+    ...{ deployment, jobs, server },
+    /** The lines that the programs have logged since the case began. */
+    logs,
+    /** Sends a request whose model has a mark of its own behind an `@`, unless it has one already. */
+    ask: (call: ChatCall = {}) => requests.ask(call),
+    /** The same, for the answer alone. */
+    chat: (call: ChatCall = {}) => requests.ask(call).reply,
+    /** Asks for a chat completion with a tool, in the same way. */
+    complete: createCompletions(requests, deployment),
+    /** Asks for a stream, in the same way. */
+    stream: createStreams(requests, deployment),
+    /** Sends a request in another way, with a mark in the same way. */
+    send: (how: (model: string) => Promise<ChatReply>, named?: string): Promise<ChatReply> => {
       const { model, entry } = requests.enter(named);
       const reply = how(model);
       requests.settle(entry, reply);
       return reply;
     },
-    kill: async (program) => {
+    /** Kills a program without a word to it, and waits until it is gone. */
+    kill: async (program: ChildProgram | undefined): Promise<void> => {
       if (program === undefined) throw new TypeError('no such program');
       killed.add(program);
       process.kill(program.pid, 'SIGKILL');
       await program.exitCode;
     },
-    release: (step) => resources.defer(step),
+    /** Runs at the end of the case; the last one first. */
+    release: (step: () => Promise<void> | void): void => resources.defer(step),
   };
 
   /** Waits for the end of all requests, restores the deployment, and draws the balance. */

@@ -26,21 +26,10 @@ export interface AskedCompletion extends Omit<Asked, 'reply'> {
   readonly begun: Promise<void>;
 }
 
-interface CompletionsDeps {
-  requests: Pick<Requests, 'enter' | 'settle'>;
-  deployment: () => Pick<Deployment, 'url'>;
-}
-
 /** Asks for chat completions in a case's books. */
-export function createCompletions({ requests, deployment }: CompletionsDeps) {
-  return ({
-    provider = 'openai',
-    fields,
-    headers = {},
-    url,
-    ...call
-  }: CompletionCall = {}): AskedCompletion => {
-    const { entry, signal, arrived, ...caller } = requests.enter(call.model);
+export function createCompletions(requests: Requests, deployment: Pick<Deployment, 'url'>) {
+  return ({ provider = 'openai', fields, headers, url, model }: CompletionCall = {}): AskedCompletion => {
+    const { entry, signal, arrived, ...caller } = requests.enter(model);
     const begun = Promise.withResolvers<void>();
     const body = {
       ...{ model: `${provider}/${caller.model}`, tools: [weatherTool, clockTool] },
@@ -50,11 +39,11 @@ export function createCompletions({ requests, deployment }: CompletionsDeps) {
       if (hasBegunCall(text)) begun.resolve();
     };
     const startedAt = performance.now();
-    const reply = askWithTools({ url: url ?? deployment().url }, body, { headers, signal, onText });
-    reply.then(
-      () => begun.reject(new Error('ended without a call')),
-      (error) => begun.reject(error),
-    );
+    const reply = askWithTools({ url: url ?? deployment.url }, body, {
+      ...{ signal, onText },
+      ...(headers && { headers }),
+    });
+    reply.then(() => begun.reject(new Error('ended without a call')), begun.reject);
     begun.promise.catch(() => undefined);
     const end = reply.then((read) => inTermsOfChat(read, performance.now() - startedAt));
     end.catch(() => undefined);

@@ -65,28 +65,16 @@ export class StreamSeen {
   }
 }
 
-interface StreamsDeps {
-  requests: Pick<Requests, 'enter' | 'settle'>;
-  deployment: () => Pick<Deployment, 'url'>;
-}
-
 /** Asks for streams in a case's books. */
-export function createStreams({ requests, deployment }: StreamsDeps) {
+export function createStreams(requests: Requests, deployment: Pick<Deployment, 'url'>) {
   return (call: Partial<StreamCall> = {}): AskedStream => {
     const { entry, signal, arrived, ...caller } = requests.enter(call.model);
     const seen = new StreamSeen(call.headers?.['Last-Event-ID']);
     const begun = Promise.withResolvers<void>();
-    const opening = openStream({
-      messages: [{ content: promptCanary }],
-      ...call,
-      url: call.url ?? deployment().url,
-      ...{ model: caller.model, signal },
-    });
-    const end = read(opening, { seen, onBegun: begun.resolve });
-    end.then(
-      () => begun.reject(new Error('ended without a delta')),
-      (error) => begun.reject(error),
-    );
+    const messages = [{ content: promptCanary }];
+    const opening = openStream({ url: deployment.url, messages, ...call, model: caller.model, signal });
+    const end = read(opening, seen, begun.resolve);
+    end.then(() => begun.reject(new Error('ended without a delta')), begun.reject);
     begun.promise.catch(() => undefined);
     requests.settle(
       entry,
@@ -96,29 +84,21 @@ export function createStreams({ requests, deployment }: StreamsDeps) {
   };
 }
 
-async function read(
-  opening: Promise<OpenStream>,
-  { seen, onBegun }: { seen: StreamSeen; onBegun: () => void },
-): Promise<StreamEnd> {
+async function read(opening: Promise<OpenStream>, seen: StreamSeen, onBegun: () => void): Promise<StreamEnd> {
   const startedAt = performance.now();
   const { response, events } = await opening;
   const { status, headers } = response;
-  const tookMs = () => performance.now() - startedAt;
-  if (status !== 200)
-    return {
-      status,
-      headers,
-      body: (await response.json()) as StreamEnd['body'],
-      tookMs: tookMs(),
-      begun: false,
-    };
+  const ended = (status: number, body: StreamEnd['body'], begun: boolean): StreamEnd => {
+    return { status, headers, body, tookMs: performance.now() - startedAt, begun };
+  };
+  if (status !== 200) return ended(status, (await response.json()) as StreamEnd['body'], false);
   for (let next = await events.next(); !next.done; next = await events.next()) {
     seen.add(next.value);
     if (seen.text !== '') onBegun();
   }
   const { end } = seen;
   if (end === undefined) throw new Error('the connection ended without an end of the stream');
-  return { status: end.event === 'done' ? 200 : 500, headers, body: end.data, tookMs: tookMs(), begun: true };
+  return ended(end.event === 'done' ? 200 : 500, end.data, true);
 }
 
 /** The simulator's numbered deltas are always the beginning of the same text. */

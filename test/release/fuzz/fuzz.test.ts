@@ -61,7 +61,7 @@ describe('requests made from the OpenAPI document, every second one bent', () =>
   );
 });
 
-/** Every second one as it should be, the others bent by those of the ten mutations that the operation allows. */
+/** Every second one as it should be, the others bent by those of the mutations that the operation allows. */
 function bentRequests(target: Target): fc.Arbitrary<Request> {
   const sound = requestsFor(target);
   const [example] = fc.sample(sound, { seed, numRuns: 1 });

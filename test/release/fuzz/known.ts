@@ -10,11 +10,8 @@ export const numbered = 30;
 const number = fc.nat(numbered - 1);
 
 /** Few enough that some are made, named twice and removed again; the last ones stay. */
-const users = 40;
-const userNames = [
-  ...Array.from({ length: users }, (_, n) => `user ${n}`),
-  ...['Zoë', '🎉', "'; drop table users --", '../x', 'a/b', '__proto__'],
-];
+const removable = Array.from({ length: 20 }, (_, n) => `user ${n}`);
+const userNames = [...removable, 'Zoë', '🎉', "'; drop table users --", '../x', 'a/b', '__proto__'];
 
 /** Values of path parameters, by the path's beginning and, where it matters, the method. */
 const steps: readonly [start: string, steps: fc.Arbitrary<string>][] = [
@@ -27,10 +24,7 @@ const steps: readonly [start: string, steps: fc.Arbitrary<string>][] = [
   [' /v1/models/', fc.constantFrom('openai%2Fsim-echo', 'vertexai/sim-echo')],
   [' /admin/pools/', fc.constantFrom(...providerIds)],
   [' /admin/tokens/', fc.constant('«token»')],
-  [
-    'DELETE /admin/users/',
-    fc.constantFrom(...userNames.slice(0, users / 2).map(encodeURIComponent), 'owner'),
-  ],
+  ['DELETE /admin/users/', fc.constantFrom(...removable.slice(0, 10).map(encodeURIComponent), 'owner')],
   [' /admin/users/', fc.constantFrom(...userNames.map(encodeURIComponent))],
 ];
 
@@ -124,19 +118,14 @@ export function headerValues(name: string, path: string): HeaderValues {
 
 /** Headers without a meaning to the operations, in forms without a meaning. */
 export const strangeHeaders: readonly Header[][] = [
-  headersIn('Connection: close'),
   headersIn('Expect: 100-continue'),
   headersIn('Expect: the worst'),
   // Node answers nothing to what follows on the connection when that is no HTTP.
   headersIn('Upgrade: h2c', 'Connection: Upgrade, close'),
-  headersIn('Range: bytes=0-0', 'X-HTTP-Method-Override: DELETE'),
-  headersIn('Host: evil.example:1', 'X-Forwarded-Host: evil.example'),
-  headersIn('Host: '),
-  headersIn('X-Forwarded-For: unknown, _hidden, 999.1.1.1, [::1]:80'),
-  headersIn('If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT', 'If-Modified-Since: never'),
+  headersIn('Range: bytes=0-0', 'X-HTTP-Method-Override: DELETE', 'If-Modified-Since: never'),
+  headersIn('Host: evil.example:1', 'X-Forwarded-For: unknown, _hidden, 999.1.1.1, [::1]:80'),
   headersIn('Accept-Encoding: br;q=1, *;q=0', 'Accept-Charset: utf-7', `Accept-Language: ${'x'.repeat(300)}`),
-  headersIn('__proto__: x', 'constructor: x', 'toString: x'),
-  headersIn(...Array.from({ length: 200 }, (_, n) => `X-Many-${n}: x`)),
+  headersIn('__proto__: x', 'constructor: x', ...Array.from({ length: 200 }, (_, n) => `X-Many-${n}: x`)),
 ];
 
 /** Headers that are more than Node reads, or bytes that no header may have. */
@@ -144,7 +133,6 @@ export const unreadableHeaders: readonly Header[][] = [
   headersIn(`X-Huge: ${'x'.repeat(20_000)}`),
   headersIn('X-Control: a\u0000b'),
   headersIn('X Space: x'),
-  headersIn(': x'),
   headersIn('Content-Length: -1'),
   headersIn('Transfer-Encoding: x', 'Connection: close'),
 ];

@@ -1,7 +1,7 @@
 import type { Header } from './client.js';
 
 /** The one flaw of a request, apart from its body and its query, which the schemas judge. */
-export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type' | 'encoding';
+export type Oddity = 'method' | 'address' | 'id' | 'credentials' | 'headers' | 'media type';
 
 /**
  * A request before it is sent. Its path and headers may hold what only the run knows: `«post 3»` (one of the posts that
