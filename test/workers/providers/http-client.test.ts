@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventBytes } from '../../../workers/providers/event-bytes.js';
 import { HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
@@ -81,6 +82,14 @@ describe('HttpClient', () => {
   it('reads an error to its end, although it says that it is a stream', async () => {
     const { send } = await connectTo((_, response) => void response.writeHead(500, events).end('broken'));
     expect(await send()).toMatchObject({ status: 500, body: Buffer.from('broken') });
+  });
+
+  it('a compressed answer, for which nobody has asked -> is left as it is', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * maxResponseBytes, ' '));
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(bomb);
+    });
+    expect(await send()).toMatchObject({ body: bomb });
   });
 
   it.each([204, 205, 304])('takes a %i for an answer without a body', async (status) => {
