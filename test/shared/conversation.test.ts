@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Message } from '../../shared/contract.js';
 import { isBlank, toTurns } from '../../shared/conversation.js';
 
 describe('toTurns', () => {
@@ -16,10 +17,10 @@ describe('toTurns', () => {
     expect(toTurns(messages).map((turn) => turn.content)).toEqual([' one\r\n', '\uFEFFtwo']);
   });
 
-  it.each([
+  it.each<[string, ...Message[]]>([
     ['no messages'],
     ['an empty message', {}],
-    ['a message without content', { role: 'user' } as const],
+    ['a message without content', { role: 'user' }],
     ['an empty text', { content: '' }],
     ['white space', { content: ' \t\r\n' }],
     [
