@@ -8,7 +8,7 @@ import { providerSetups } from './providers.js';
 import { ask, type ProviderCommand } from './replies.js';
 import { serve } from './serve.js';
 
-/** An answer as its provider writes it: whole as JSON, and the events of its stream (without names at OpenAI and Vertex AI). */
+/** An answer as its provider writes it: whole, and the events of its stream (no names at OpenAI and Vertex AI). */
 export interface PlayedAnswer {
   whole: string;
   events: [name: string, data: object][];

@@ -85,7 +85,7 @@ const ends: Record<string, Error | undefined> = {
   'malformed arguments': unusableAnswer('malformed_arguments'),
 };
 
-/** Makes calls one after another: '20 timeout after 2900, while compiling' are twenty with this end, each after 2.9 s. */
+/** Makes calls one after another: '20 timeout after 2900' are twenty that end so, each after 2.9 s. */
 async function make(calls: string): Promise<void> {
   const [, count, end = '', afterMs = 0, more = ''] =
     /^(\d+) (.+?)(?: after (\d+))?(, while compiling)?(, begun)?$/.exec(calls) ?? [];

@@ -78,7 +78,7 @@ const wrong = ['no JSON', [{ type: 'text', text: 'a' }], {}, [{ ...thinking[0], 
   (data) => [opaque('anthropic', data), opaque('bedrock', data)],
 );
 
-/** A conversation, and what comes of its turns behind the greeting at each provider: messages of OpenAI, else contents. */
+/** A conversation, and what comes of it behind the greeting at each provider: messages of OpenAI, else contents. */
 interface Conversation extends Partial<Record<ProviderId, unknown[]>> {
   turns: Turn[];
 }
