@@ -7,6 +7,8 @@ export interface TracingDeps {
   config: Config;
   program: 'api' | 'worker';
   log: Log;
+  /** How long the last export may take at shutdown, in milliseconds. */
+  closingMs?: number;
 }
 
 /** Records the program's traces; undefined when they are off, and then nothing is loaded. */

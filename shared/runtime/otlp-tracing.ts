@@ -26,15 +26,13 @@ import { release } from './release.js';
 import type { TraceSpan, Tracing } from './tracing.js';
 import { withTimeout } from './with-timeout.js';
 
-/** How long the last export may take at shutdown, in milliseconds. */
-const closingMs = 1000;
 /** Longer values are cut: no name or code is as long. */
 const maxValueLength = 256;
 /** Between two log lines that say that spans are lost, in milliseconds. */
 const reportIntervalMs = 60_000;
 
 /** Sends traces by OTLP over HTTP, and registers nothing globally. Exporters and detectors read the environment. */
-export function openOtlpTracing({ config, program, log }: TracingDeps): Tracing {
+export function openOtlpTracing({ config, program, log, closingMs = 1000 }: TracingDeps): Tracing {
   const processor = new BatchSpanProcessor({
     exporter: createExporter(config, log),
     scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Message } from '../../shared/contract.js';
 import { isBlank, toTurns } from '../../shared/conversation.js';
-import { conversationShapes } from '../support/conversations.js';
 
 describe('toTurns', () => {
   it('takes a missing role for the user', () => {
@@ -17,12 +17,24 @@ describe('toTurns', () => {
     expect(toTurns(messages).map((turn) => turn.content)).toEqual([' one\r\n', '\uFEFFtwo']);
   });
 
-  it.each(conversationShapes.filter((shape) => !shape.accepted))(
-    'leaves nothing of: $name',
-    ({ messages }) => {
-      expect(toTurns(messages)).toEqual([]);
-    },
-  );
+  it.each<[string, ...Message[]]>([
+    ['no messages'],
+    ['an empty message', {}],
+    ['a message without content', { role: 'user' }],
+    ['an empty text', { content: '' }],
+    ['white space', { content: ' \t\r\n' }],
+    [
+      'blanks of Unicode, a byte order mark, and what has no width',
+      { content: '\u00A0\u3000\uFEFF\u200B\u2060' },
+    ],
+    ['control characters', { content: '\u0000\u001C\u001F\u0085' }],
+    [
+      'blanks in every role',
+      ...(['system', 'user', 'assistant'] as const).map((role) => ({ role, content: ' ' })),
+    ],
+  ])('leaves nothing of: %s', (_, ...messages) => {
+    expect(toTurns(messages)).toEqual([]);
+  });
 });
 
 describe('isBlank', () => {

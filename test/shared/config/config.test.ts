@@ -224,40 +224,21 @@ describe('hasCredentials', () => {
 
 describe('poolConfig', () => {
   it.each(providerIds)('reads the variables of %s and of nobody else', (id) => {
-    const prefix = id.toUpperCase();
-    const config = parse({
-      [`${prefix}_CONCURRENCY`]: '7',
-      [`${prefix}_TIMEOUT_MS`]: '100',
-      [`${prefix}_FIRST_TOKEN_TIMEOUT_MS`]: '101',
-      [`${prefix}_IDLE_TIMEOUT_MS`]: '102',
-      [`${prefix}_FALLBACK_AFTER_MS`]: '103',
-      [`${prefix}_MODEL`]: 'm',
-      [`${prefix}_MODELS`]: 'm, n-*',
-      [`${prefix}_MAX_OUTPUT_TOKENS`]: '9',
-      BREAKER_RESET_MS: '700',
-    });
+    const variables = {
+      ...{ CONCURRENCY: '7', MODEL: 'm', MODELS: 'm, n-*', MAX_OUTPUT_TOKENS: '9', TIMEOUT_MS: '100' },
+      ...{ FIRST_TOKEN_TIMEOUT_MS: '101', IDLE_TIMEOUT_MS: '102', FALLBACK_AFTER_MS: '103' },
+    };
+    const own = Object.entries(variables).map(([name, value]) => [`${id.toUpperCase()}_${name}`, value]);
+    const config = parse({ BREAKER_RESET_MS: '700', ...Object.fromEntries(own) });
     expect(poolConfig(config, id)).toEqual({
-      concurrency: 7,
-      timeoutMs: 100,
-      firstTokenTimeoutMs: 101,
-      idleTimeoutMs: 102,
-      fallbackAfterMs: 103,
-      model: 'm',
-      models: ['m', 'n-*'],
-      maxOutputTokens: 9,
-      breakerResetMs: 700,
+      ...{ concurrency: 7, model: 'm', models: ['m', 'n-*'], maxOutputTokens: 9, breakerResetMs: 700 },
+      ...{ timeoutMs: 100, firstTokenTimeoutMs: 101, idleTimeoutMs: 102, fallbackAfterMs: 103 },
     });
-    for (const other of providerIds.filter((one) => one !== id)) {
+    for (const other of providerIds.filter((one) => one !== id))
       expect(poolConfig(config, other)).toEqual({
-        concurrency: 20,
-        timeoutMs: 45_000,
-        firstTokenTimeoutMs: 40_000,
-        idleTimeoutMs: 20_000,
-        model: undefined,
-        maxOutputTokens: 4096,
-        breakerResetMs: 700,
+        ...{ concurrency: 20, model: undefined, maxOutputTokens: 4096, breakerResetMs: 700 },
+        ...{ timeoutMs: 45_000, firstTokenTimeoutMs: 40_000, idleTimeoutMs: 20_000 },
       });
-    }
   });
 
   it("leaves the real provider's models out where the simulator plays it", () => {

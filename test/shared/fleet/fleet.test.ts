@@ -201,7 +201,7 @@ describe('a hostile heartbeat', () => {
 
   it('of ever new workers does not fill the memory, and those that are heard of stay', () => {
     for (let n = 0; n < 1100; n += 1) {
-      hear({ worker: `new-${n}`, models: Array(500).fill('m') });
+      hear({ worker: `new-${n}`, models: Array(101).fill('m') });
       if (n % 200 === 0) hear({ worker: 'ours' });
     }
     const workers = openai()?.workers ?? [];

@@ -67,6 +67,16 @@ function refusal(question: Question): Failure | undefined {
   }
 }
 
+const [ok, gone, invalid] = ['admitted', 'provider_unavailable', 'invalid_request'];
+/** The verdicts for requests for these models. */
+const verdicts = (...models: string[]) => models.map((model) => verdict({ model }));
+/** The verdicts for requests that come so many milliseconds after another. */
+const over = (...pauses: number[]) =>
+  pauses.map((ms) => {
+    nowMs += ms;
+    return verdict();
+  });
+
 /** Expects that a request which can wait so long is admitted, and one that cannot is refused. */
 function expectWait(ms: number, question?: Question, code = 'overloaded'): void {
   expect(verdict({ ...question, timeoutMs: ms })).toBe('admitted');
@@ -125,124 +135,94 @@ describe('admit', () => {
       () => {
         heartbeat();
         afterGrace();
-        expect(verdict()).toBe('provider_unavailable');
+        expect(verdict()).toBe(gone);
         heartbeats.recordOutage();
       },
     ],
-  ])('gives a pool the benefit of the doubt until live workers must have been heard of: %s', (_, before) => {
+  ])('a pool %s -> has the benefit of the doubt until live workers must have been heard of', (_, before) => {
     before();
-    expect(verdict()).toBe('admitted');
-    nowMs += 3000;
-    expect(verdict()).toBe('admitted');
-    nowMs += 1000;
-    expect(verdict()).toBe('provider_unavailable');
+    expect(over(0, 3000, 1000)).toEqual([ok, ok, gone]);
   });
 
-  it('refuses at once when every worker is paused, and has jobs for one that probes', () => {
+  it('every worker paused -> refused at once, but not where one probes', () => {
     heartbeat({ state: 'paused' });
-    expect(verdict()).toBe('provider_unavailable');
+    expect(verdict()).toBe(gone);
     heartbeat({ state: 'probing' });
-    expect(verdict()).toBe('admitted');
+    expect(verdict()).toBe(ok);
   });
 
-  it('counts a worker that missed two heartbeats, and not one that has fallen silent', () => {
+  it('a worker that missed two heartbeats -> counts, and not once it has fallen silent', () => {
     afterGrace();
     heartbeat({ provider: 'bedrock' });
-    expect(verdict()).toBe('provider_unavailable');
+    expect(verdict()).toBe(gone);
     heartbeat();
-    nowMs += 3000;
-    expect(verdict()).toBe('admitted');
-    nowMs += 1000;
-    expect(verdict()).toBe('provider_unavailable');
+    expect(over(0, 3000, 1000)).toEqual([ok, ok, gone]);
   });
 
-  it('takes a full worker that falls silent for late, until it counts as gone', () => {
-    afterGrace();
-    heartbeat({ inFlight: 10 });
-    nowMs += 4000;
-    expect(verdict()).toBe('overloaded');
-    expect(pools.totalConcurrency()).toBe(10);
-    nowMs += 4000;
-    expect(verdict()).toBe('provider_unavailable');
-    expect(pools.totalConcurrency()).toBeUndefined();
-  });
-
-  it('takes none for late that would not call the model', () => {
+  it('a full worker that falls silent -> is taken for late until it counts as gone, if it would call the model', () => {
     afterGrace();
     heartbeat({ inFlight: 10, models: ['another'], defaultModel: 'another' });
-    nowMs += 4000;
-    expect(verdict()).toBe('provider_unavailable');
+    expect(over(4000)).toEqual([gone]);
+    heartbeat({ inFlight: 10 });
+    expect([over(4000), pools.totalConcurrency()]).toEqual([['overloaded'], 10]);
+    expect([over(4000), pools.totalConcurrency()]).toEqual([[gone], undefined]);
   });
 
-  it('demands a model where no pool has one', () => {
+  it('no pool that has a model, and a request without one -> is refused', () => {
     heartbeat(noDefaultModel);
-    expect(verdict({ model: '' })).toBe('invalid_request');
-    expect(verdict()).toBe('admitted');
+    expect(verdicts('', 'm')).toEqual([invalid, ok]);
     heartbeat({ worker: 'two' });
-    expect(verdict({ model: '' })).toBe('admitted');
+    expect(verdicts('')).toEqual([ok]);
     heartbeat({ worker: 'two', state: 'paused' });
-    expect(verdict({ model: '' })).toBe('invalid_request');
+    expect(verdicts('')).toEqual([invalid]);
   });
 
-  it('refuses a model that no pool may be asked for', () => {
-    heartbeat({ defaultModel: 'projects/p/endpoints/1', models: ['gpt-*'] });
-    expect(verdict({ model: 'gpt-5' })).toBe('admitted');
-    expect(verdict({ model: 'projects/p/endpoints/1' })).toBe('admitted');
-    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('invalid_request');
+  it('a model that no pool may be asked for -> is refused', () => {
+    const [first, second] = ['projects/p/endpoints/1', 'projects/p/endpoints/2'];
+    heartbeat({ defaultModel: first, models: ['gpt-*'] });
+    expect(verdicts('gpt-5', first, second)).toEqual([ok, ok, invalid]);
     heartbeat({ worker: 'two', models: ['*'] });
-    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('admitted');
+    expect(verdicts(second)).toEqual([ok]);
     heartbeat({ worker: 'two', ...noDefaultModel });
-    expect(verdict({ model: 'projects/p/endpoints/2' })).toBe('invalid_request');
-    expect(verdict({ model: 'plain' })).toBe('admitted');
+    expect(verdicts(second, 'plain')).toEqual([invalid, ok]);
   });
 
-  it('refuses a model whose breaker is open at every pool, and no other', () => {
+  it('a model whose breaker is open at every pool -> is refused until the next probe, and no other', () => {
     const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000 }];
     heartbeat({ breakers, defaultModel: 'm' });
-    expect(verdict({ model: 'm' })).toBe('provider_unavailable');
-    expect(verdict({ model: '' })).toBe('provider_unavailable');
-    expect(verdict({ model: 'other' })).toBe('admitted');
+    expect(verdicts('m', '', 'other')).toEqual([gone, gone, ok]);
     heartbeat({ worker: 'two' });
-    expect(verdict({ model: 'm' })).toBe('admitted');
+    expect(verdict()).toBe(ok);
     heartbeat({ worker: 'two', breakers });
-    expect(verdict({ model: 'm' })).toBe('provider_unavailable');
-    nowMs += 2000;
-    expect(verdict({ model: 'm' })).toBe('admitted');
+    expect(over(0, 2000)).toEqual([gone, ok]);
   });
 
-  it('refuses the one user whom alone a breaker refuses, and nobody else', () => {
-    heartbeat({
-      breakers: [{ model: 'm', state: 'open', nextProbeMs: 2000, user: 'me' }],
-      defaultModel: 'm',
-    });
-    expect(verdict({ user: 'me' })).toBe('provider_unavailable');
-    expect(verdict({ user: 'me', model: '' })).toBe('provider_unavailable');
-    expect(verdict({ user: 'other' })).toBe('admitted');
-    nowMs += 2000;
-    expect(verdict({ user: 'me' })).toBe('admitted');
+  it('a user whom alone a breaker refuses -> is refused until the next probe, and nobody else', () => {
+    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000, user: 'me' }];
+    heartbeat({ breakers, defaultModel: 'm' });
+    expect([...verdicts('m', ''), verdict({ user: 'other' })]).toEqual([gone, gone, ok]);
+    expect(over(2000)).toEqual([ok]);
   });
 
-  it.each(['m', ''])('says which model is failing, and when it is tried next (%s)', (model) => {
-    heartbeat({ breakers: [{ model: 'm', state: 'open', nextProbeMs: 7100 }], defaultModel: 'm' });
-    expect(refusal({ model })?.facts).toMatchObject({
-      detail: 'openai/m is failing; the next try is in 8 s.',
-      retryAfterMs: 7100,
-    });
+  it.each(['m', ''])(
+    'a failing model, asked for as %j -> is named with the time of the next try',
+    (model) => {
+      heartbeat({ breakers: [{ model: 'm', state: 'open', nextProbeMs: 7100 }], defaultModel: 'm' });
+      const detail = 'openai/m is failing; the next try is in 8 s.';
+      expect(refusal({ model })?.facts).toMatchObject({ detail, retryAfterMs: 7100 });
+    },
+  );
+
+  it('a failing model that callers may not use -> is not named', () => {
+    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000 }];
+    heartbeat({ breakers, models: ['other'], defaultModel: 'd' });
+    expect(verdict()).toBe(invalid);
   });
 
-  it('names no model that callers may not use', () => {
-    heartbeat({
-      breakers: [{ model: 'm', state: 'open', nextProbeMs: 2000 }],
-      models: ['other'],
-      defaultModel: 'd',
-    });
-    expect(verdict({ model: 'm' })).toBe('invalid_request');
-  });
-
-  it('refuses a model that is limited beyond the deadline, and no other', () => {
+  it('a model that is limited beyond the deadline -> is refused, and no other', () => {
     heartbeat(limited(3000));
     expectWait(3000, { model: 'm' }, 'provider_rate_limited');
-    expect(verdict({ model: 'other', timeoutMs: 2000 })).toBe('admitted');
+    expect(verdict({ model: 'other', timeoutMs: 2000 })).toBe(ok);
   });
 });
 
@@ -382,15 +362,14 @@ describe('what operators have set', () => {
   });
 
   it('has a draining provider take nothing new, not as a fallback either, until the drain is over', () => {
+    const target = { provider: 'openai' } as const;
     heartbeat();
     set({ intake: 'draining' });
-    expect(verdict()).toBe('provider_unavailable');
-    expect(pools.isServed({ provider: 'openai' })).toBe(false);
-    expect(pools.isAbandoned({ provider: 'openai' })).toBe(false);
+    expect([verdict(), pools.isServed(target), pools.isAbandoned(target)]).toEqual([gone, false, false]);
     set({ intake: 'paused' }, 1);
-    expect(verdict()).toBe('provider_unavailable');
+    expect(verdict()).toBe(gone);
     set({}, 2);
-    expect(verdict()).toBe('admitted');
+    expect(verdict()).toBe(ok);
   });
 
   it('admits to pools that are paused what they would do in time if they went on now', () => {

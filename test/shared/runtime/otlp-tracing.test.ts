@@ -9,9 +9,10 @@ import { startTraceCollector, type TraceCollector } from '../../support/trace-co
 const logged = createRecordingLog();
 
 /** As a program has it: OpenTelemetry's parts read the environment themselves. */
-const open = (environment: Environment) => {
+const open = (environment: Environment, closingMs = 60_000) => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-  return openTracing({ config: parseConfig(environment, 'config'), program: 'api', log: logged.log });
+  const config = parseConfig(environment, 'config');
+  return openTracing({ config, program: 'api', log: logged.log, closingMs });
 };
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -38,12 +39,9 @@ describe('traces', () => {
     for (const tracing of opened.splice(0)) await tracing.close();
   });
 
-  const record = async (environment: Environment): Promise<Tracing> => {
-    const tracing = await open({
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-      ...environment,
-    });
+  const record = async (environment: Environment, closingMs?: number): Promise<Tracing> => {
+    const usual = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' };
+    const tracing = await open({ ...usual, ...environment }, closingMs);
     if (tracing === undefined) throw new Error('no traces');
     opened.push(tracing);
     return tracing;
@@ -86,12 +84,10 @@ describe('traces', () => {
   it.each([
     ['parentbased_always_on', outside('00'), '00'],
     ['parentbased_always_on', undefined, '01'],
-    ['parentbased_always_off', outside('01'), '01'],
     ['parentbased_always_off', undefined, '00'],
     ['always_on', outside('00'), '01'],
     ['always_off', outside('01'), '00'],
     ['traceidratio', outside('01'), '00'],
-    ['parentbased_traceidratio', outside('01'), '01'],
     ['parentbased_traceidratio', undefined, '00'],
   ])('with %s continue %s with %s', async (sampler, traceparent, flags) => {
     const tracing = await record({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0' });
@@ -134,24 +130,11 @@ describe('traces', () => {
     },
   );
 
-  it('are dropped while there is no collector, which the log says', async () => {
-    const before = logged.lines.length;
-    const tracing = await record({
-      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_EXPORTER_OTLP_TIMEOUT: '100' },
-      OTEL_BSP_SCHEDULE_DELAY: '10',
-    });
-    span(tracing).end();
-    await vi.waitFor(() => expect(logged.lines).toHaveLength(before + 1), patience);
-    expect(logged.lines[before]).toMatchObject({ msg: 'traces not exported', spans: 1 });
-  });
-
   it('wait for a silent collector in bounded numbers, and not at the end', async () => {
     const silent = await startTraceCollector({ answer: 'never' });
-    const tracing = await record({
-      OTEL_EXPORTER_OTLP_ENDPOINT: silent.url,
-      OTEL_EXPORTER_OTLP_TIMEOUT: '3600000',
-    });
-    for (let n = 0; n < 20_000; n += 1) span(tracing).end();
+    const hanging = { OTEL_EXPORTER_OTLP_ENDPOINT: silent.url, OTEL_EXPORTER_OTLP_TIMEOUT: '3600000' };
+    const tracing = await record(hanging, 10);
+    for (let n = 0; n < 6000; n += 1) span(tracing).end();
     await tracing.close();
     await vi.waitFor(() => expect(silent.requests.length).toBeGreaterThan(0), patience);
     expect(silent.spans().length).toBeLessThanOrEqual(2048 + 512);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure } from '../../../shared/failures.js';
+import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Breaker, type BreakerState, type BreakerTimes } from '../../../workers/job/breaker.js';
 import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
 import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
@@ -72,73 +72,98 @@ const halfOpen = async () => {
   await vi.advanceTimersByTimeAsync(resetMs);
 };
 
+const timedOut = new Failure('provider_timeout');
+/** How calls end, beside the codes of failures. */
+const ends: Record<string, Error | undefined> = {
+  good: undefined,
+  cancel: new Cancelled(),
+  'lost lock': new LockLost(),
+  'cut for the fallback': new Failure('provider_timeout', { cause: new CutForFallback() }),
+  'error for good': new Failure('provider_error', { retryable: false }),
+  'no JSON': unusableAnswer('malformed_json'),
+  'unknown tool': unusableAnswer('unknown_tool'),
+  'malformed arguments': unusableAnswer('malformed_arguments'),
+};
+
+/** Makes calls one after another: '20 timeout after 2900' are twenty that end so, each after 2.9 s. */
+async function make(calls: string): Promise<void> {
+  const [, count, end = '', afterMs = 0, more = ''] =
+    /^(\d+) (.+?)(?: after (\d+))?(, while compiling)?(, begun)?$/.exec(calls) ?? [];
+  const error = end in ends ? ends[end] : new Failure(end as FailureCode);
+  const own = { isCompiling: more !== '', hasBegun: calls.endsWith(', begun') };
+  await call(error, { count: Number(count), afterMs: Number(afterMs), ...own });
+}
+
+describe('calls that leave it closed, and those behind them that open it', () => {
+  const mixed = (times: number, ...calls: string[]) => Array<string[]>(times).fill(calls).flat();
+  const nothing = [
+    ...['provider_rejected', 'provider_rate_limited', 'content_blocked', 'timeout', 'internal'],
+    ...['provider_unavailable', 'error for good', 'no JSON', 'unknown tool', 'malformed arguments'],
+  ];
+  it.each<[before: string[], last?: string]>([
+    [['4 provider_error'], '1 provider_error'],
+    [['4 provider_timeout'], '1 provider_timeout'],
+    [mixed(20, '1 good', '1 provider_error')],
+    // However many were good before, the tenth in a row is enough, and a refusal does not end the row.
+    [
+      [...['200 good', '9 provider_error', '1 good'], ...mixed(9, '1 provider_error', '1 provider_rejected')],
+      '1 provider_error',
+    ],
+    // These are neither held against the provider, nor for it.
+    ...nothing.map((end): [string[], string] => [['4 provider_error', `50 ${end}`], '1 provider_error']),
+    // The first use of a schema may be silent for long; errors and a reply that has begun count as any other.
+    ...['timeout', 'provider_timeout', 'cancel'].map((end): [string[], string] => [
+      ['5 good after 100', `30 ${end} after 20000, while compiling`],
+      '10 provider_error, while compiling',
+    ]),
+    [['1 good'], '30 provider_timeout after 20000, while compiling, begun'],
+    // An end by the caller counts after three times the usual time.
+    ...['timeout', 'cancel', 'cut for the fallback'].map((end): [string[], string] => [
+      ['1 good after 1000', `20 ${end} after 2900`],
+      `5 ${end} after 3100`,
+    ]),
+    // A wait of one second is the shortest that a caller can ask for, and a little of it is spent on the way.
+    [['1 good after 10', '20 timeout after 850'], '5 timeout after 950'],
+    // While no usual time is known, ten in a row are needed.
+    ...['provider_rejected', 'provider_rate_limited'].map((end): [string[], string] => [
+      ['9 timeout after 3000', `1 ${end}`, '9 timeout after 3000'],
+      '1 timeout after 3000',
+    ]),
+    ...['20 timeout after 5000, begun', '20 lost lock after 5000', '20 provider_unavailable after 5000'].map(
+      (calls): [string[]] => [['1 good after 10', calls]],
+    ),
+  ])('%j -> %s', async (before, last) => {
+    for (const calls of before) await make(calls);
+    expect(changes).toEqual([]);
+    if (last === undefined) return;
+    await make(last);
+    expect(changes[0]).toBe('open');
+  });
+});
+
 describe('Breaker', () => {
-  it.each(['provider_error', 'provider_timeout'] as const)(
-    'opens at the fifth %s and not before, and throws what the call does',
-    async (code) => {
-      expect(await call(new Failure(code), { count: 4 })).toBe(code);
-      expect([breaker.state, breaker.reason]).toEqual(['closed', undefined]);
-      const last = new Failure(code);
-      await expect(breaker.run(callOf(), () => Promise.reject(last))).rejects.toBe(last);
-      await vi.advanceTimersByTimeAsync(0);
-      expect([breaker.state, breaker.reason]).toEqual(['open', code]);
-    },
-  );
-
-  it('stays closed while at least half of the calls are good', async () => {
-    for (let n = 0; n < 20; n += 1) {
-      await call();
-      await call(bad);
-    }
-    expect(breaker.state).toBe('closed');
+  it('a call -> ends as it does, and the reason of the breaker is the code of the last bad one', async () => {
+    expect(await call(bad, { count: 4 })).toBe('provider_error');
+    expect(breaker.reason).toBeUndefined();
+    await expect(breaker.run(callOf(), () => Promise.reject(timedOut))).rejects.toBe(timedOut);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([breaker.state, breaker.reason]).toEqual(['open', 'provider_timeout']);
   });
 
-  it.each<[string, Failure]>([
-    ['a refusal', new Failure('provider_rejected')],
-    ['a rate limit', new Failure('provider_rate_limited')],
-    ['blocked content', new Failure('content_blocked')],
-    ['a deadline', new Failure('timeout')],
-    ['a fault of this service', new Failure('internal')],
-    ['an unusable answer', new Failure('provider_error', { retryable: false })],
-    ['a reply that is not the JSON that the caller asks for', unusableAnswer('malformed_json')],
-    ['a call of a tool that the caller does not offer', unusableAnswer('unknown_tool')],
-    ['a call that the model could not write down', unusableAnswer('malformed_arguments')],
-    ['a shutdown', new Failure('provider_unavailable')],
-  ])('does not hold %s against the provider, nor for it', async (_, failure) => {
-    await call(bad, { count: 4 });
-    await call(failure, { count: 50 });
-    expect(breaker.state).toBe('closed');
-    await call(bad);
-    expect(breaker.state).toBe('open');
-  });
-
-  it('opens at the tenth bad call in a row, however many were good before', async () => {
-    await call(undefined, { count: 200 });
-    await call(bad, { count: 9 });
-    await call();
-    for (let n = 0; n < 9; n += 1) {
-      await call(bad);
-      await call(new Failure('provider_rejected'));
-    }
-    expect(breaker.state).toBe('closed');
-    await call(bad);
-    expect(breaker.state).toBe('open');
-  });
-
-  it('goes by the times of the moment at which its first call fails', async () => {
+  it('times that change -> it goes by those of the moment at which its first call fails', async () => {
     times = { timeoutMs: 1000, resetMs: 60_000 };
     await open();
     expect(breaker.nextProbeMs).toBeGreaterThan(30_000);
   });
 
-  it('makes no call while it is open, then one to probe, and refuses others meanwhile', async () => {
+  it('an open breaker -> no call, then one to probe, and none meanwhile, until a probe is good', async () => {
     await open();
     const refused = breaker.run(callOf(), () => expect.unreachable());
     await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
     await vi.advanceTimersByTimeAsync(resetMs);
     expect(breaker.reason).toBe('provider_error');
     // The probe fails.
-    await call(new Failure('provider_timeout'));
+    await call(timedOut);
     expect([breaker.state, breaker.reason]).toEqual(['open', 'provider_timeout']);
     await vi.advanceTimersByTimeAsync(resetMs);
     const probe = startCall();
@@ -154,17 +179,28 @@ describe('Breaker', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  it('learns nothing from a probe that says nothing about the provider', async () => {
+  it('a probe that says nothing about the provider -> another one', async () => {
     await halfOpen();
     for (const code of ['provider_rate_limited', 'provider_rejected', 'timeout'] as const) {
-      expect(await call(new Failure(code))).toBe(code);
+      expect(await call(new Failure(code), { afterMs: 3000 })).toBe(code);
       expect(breaker.state).toBe('half-open');
     }
     await call();
     expect(breaker.state).toBe('closed');
   });
 
-  it('takes no old call that ends for the probe, nor counts it while it is open', async () => {
+  it('a probe whose schema is compiled first, and that is silent -> knows that it is one, and leaves it to the next', async () => {
+    await halfOpen();
+    const { calling, reject, ended } = startCall({ isCompiling: true });
+    expect([calling.isProbe, breaker.isProbing]).toEqual([true, true]);
+    reject(timedOut);
+    await ended;
+    expect([breaker.state, breaker.isProbing]).toEqual(['half-open', false]);
+    expect(await call()).toBe('done');
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('old calls that end late -> are not taken for the probe, nor counted while it is open', async () => {
     const old = [startCall(), startCall(), startCall()];
     await open();
     old[0]?.resolve();
@@ -172,7 +208,7 @@ describe('Breaker', () => {
     expect(breaker.state).toBe('open');
     await vi.advanceTimersByTimeAsync(resetMs);
     old[1]?.resolve();
-    old[2]?.reject(new Failure('provider_timeout'));
+    old[2]?.reject(timedOut);
     await Promise.all(old.map(({ ended }) => ended));
     await vi.advanceTimersByTimeAsync(0);
     expect(breaker.state).toBe('half-open');
@@ -183,89 +219,8 @@ describe('Breaker', () => {
   });
 });
 
-describe('a call whose schema is compiled first', () => {
-  it.each([new Failure('timeout'), new Failure('provider_timeout'), new Cancelled()])(
-    'shows nothing by its silence, however it ends: %s',
-    async (end) => {
-      await call(undefined, { count: 5, afterMs: 100 });
-      await call(end, { count: 30, afterMs: 20_000, isCompiling: true });
-      expect(changes).toEqual([]);
-      await call(new Failure('provider_error'), { count: 10, isCompiling: true });
-      expect(changes).toEqual(['open']);
-    },
-  );
-
-  it('knows that it is the probe, and leaves the next call to be one if it is silent', async () => {
-    await halfOpen();
-    const { calling, reject, ended } = startCall({ isCompiling: true });
-    expect([calling.isProbe, breaker.isProbing]).toEqual([true, true]);
-    reject(new Failure('provider_timeout'));
-    await ended;
-    expect([breaker.state, breaker.isProbing]).toEqual(['half-open', false]);
-    expect(await call()).toBe('done');
-    expect(breaker.state).toBe('closed');
-  });
-
-  it('counts as any other once its reply has begun', async () => {
-    await call(undefined);
-    const silent = { count: 30, afterMs: 20_000, isCompiling: true, hasBegun: true };
-    await call(new Failure('provider_timeout'), silent);
-    expect(changes[0]).toBe('open');
-  });
-});
-
-describe('a call that its caller ends', () => {
-  const deadline = new Failure('timeout');
-
-  it.each([
-    ['deadline', deadline],
-    ['cancel', new Cancelled()],
-    ['fallback', new Failure('provider_timeout', { cause: new CutForFallback() })],
-  ])('counts after three times the usual time, ended by its %s', async (_, reason) => {
-    await call(undefined, { afterMs: 1000 });
-    await call(reason, { afterMs: 2900, count: 20 });
-    expect(breaker.state).toBe('closed');
-    await call(reason, { afterMs: 3100, count: 5 });
-    expect(changes).toContain('open');
-  });
-
-  it('counts after a second at the earliest, however fast the provider usually is', async () => {
-    await call(undefined, { afterMs: 10 });
-    await call(deadline, { afterMs: 850, count: 20 });
-    expect(breaker.state).toBe('closed');
-    // A wait of one second is the shortest that a caller can ask for, and a little of it is spent on the way.
-    await call(deadline, { afterMs: 950, count: 5 });
-    expect(changes).toContain('open');
-  });
-
-  it.each(['provider_rejected', 'provider_rate_limited'] as const)(
-    'counts with nine others in a row while no usual time is known, is no verdict as the probe, and %s ends the row',
-    async (code) => {
-      await call(deadline, { afterMs: 3000, count: 9 });
-      await call(new Failure(code));
-      await call(deadline, { afterMs: 3000, count: 9 });
-      expect(breaker.state).toBe('closed');
-      await call(deadline, { afterMs: 3000 });
-      expect(breaker.state).toBe('open');
-      await vi.advanceTimersByTimeAsync(resetMs);
-      await call(deadline, { afterMs: 3000 });
-      expect(breaker.state).toBe('half-open');
-    },
-  );
-
-  it.each<[string, EndedCall, Error]>([
-    ['once the reply has begun', { hasBegun: true }, deadline],
-    ['when its lock was lost', {}, new LockLost()],
-    ['when the worker stops', {}, new Failure('provider_unavailable')],
-  ])('says nothing %s', async (_, own, reason) => {
-    await call(undefined, { afterMs: 10 });
-    await call(reason, { afterMs: 5000, count: 20, ...own });
-    expect(breaker.state).toBe('closed');
-  });
-});
-
 describe('the window', () => {
-  it('is ten seconds for what fails fast, however good the minute before was', async () => {
+  it('two of three calls that fail fast -> opens within ten seconds, however good the minute before was', async () => {
     times = { timeoutMs: 45_000, resetMs: 1e9 };
     await call(undefined, { count: 600, afterMs: 100 });
     let asked = 0;
@@ -283,7 +238,7 @@ describe('the window', () => {
     [0.3, 1000],
     [0.3, 10_000],
   ])(
-    'opens at %d requests/s to a provider that hangs, with a time-out of %d ms',
+    '%d requests/s to a provider that hangs, with a time-out of %d ms -> opens',
     async (perSecond, timeoutMs) => {
       times = { timeoutMs, resetMs: 1e9 };
       const hang = () =>
@@ -301,7 +256,7 @@ describe('the window', () => {
 });
 
 describe('force', () => {
-  it('holds it closed although calls fail, and counts anew afterwards', async () => {
+  it('closed -> stays so although calls fail, and counts anew afterwards', async () => {
     await open();
     breaker.force('closed');
     expect(await call(bad, { count: 20 })).toBe('provider_error');
@@ -312,7 +267,7 @@ describe('force', () => {
     expect(changes).toEqual(['open', 'closed', 'open']);
   });
 
-  it('holds it open without a probe, and says who did', async () => {
+  it('open -> stays so without a probe, and says who did it', async () => {
     breaker.force('open');
     breaker.force('open');
     expect(await call()).toBe('provider_unavailable');

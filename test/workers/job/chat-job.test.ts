@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
@@ -183,23 +183,4 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(failures).toHaveLength('code' in end ? 1 : 0);
     expect(circuits.circuits.of(model).breaker.state).toBe('closed');
   });
-
-  it.each<[string, RunOptions, string]>([
-    ['time for a call', { timeoutMs: 15_000 }, 'provider_timeout'],
-    ['deadline', { inMs: 15_000, timeoutMs: 20_000 }, 'timeout'],
-  ])(
-    'a job whose %s comes in the middle of a call -> the call is ended, and there is no other',
-    async (...row) => {
-      const [, limits, code] = row;
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-      onTestFinished(() => void vi.useRealTimers());
-      const model = `sim-hang@${tag()}`;
-      const running = run(model, limits);
-      const call = await simulator.waitForCall((one) => one.model === model);
-      await vi.advanceTimersByTimeAsync(15_000);
-      expect(await running).toMatchObject({ code });
-      await call.closed;
-      expect([call.clientClosedFirst, models()]).toEqual([true, [model]]);
-    },
-  );
 });

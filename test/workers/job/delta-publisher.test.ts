@@ -217,27 +217,6 @@ describe('a stream with calls', () => {
       .filter(({ topic }) => topic === `deltas.${api}`)
       .map(({ message }) => JSON.stringify(message));
 
-  it('has in each delta the marks from its beginning to its end, also in one that is sent again', async () => {
-    const stream = open('job', 'x', { isCalling: true });
-    stream.append('Hi');
-    await turn();
-    stream.append('{"a":', call(2));
-    await windowEnds();
-    stream.append('1}');
-    stream.append('{}', call(9));
-    stream.append('Bye', { kind: 'text', at: 11 });
-    await windowEnds();
-    expect(deltasTo('x').map(({ at, text, marks }) => [at, text, marks?.map((mark) => mark.at)])).toEqual([
-      [0, 'Hi', undefined],
-      [2, '{"a":', [2]],
-      [7, '1}{}Bye', [9, 11]],
-    ]);
-    relay.published.length = 0;
-    publisher.onResend({ v: 1, jobId: 'job', api: 'y', from: 0, max: 9 });
-    await turn();
-    expect(deltasTo('y')).toMatchObject([{ at: 0, text: 'Hi{"a":1}', marks: [call(2), call(9)] }]);
-  });
-
   it('is sent in messages of version 2, one at a time with those of other chats, which stay as they are', async () => {
     const held = Promise.withResolvers<void>();
     taking = held.promise;

@@ -3,8 +3,6 @@ import type { RelayNode } from '../../../shared/queue/relay.js';
 import { LostCallers } from '../../../workers/job/lost-callers.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
-// Finding M4.
-
 let nowMs: number;
 let asked: number;
 let cancelled: string[];

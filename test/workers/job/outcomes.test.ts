@@ -20,12 +20,13 @@ const rejected: EndedAttempt = {
 const unavailable: EndedAttempt = { provider: 'vertexai', code: 'provider_unavailable', retryable: true };
 
 describe('toFailedOutcome', () => {
-  it("says the provider's status and the type of its error, and no text", () => {
+  it("says the provider's status, the type of its error and the parameter that it refuses, and no text", () => {
     const error = Object.assign(new Error('a text'), { name: 'BadRequestError' });
-    const failure = classifyError(error, { status: 400, words: ['invalid_request_error'] });
-    const outcome = toFailedOutcome(failure, times(1, 2));
+    const facts = { status: 400, words: ['invalid_request_error'], param: 'tool_choice' };
+    const outcome = toFailedOutcome(classifyError(error, facts), times(1, 2));
     const providerError = { status: 400, type: 'invalid_request_error' };
-    expect(outcome).toMatchObject({ code: 'provider_rejected', providerError });
+    const refused = { code: 'provider_rejected', refusedParameter: 'toolChoice' };
+    expect(outcome).toMatchObject({ ...refused, providerError });
     expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
     const job = { v: 1, provider: 'openai', turns: [], deadline: 0, replyTo: 'api', user: 'me' } as const;
     expect(toEndedAttempt(outcome, { ...job, turns: [] })).toMatchObject({ providerError });

@@ -66,7 +66,6 @@ describe('RunningJobs', () => {
     expect([open('job-0'), open('job-1')].map(reasonOf)).toEqual([undefined, cancelled]);
   });
 
-  // Finding M7.
   it('aborts the jobs of removed users, those that start later too, and no other', () => {
     const [running, other] = [open('one', { user: 'removed' }), open('two', { user: 'other' })];
     jobs.cancel({ jobIds: [], users: ['removed'] });
@@ -76,7 +75,6 @@ describe('RunningJobs', () => {
     expect(reasonOf(open('four', { user: 'removed' }))).toBeUndefined();
   });
 
-  // Finding M4.
   it('aborts the jobs that only a lost API process waits for, but not those that it adds when it is back', () => {
     const lost = open('lost', { replyTo: 'gone' }, { timestamp: 10 });
     const stored = open('stored', { replyTo: 'gone', keptUntil: 1 }, { timestamp: 10 });

@@ -13,7 +13,7 @@ import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
-import type { Provider, ProviderReply, ProviderRequest } from '../../../workers/providers/provider.js';
+import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { chatJobOf, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
 import { patience } from '../../support/patience.js';
@@ -151,15 +151,6 @@ describe('runChatJob of a stream', () => {
     expect(outcome).toMatchObject({ callId: undefined, firstTokenMs: undefined });
   });
 
-  it.each<[string, Run, Partial<ChatJob>, string, number]>([
-    ['tries again what fails before the first delta', fails(broken), {}, 'ok', 2],
-    ['does not try again what fails after it', failsInTheMiddle(broken), {}, 'failed', 1],
-    ['does not try again at a provider of the fallback', fails(broken), { attempt: 2 }, 'failed', 1],
-  ])('%s', async (_, first, job, kind, made) => {
-    expect(await run([first, writes], { job })).toMatchObject({ kind });
-    expect(calls).toBe(made);
-  });
-
   it('goes back to the queue when the provider cannot be reached, but not after the first delta', async () => {
     await expect(run([fails(unreachable)])).rejects.toBeInstanceOf(NotBegun);
     expect(await run([failsInTheMiddle(unreachable)])).toMatchObject({ code: 'provider_error' });
@@ -192,27 +183,6 @@ describe('a reply with calls', () => {
 describe('a hint that the model refuses', () => {
   const refused = (text: string) => fails(classifyError(new Error(text), { status: 400, text }));
   const tuned = { parameters: { temperature: 0.5, seed: 1, stop: ['x'] } };
-  /** Calls the model, and keeps what it was asked. */
-  const asked: ProviderRequest[] = [];
-  const heard: Run = (request, onDelta) => {
-    asked.push(request);
-    return writes(request, onDelta);
-  };
-
-  it.each([{}, { attempt: 2 }])('is left out of the one repetition, and named: %j', async (own) => {
-    const outcome = await run([refused('`temperature` is deprecated for this model.'), heard], {
-      job: { ...tuned, ...own },
-    });
-    expect(outcome).toMatchObject({ kind: 'ok', ignored: ['temperature', 'seed'] });
-    expect(deltas?.ignored).toEqual(['temperature', 'seed']);
-    expect(asked.at(-1)?.parameters).toEqual({ stop: ['x'] });
-    expect(calls).toBe(2);
-    // The circuit remembers what was refused.
-    expect(await run([heard], { job: tuned })).toMatchObject({ ignored: ['temperature'] });
-    expect([calls, asked.at(-1)?.parameters]).toEqual([3, { seed: 1, stop: ['x'] }]);
-    expect(await run([heard], { job: { parameters: { stop: ['x'] } } })).toHaveProperty('ignored', undefined);
-  });
-
   it('shows nothing, and its repetition is made although the model is on trial', async () => {
     const steps = Array.from({ length: 5 }, () => fails(broken));
     for (let n = 0; n < 5; n += 1) await run(steps, { job: { attempt: 2 } });
@@ -224,14 +194,6 @@ describe('a hint that the model refuses', () => {
       kind: 'ok',
     });
     expect([calls, circuit.breaker.state]).toEqual([2, 'closed']);
-  });
-
-  it('is none where the caller has to choose another tool: the failure names the parameter', async () => {
-    const forced = refused('tool_choice: type "tool" and "any" are not supported for this model.');
-    expect(await run([forced, heard], { job: tuned })).toMatchObject({
-      ...{ kind: 'failed', code: 'provider_rejected', refusedParameter: 'toolChoice' },
-    });
-    expect(calls).toBe(1);
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { Heartbeat } from '../../../workers/pool/heartbeat.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
@@ -15,16 +15,25 @@ const pools = () => relay.published.flatMap(({ message }) => (message as { pools
 const states = () => pools().map(({ state }) => state);
 
 beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
   relay = createRecordingRelay();
   describePool = async () => message;
   heartbeat = new Heartbeat({ relay, worker: 'w1', log: createRecordingLog().log });
 });
-afterEach(() => heartbeat.stop(openai));
+afterEach(async () => {
+  await stop();
+  vi.useRealTimers();
+});
+
+/** Stops the pool, which waits for a heartbeat that hangs, but not for long. */
+const stop = async () => {
+  const stopped = heartbeat.stop(openai);
+  await vi.advanceTimersByTimeAsync(200);
+  await stopped;
+};
 
 describe('Heartbeat', () => {
   it('a pool starts -> its state is published at once, then once a second', async () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
     await heartbeat.start(openai);
     expect(relay.published).toEqual([
       { topic: 'processes', message: { v: 1, worker: 'w1', pools: [message] } },
@@ -46,8 +55,6 @@ describe('Heartbeat', () => {
   });
 
   it('a timer that is late -> the last state is published between two jobs, and the store is asked nothing', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => void vi.useRealTimers());
     await heartbeat.start(openai);
     heartbeat.publishIfLate();
     expect(states()).toHaveLength(1);
@@ -62,8 +69,6 @@ describe('Heartbeat', () => {
   });
 
   it('a heartbeat that could not be published -> the next one is', async () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
     describePool = () => Promise.reject(new Error('x'));
     await heartbeat.start(openai);
     expect(states()).toEqual([]);
@@ -73,8 +78,6 @@ describe('Heartbeat', () => {
   });
 
   it('a pool that cannot be described in time -> its last state stands in, in one message for all pools', async () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
     const bedrock = async () => ({ ...message, provider: 'bedrock' as const });
     await Promise.all([heartbeat.start(openai), heartbeat.start(bedrock)]);
     const startedWith = relay.published.length;
@@ -137,7 +140,7 @@ describe('Heartbeat', () => {
   ])('a pool that stops -> that is published once and last, although %s', async (_, prepare) => {
     await heartbeat.start(openai);
     const afterwards = prepare();
-    await heartbeat.stop(openai);
+    await stop();
     afterwards();
     await new Promise((resolve) => setImmediate(resolve));
     expect(states()).toEqual(['serving', 'stopped']);

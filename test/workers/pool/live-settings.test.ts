@@ -90,7 +90,6 @@ describe('SettingsFollower', () => {
     follower.stop();
   });
 
-  // Findings P2 and M7.
   it('reads the records every second: a message may be lost', async () => {
     vi.useFakeTimers();
     const settings = new LiveSettings(environment);

@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, describe, expect, it, vi } from 'vitest';
@@ -43,42 +42,23 @@ async function startEventServer() {
   return { ...server, answering: answering.promise };
 }
 
-describe('a ping of Anthropic', () => {
-  const event = (type: string, data: object = {}) =>
-    `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
-  const usage = { input_tokens: 1, output_tokens: 1 };
-  const start = event('message_start', {
-    message: {
-      id: 'm',
-      model: 'm',
-      type: 'message',
-      role: 'assistant',
-      content: [],
-      stop_reason: null,
-      usage,
-    },
-  });
-  const text =
-    event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'Hello' } }) +
-    event('message_delta', { delta: { stop_reason: 'end_turn' }, usage }) +
-    event('message_stop');
-
-  it('counts as activity', async () => {
-    const server = await startEventServer();
-    const provider = await providerSetups.find(({ id }) => id === 'anthropic')?.load(server.url);
-    const activity = new EventEmitter();
-    const active = () => once(activity, 'activity');
-    const onActivity = () => void activity.emit('activity');
-    const running = provider?.run({ ...request, model: 'm', onActivity }, () => {});
-    const response = await server.answering;
-    const pinged = active();
-    response.write(event('ping'));
-    await pinged;
-    response.end(start + text);
-    expect(await running).toMatchObject({ text: 'Hello', reason: 'stop' });
-    provider?.close();
-    await server.close();
-  });
+it('a ping of Anthropic -> counts as activity', async () => {
+  const server = await startEventServer();
+  const provider = await providerSetups.find(({ id }) => id === 'anthropic')?.load(server.url);
+  const active = Promise.withResolvers<void>();
+  const running = provider?.run({ ...request, model: 'm', onActivity: active.resolve }, () => {});
+  const response = await server.answering;
+  const write = (type: string, data: object = {}) =>
+    response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
+  write('ping');
+  await active.promise;
+  write('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'Hello' } });
+  write('message_delta', { delta: { stop_reason: 'end_turn' } });
+  write('message_stop');
+  response.end();
+  expect(await running).toMatchObject({ text: 'Hello', reason: 'stop' });
+  provider?.close();
+  await server.close();
 });
 
 describe('HttpClient', () => {

@@ -1,58 +1,50 @@
-import { afterAll, describe, expect, it } from 'vitest';
-import { startSimulator } from '../../../dev/simulator/server.js';
+import { describe, expect, it } from 'vitest';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
+import { startPlaying } from '../../support/playing-provider.js';
+import { plain } from '../../support/provider-answers.js';
+import { replyModes } from '../../support/providers.js';
 
-import { type Turn, toTurns } from '../../../shared/conversation.js';
-import { conversationShapes } from '../../support/conversations.js';
-import { providerSetups, replyModes } from '../../support/providers.js';
-import { ask } from '../../support/replies.js';
-import { readWire, type WireConversation } from '../../support/wire-conversations.js';
+const { play, sent } = await startPlaying();
+const turn = (role: Turn['role'], content: string) => ({ role, content });
 
-const simulator = await startSimulator({ port: 0 });
-afterAll(() => simulator.close());
+/** A conversation in the words of each provider. */
+const wire: Record<ProviderId, (turns: ReturnType<typeof turn>[], system?: string) => object> = {
+  openai: (messages) => ({ messages }),
+  anthropic: (messages, system) => ({ messages, system }),
+  bedrock: (turns, text) => ({
+    messages: turns.map(({ role, content }) => ({ role, content: [{ text: content }] })),
+    system: text && [{ text }],
+  }),
+  vertexai: (turns, text) => ({
+    contents: turns.map(({ role, content }) => ({
+      role: role === 'assistant' ? 'model' : role,
+      parts: [{ text: content }],
+    })),
+    systemInstruction: text && expect.objectContaining({ parts: [{ text }] }),
+  }),
+};
 
-const shapes = conversationShapes
-  .filter((shape) => shape.accepted)
-  .map(({ name, messages }) => ({ name, turns: toTurns(messages) }));
+const system = [turn('system', ' Be brief. '), turn('system', '\uFEFF🎉\r\n')];
+const joined = ' Be brief. \n\n\uFEFF🎉\r\n';
+const said = [turn('user', '\n"a" \\ <b>\u2028'), turn('assistant', '\u0000\tc 👩🏽‍💻')];
+const mixed = system.toSpliced(1, 0, ...said);
 
-describe.each(providerSetups)('$name', async ({ id, load }) => {
-  const provider = await load(simulator.url);
-  afterAll(() => provider.close());
+// What is made of any other conversation is the same for all but OpenAI: toAlternating has it.
+describe.each(replyModes)('$mode', ({ stream }) => {
+  const send = async (id: ProviderId, turns: Turn[]) => {
+    await play(id, plain[id](), { stream, turns });
+    return { system: undefined, systemInstruction: undefined, ...JSON.parse(sent()) };
+  };
 
-  describe.each(replyModes)('$mode', ({ stream }) => {
-    it.each(shapes)('accepts and keeps every text of: $name', async ({ turns }) => {
-      const since = simulator.calls.lastId;
-      const model = turns.some(({ role }) => role === 'user') ? 'sim-verbatim' : 'sim-echo';
-      const { text, ...reply } = await ask(provider, { model, stream, turns });
+  it.each(providerIds)('texts of every role -> sent to %s byte for byte', async (id) => {
+    const body =
+      id === 'openai' ? wire.openai(mixed) : wire[id]([...said, turn('user', 'Continue.')], joined);
+    expect(await send(id, mixed)).toMatchObject(body);
+  });
 
-      const calls = simulator.calls.list({ since });
-      expect(calls).toHaveLength(1);
-      const wire = readWire(id, calls[0]?.body);
-      if (id === 'openai') expect(wire.turns).toEqual(spoken(turns));
-      else expectSameTexts(wire, turns);
-      expect(reply).toMatchObject({ reason: 'stop', model, usage: expect.anything() });
-      if (model === 'sim-verbatim')
-        expect(text).toBe(wire.turns.findLast(({ role }) => role === 'user')?.content);
-    });
+  it.each(providerIds)('system texts alone -> sent to %s as those of the user', async (id) => {
+    const spoken = id === 'openai' ? system.map(({ content }) => content) : [joined];
+    expect(await send(id, system)).toMatchObject(wire[id](spoken.map((text) => turn('user', text))));
   });
 });
-
-/** A conversation of system texts only is the user's to speak. */
-const spoken = (turns: readonly Turn[]): Turn[] =>
-  turns.every(({ role }) => role === 'system')
-    ? turns.map((turn) => ({ ...turn, role: 'user' }))
-    : [...turns];
-
-const textOf = (turns: readonly Turn[]) => turns.map(({ content }) => content).join('\n\n');
-
-function expectSameTexts(wire: WireConversation, turns: readonly Turn[]): void {
-  const system = spoken(turns).filter(({ role }) => role === 'system');
-  const others = spoken(turns).filter(({ role }) => role !== 'system');
-  const added: Turn = { role: 'user', content: 'Continue.' };
-  if (others.at(0)?.role !== 'user') others.unshift(added);
-  if (others.at(-1)?.role !== 'user') others.push(added);
-  expect(wire.system).toBe(system.length === 0 ? undefined : textOf(system));
-  expect(textOf(wire.turns)).toBe(textOf(others));
-  expect(wire.turns.map(({ role }) => role)).toEqual(
-    wire.turns.map((_, place) => (place % 2 === 0 ? 'user' : 'assistant')),
-  );
-}

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
   classifyError,
-  type ErrorFacts,
   ProviderCallError,
   refusalOf,
   refusesCredentials,
@@ -116,80 +115,54 @@ describe('refusesCredentials', () => {
 });
 
 describe('refusalOf', () => {
-  const behind = 'The model returned the following errors: ';
-  const hints: [refused: string[], facts: ErrorFacts][] = [
-    [
-      ['temperature'],
-      {
-        param: 'temperature',
-        text: "400 Unsupported value: 'temperature' does not support 0.2 with this model.",
-      },
-    ],
-    [
-      ['reasoningEffort'],
-      { param: 'reasoning_effort', text: "Unsupported value: 'reasoning_effort' does not support 'max'." },
-    ],
-    [['parallelToolCalls'], { param: 'parallel_tool_calls' }],
-    [['verbosity'], { param: 'verbosity' }],
-    [['presencePenalty'], { param: 'presence_penalty' }],
-    [['seed'], { param: 'seed' }],
-    [['verbosity'], { text: 'Unrecognized request argument supplied: verbosity' }],
-    [['temperature'], { text: '`temperature` is deprecated for this model.' }],
-    [
-      ['temperature', 'topP'],
-      { text: '`temperature` and `top_p` cannot both be specified for this model. Please use only one.' },
-    ],
-    [['reasoningEffort'], { text: 'This model does not support the effort parameter' }],
-    [
-      ['parallelToolCalls'],
-      { text: 'tool_choice.disable_parallel_tool_use: Extra inputs are not permitted' },
-    ],
-    [['topP'], { text: `${behind}\`top_p\` is deprecated for this model.` }],
-    [['reasoningEffort'], { text: `${behind}This model does not support the effort parameter` }],
-    [['reasoningEffort'], { text: 'Thinking level is not supported for this model.' }],
-    [['frequencyPenalty', 'presencePenalty'], { text: 'Penalty is not enabled for this model' }],
-    [
-      ['temperature'],
-      { text: "This model doesn't support the temperature field. Remove temperature and try again." },
-    ],
-  ];
-  const signatures = [
-    'messages.1.content.0: Invalid `signature` in `thinking` block',
-    'messages.1.content.2: Invalid `data` in `redacted_thinking` block',
-    'Thought signature is not valid.',
-    'Corrupted thought signature.',
-    "This model doesn't support the reasoningContent.reasoningText.signature field. Remove it and try again.",
-  ];
-  const choices = [
-    { param: 'tool_choice' },
-    { text: 'tool_choice: type "tool" and "any" are not supported for this model.' },
-    { text: `${behind}tool_choice: type "tool" and "any" are not supported for this model.` },
-    { text: 'Thinking may not be enabled when tool_choice forces tool use.' },
-    { text: "This model doesn't support the toolConfig.toolChoice.any field." },
-  ];
-  const withTools =
-    "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
-  const others = [
-    {},
-    { param: 'messages' },
-    { param: 'tools[0].function.parameters', text: "'temperature' is not supported" },
-    { text: 'tools.0.custom.input_schema.properties.temperature: not supported' },
-    { text: 'max_tokens: must be positive' },
-    { text: 'the temperature in Berlin' },
-    { text: 'Function call is missing a thought_signature in functionCall parts.' },
-  ];
-
-  it.each([
-    ...hints,
-    ...signatures.map((text) => ['signatures', { text }] as const),
-    ...choices.map((facts) => ['toolChoice', facts] as const),
-    ['effort', { param: 'reasoning_effort', text: withTools }] as const,
-    ...others.map((facts) => [undefined, facts] as const),
-  ])('reads %s from a 400 of %j', (refusal, facts) => {
+  const behind = 'The model returned the following errors:';
+  /** What is refused, the parameter that the provider names, and its text. */
+  const refusals = `
+    temperature        | temperature         | 400 Unsupported value: 'temperature' does not support 0.2 with this model.
+    reasoningEffort    | reasoning_effort    | Unsupported value: 'reasoning_effort' does not support 'max'.
+    parallelToolCalls  | parallel_tool_calls |
+    verbosity          | verbosity           |
+    presencePenalty    | presence_penalty    |
+    seed               | seed                |
+    verbosity          |                     | Unrecognized request argument supplied: verbosity
+    temperature        |                     | \`temperature\` is deprecated for this model.
+    temperature topP   |                     | \`temperature\` and \`top_p\` cannot both be specified for this model.
+    reasoningEffort    |                     | This model does not support the effort parameter
+    parallelToolCalls  |                     | tool_choice.disable_parallel_tool_use: Extra inputs are not permitted
+    topP               |                     | ${behind} \`top_p\` is deprecated for this model.
+    reasoningEffort    |                     | ${behind} This model does not support the effort parameter
+    reasoningEffort    |                     | Thinking level is not supported for this model.
+    frequencyPenalty presencePenalty |       | Penalty is not enabled for this model
+    temperature        |                     | This model doesn't support the temperature field. Remove it and try again.
+    signatures         |                     | messages.1.content.0: Invalid \`signature\` in \`thinking\` block
+    signatures         |                     | messages.1.content.2: Invalid \`data\` in \`redacted_thinking\` block
+    signatures         |                     | Thought signature is not valid.
+    signatures         |                     | Corrupted thought signature.
+    signatures         |                     | This model doesn't support the reasoningContent.reasoningText.signature field.
+    toolChoice         | tool_choice         |
+    toolChoice         |                     | tool_choice: type "tool" and "any" are not supported for this model.
+    toolChoice         |                     | ${behind} tool_choice: type "tool" and "any" are not supported for this model.
+    toolChoice         |                     | Thinking may not be enabled when tool_choice forces tool use.
+    toolChoice         |                     | This model doesn't support the toolConfig.toolChoice.any field.
+    effort             | reasoning_effort    | To use function tools, use /v1/responses or set reasoning_effort to 'none'.
+                       |                     |
+                       | messages            |
+                       | tools[0].function.parameters | 'temperature' is not supported
+                       |                     | tools.0.custom.input_schema.properties.temperature: not supported
+                       |                     | max_tokens: must be positive
+                       |                     | the temperature in Berlin
+                       |                     | Function call is missing a thought_signature in functionCall parts.`;
+  it.each(
+    refusals
+      .split('\n')
+      .slice(1)
+      .map((row) => row.split('|').map((cell) => cell.trim())),
+  )('%j is read from a 400 for %j with %j', (said = '', param = '', text = '') => {
+    const facts = { ...(param && { param }), ...(text && { text }) };
     const failure = classifyError(new Error('x'), { status: 400, ...facts });
-    expect(refusalOf(failure)).toEqual(refusal);
-    const refusedParameter = refusal === 'toolChoice' ? refusal : undefined;
-    expect(failure.cause).toMatchObject({ refusedParameter });
+    const isHint = said !== '' && !['signatures', 'toolChoice', 'effort'].includes(said);
+    expect(refusalOf(failure)).toEqual(isHint ? said.split(' ') : said || undefined);
+    expect(failure.cause).toMatchObject({ refusedParameter: said === 'toolChoice' ? said : undefined });
     expect(JSON.stringify(failure)).not.toContain('this model');
   });
 

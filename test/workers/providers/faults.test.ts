@@ -10,8 +10,8 @@ afterAll(() => simulator.close());
 const fault = (model: string, code: FailureCode, retryAfterMs?: number) => ({ model, code, retryAfterMs });
 
 const failures = [
-  ...[400, 401, 403, 404, 413, 422].map((status) => fault(`sim-status-${status}`, 'provider_rejected')),
-  ...[408, 500, 502, 503, 504, 529].map((status) => fault(`sim-status-${status}`, 'provider_error')),
+  ...[400, 404].map((status) => fault(`sim-status-${status}`, 'provider_rejected')),
+  ...[408, 500, 529].map((status) => fault(`sim-status-${status}`, 'provider_error')),
   fault('sim-unknown', 'provider_rejected'),
   fault('sim-status-429', 'provider_rate_limited'),
   fault('sim-retry-after-1', 'provider_rate_limited', 1000),

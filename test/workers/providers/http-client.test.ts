@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { createServer as createTcpServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventBytes } from '../../../workers/providers/event-bytes.js';
 import { HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
@@ -83,6 +84,14 @@ describe('HttpClient', () => {
     expect(await send()).toMatchObject({ status: 500, body: Buffer.from('broken') });
   });
 
+  it('a compressed answer, for which nobody has asked -> is left as it is', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * maxResponseBytes, ' '));
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(bomb);
+    });
+    expect(await send()).toMatchObject({ body: bomb });
+  });
+
   it.each([204, 205, 304])('takes a %i for an answer without a body', async (status) => {
     const { send } = await connectTo((_, response) => void response.writeHead(status).end());
     expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
@@ -157,24 +166,6 @@ describe('HttpClient', () => {
     const { value } = await (body as EventBytes).next();
     expect(value?.length).toBeLessThan(1_000_000);
     expect((value?.length ?? 0) + (await readAll(body))).toBe(all);
-  });
-
-  it('refuses headers without an end', async () => {
-    const server = createTcpServer((socket) => {
-      socket.on('error', () => {}).write('HTTP/1.1 200 OK\r\n');
-      const more = () => {
-        while (socket.write(`x-more: ${'a'.repeat(1000)}\r\n`));
-      };
-      socket.on('drain', more);
-      more();
-    });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void server.close());
-    const { send } = await connectTo(() => {});
-    const address = server.address() as { port: number };
-    await expect(send({ origin: `http://127.0.0.1:${address.port}` })).rejects.toMatchObject({
-      code: 'UND_ERR_HEADERS_OVERFLOW',
-    });
   });
 
   it('ends a call at once that is aborted before it has a connection, and sends nothing of it', async () => {

@@ -64,22 +64,5 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
       const body = Object.entries(lastCall()?.body as object).filter(([name]) => !others.includes(name));
       expect(Object.fromEntries(body)).toEqual(onTheWire[id]);
     });
-
-    it('has the reply end before the first text to stop at', async () => {
-      const parameters = { stop: ['7', 'never', ' 5'] };
-      const reply = await ask(provider, { model: 'sim-stream-20-0', stream, parameters });
-      expect(reply).toMatchObject({ text: '1 2 3 4', reason: 'stop' });
-    });
-
-    it('takes a reply that ends before it begins, where its caller asked for that', async () => {
-      const asked = { model: 'sim-stream-20-0', stream, parameters: { stop: ['1'] } };
-      expect(await ask(provider, { ...asked, mayBeBlankAt: ['stop'] })).toMatchObject({
-        text: '',
-        reason: 'stop',
-      });
-      await expect(ask(provider, { ...asked, mayBeBlankAt: ['length'] })).rejects.toMatchObject({
-        code: 'provider_error',
-      });
-    });
   });
 });

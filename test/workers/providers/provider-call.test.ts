@@ -43,13 +43,6 @@ describe('callProvider', () => {
     ).toEqual({ text: 'a b', deltas: ['a', ' ', 'b'], reason: 'stop', model: 'm', usage });
   });
 
-  it('gathers what is said of a reply from all its parts', async () => {
-    const parts = [{ usage: { inputTokens: 1, outputTokens: 1 } }, { text: 'a', reason: 'stop' as const }];
-    expect(await read(...parts, { usage: { outputTokens: 9 } })).toMatchObject({
-      usage: { inputTokens: 1, outputTokens: 9 },
-    });
-  });
-
   it('gathers the counts that only some providers give', async () => {
     const first = { inputTokens: 5, cachedTokens: 3, cacheWriteTokens: undefined };
     const parts = [{ usage: first }, { text: 'a', usage: { outputTokens: 4, reasoningTokens: 2 } }];
@@ -84,13 +77,6 @@ describe('callProvider', () => {
     expect(reply).not.toHaveProperty('usage');
   });
 
-  it('holds a leading blank back until a text follows', async () => {
-    expect(await read({ text: '\n' }, { text: ' ' }, { text: 'a\n' }, { reason: 'stop' })).toMatchObject({
-      text: '\n a\n',
-      deltas: ['\n a\n'],
-    });
-  });
-
   it.each(['stop', 'length'] as const)('fails on a blank reply that ends with %s', async (reason) => {
     await expect(read({ text: ' \u200B' }, { reason })).rejects.toMatchObject({ code: 'provider_error' });
   });
@@ -111,10 +97,6 @@ describe('callProvider', () => {
 
   it('fails on a reply without its end', async () => {
     await expect(read({ text: 'a' })).rejects.toMatchObject({ code: 'provider_error' });
-  });
-
-  it('drops the text of a reply that is blocked as a whole', async () => {
-    expect(await read({ text: 'a', reason: 'blocked' })).toMatchObject({ text: '', deltas: [] });
   });
 
   it.each([

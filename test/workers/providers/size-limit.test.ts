@@ -1,15 +1,13 @@
-import { gzipSync } from 'node:zlib';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Failure } from '../../../shared/failures.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
-import { serve } from '../../support/serve.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const maxResponseBytes = 262_144;
+const maxResponseBytes = 16_384;
 const tooLarge = { code: 'provider_error', retryable: false, cause: { word: 'oversized' } };
 
 describe.each(providerSetups)('$name', async ({ name, load }) => {
@@ -17,8 +15,8 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
   afterAll(() => provider.close());
 
   describe.each(replyModes)('$mode', ({ mode, stream }) => {
-    it.each(['sim-endless', 'sim-endless-400', 'sim-endless-429', 'sim-endless-503'])(
-      'ends the answer of %s at the limit and closes the connection',
+    it.each(['sim-endless', 'sim-endless-429'])(
+      'an answer of %s that has no end -> ended at the limit, with its connection, and not asked for again',
       async (behaviour) => {
         const model = `${behaviour}@${name}-${mode}`.replaceAll(' ', '-');
         const failure = await failureOf(ask(provider, { model, stream }));
@@ -29,32 +27,6 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
         expect(simulator.calls.list().filter((recorded) => recorded.model === model)).toHaveLength(1);
       },
     );
-
-    it('ends a valid answer that is larger than the limit', async () => {
-      const reply = ask(provider, { model: 'sim-stream-99999-0', stream });
-      expect(await failureOf(reply)).toMatchObject(tooLarge);
-    });
-
-    it('reads a long answer below the limit', async () => {
-      const { text } = await ask(provider, { model: 'sim-stream-700-0', stream });
-      expect(text).toMatch(/ 700$/);
-    });
-
-    it('does not decompress what it has not asked to be compressed', async () => {
-      const bomb = gzipSync(Buffer.alloc(64 * maxResponseBytes, ' '));
-      expect(bomb.length).toBeLessThan(maxResponseBytes);
-      const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
-      const server = await serve((request, response) => {
-        request.resume().on('end', () => response.writeHead(200, headers).end(bomb));
-      });
-      const misled = await load(server.url, { maxResponseBytes });
-      onTestFinished(() => {
-        misled.close();
-        return server.close();
-      });
-      const failure = await failureOf(ask(misled, { model: 'sim-echo', stream }));
-      expect(failure.code).toBe('provider_error');
-    });
   });
 });
 

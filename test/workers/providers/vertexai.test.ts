@@ -1,33 +1,26 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { providerSetups } from '../../support/providers.js';
-import { ask } from '../../support/replies.js';
-import { serve } from '../../support/serve.js';
+import { expect, it } from 'vitest';
+import { startPlaying } from '../../support/playing-provider.js';
+import { replyModes } from '../../support/providers.js';
 
-const [setup] = providerSetups.filter(({ id }) => id === 'vertexai');
+const { play } = await startPlaying();
 
 /** The answer of a model that has used up its tokens by thinking. */
 const thoughts = {
   candidates: [{ content: { role: 'model' }, finishReason: 'MAX_TOKENS' }],
   usageMetadata: { promptTokenCount: 7, thoughtsTokenCount: 90, totalTokenCount: 97 },
 };
+const usage = { inputTokens: 7, outputTokens: 90 };
 
-describe.each([false, true])('an answer of thoughts alone (stream: %s)', (stream) => {
-  const read = async (mayBeBlankAt: 'length'[]) => {
-    const said = JSON.stringify(thoughts);
-    const server = await serve((request, response) => {
-      response.setHeader('Content-Type', stream ? 'text/event-stream' : 'application/json');
-      request.resume().on('end', () => response.end(stream ? `data: ${said}\r\n\r\n` : said));
-    });
-    onTestFinished(() => server.close());
-    const provider = await setup?.load(server.url);
-    if (provider === undefined) throw new Error('there is no such setup');
-    onTestFinished(() => provider.close());
-    return ask(provider, { model: 'gemini', stream, mayBeBlankAt });
-  };
-  const usage = { inputTokens: 7, outputTokens: 90 };
-
-  it('counts them as output, also where a reply without text is a failure', async () => {
+it.each(replyModes)(
+  'thoughts alone -> count as output, also where that is a failure: $mode',
+  async ({ stream }) => {
+    const read = (mayBeBlankAt: 'length'[]) =>
+      play(
+        'vertexai',
+        { whole: JSON.stringify(thoughts), events: [['', thoughts]] },
+        { stream, mayBeBlankAt },
+      );
     expect(await read(['length'])).toMatchObject({ text: '', reason: 'length', usage });
     await expect(read([])).rejects.toMatchObject({ code: 'provider_error', facts: { usage } });
-  });
-});
+  },
+);

@@ -1,0 +1,55 @@
+import { text as readText } from 'node:stream/consumers';
+import { afterAll } from 'vitest';
+import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
+import type { ProviderId } from '../../shared/contract.js';
+import { callsOf, textOfTape } from '../../shared/protocol/parts.js';
+import type { Provider } from '../../workers/providers/provider.js';
+import { providerSetups } from './providers.js';
+import { ask, type ProviderCommand } from './replies.js';
+import { serve } from './serve.js';
+
+/** An answer as its provider writes it: whole, and the events of its stream (no names at OpenAI and Vertex AI). */
+export interface PlayedAnswer {
+  whole: string;
+  events: [name: string, data: object][];
+}
+
+/** Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body. */
+export async function startPlaying() {
+  const played = { answer: { whole: '', events: [] } as PlayedAnswer, sent: '' };
+  const server = await serve(async (request, response) => {
+    played.sent = await readText(request);
+    const { whole, events } = played.answer;
+    const path = request.url ?? '';
+    if (path.endsWith('/converse-stream')) {
+      response.setHeader('Content-Type', 'application/vnd.amazon.eventstream');
+      for (const [name, data] of events) response.write(eventFrame(name, data));
+      response.end();
+    } else if (path.includes('alt=sse') || JSON.parse(played.sent).stream) {
+      response.setHeader('Content-Type', 'text/event-stream');
+      for (const [name, data] of events)
+        response.write(`${name && `event: ${name}\r\n`}data: ${JSON.stringify(data)}\r\n\r\n`);
+      response.end();
+    } else response.setHeader('Content-Type', 'application/json').end(whole);
+  });
+  afterAll(() => server.close());
+  const providers = new Map<ProviderId, Provider>();
+  for (const { id, load } of providerSetups) {
+    if (providers.has(id)) continue;
+    const provider = await load(server.url);
+    providers.set(id, provider);
+    afterAll(() => provider.close());
+  }
+
+  return {
+    /** The body of the last request, as it was written. */
+    sent: () => played.sent,
+    /** Makes the call, and gives the reply with its calls as lists, and its text. */
+    play: async (id: ProviderId, answer: PlayedAnswer, asked: Omit<ProviderCommand, 'model'>) => {
+      played.answer = answer;
+      const reply = await ask(providers.get(id) as Provider, { model: 'm', ...asked });
+      const calls = callsOf(reply).map((call) => [call.id, call.name, call.arguments, call.signature]);
+      return { ...reply, calls, text: textOfTape(reply) };
+    },
+  };
+}
