@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { StreamOptions } from './chat-command.js';
+import { type ChatCommand, type StreamOptions, throwIfLeft } from './chat-command.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
@@ -107,4 +107,20 @@ export class AttachedRequest {
   #ask(place: { from: number; max: number; left?: true }): void {
     this.#options.jobClient.requestResend(this.chat.job, { reader: this.readerName, ...place });
   }
+}
+
+/**
+ * The outcome of the chat, undefined when the request has stopped waiting. Another process may hear first that a user
+ * was removed, and have the user's chats cancelled: throws `unauthorized` then.
+ */
+export async function outcomeFor(
+  caller: Pick<ChatCommand, 'signal' | 'confirmAccess' | 'provider'>,
+  request: AttachedRequest,
+): Promise<Outcome | undefined> {
+  const outcome = await request.outcome;
+  if (outcome?.kind === 'cancelled') {
+    await caller.confirmAccess?.();
+    throwIfLeft(caller);
+  }
+  return outcome;
 }

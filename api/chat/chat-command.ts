@@ -15,8 +15,16 @@ import type { ChatOpening } from './live-chat.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
 
+/** Tells a chat whether its request may still be answered. */
+export interface Attachment {
+  /** Aborts when the client disconnects, or with a `Failure` when its credentials end. */
+  signal: AbortSignal;
+  /** Has `signal` aborted if the credentials have ended by now; absent means that this is known at once. */
+  confirmAccess?: (() => Promise<void>) | undefined;
+}
+
 /** A conversation for a provider. */
-export interface ChatCommand {
+export interface ChatCommand extends Attachment {
   /** Becomes the job's id, unless another chat is joined. */
   requestId: string;
   /** Id of the user. */
@@ -41,8 +49,6 @@ export interface ChatCommand {
   clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
-  /** Aborts when the client disconnects, or with a `Failure` when its credentials end. */
-  signal: AbortSignal;
   /** The request's, of which the chat is a part; absent when it is not traced. */
   trace?: TraceSpan | undefined;
   /** Whether it comes after all chats that are not, as asynchronous ones always do. */
@@ -77,7 +83,7 @@ export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
 
 /** Throws when the signal has aborted: `unauthorized` if the request's credentials have ended, otherwise `timeout`. */
-export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | 'provider'>): void {
+export function throwIfLeft({ signal, provider }: Attachment & { provider: ProviderId }): void {
   if (signal.reason instanceof Failure) throw signal.reason;
   if (signal.aborted) throw new Failure('timeout', { provider });
 }

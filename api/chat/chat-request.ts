@@ -12,14 +12,14 @@ import { Failure } from '../../shared/failures.js';
 import { isObject } from '../../shared/json.js';
 import { isModelName } from '../../shared/model-names.js';
 import { invalid, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
-import { onCredentialsEnd } from '../access/authentication.js';
+import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { listFields, unknownFieldsOf } from '../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { elapsedMsOf, requestIdOf } from '../http/problem.js';
 import { traceOf } from '../http/request-trace.js';
-import type { ChatCommand, StoreOptions } from './chat-command.js';
+import type { Attachment, ChatCommand, StoreOptions } from './chat-command.js';
 import { markChat } from './chat-response.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */
@@ -119,15 +119,18 @@ export function readOptions(
     isStrict: applied.isStrict,
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
-    signal: attachedSignal(request),
+    ...attach(request),
     trace: traceOf(response),
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
   };
   return { options, applied };
 }
 
-/** Aborts with `unauthorized` once the credentials end, and when the client leaves. Throws as `onCredentialsEnd`. */
-export function attachedSignal(request: HttpRequest): AbortSignal {
+/**
+ * What tells a chat that its request has left: the signal aborts with `unauthorized` once the credentials end, and when
+ * the client leaves. Throws as `onCredentialsEnd`.
+ */
+export function attach(request: HttpRequest): Attachment {
   const response = request.res as HttpResponse;
   const left = new AbortController();
   if (response.destroyed) left.abort();
@@ -138,7 +141,7 @@ export function attachedSignal(request: HttpRequest): AbortSignal {
       if (!response.writableFinished) left.abort();
     });
   }
-  return left.signal;
+  return { signal: left.signal, confirmAccess: () => reloadAccess(request) };
 }
 
 /** The conversation without its blank messages; throws `empty_conversation`. */

@@ -5,8 +5,9 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
-import type { AttachedRequest } from './attached-request.js';
+import { type AttachedRequest, outcomeFor } from './attached-request.js';
 import {
+  type Attachment,
   type ChatCommand,
   type ChatReply,
   failureCodeOf,
@@ -28,14 +29,11 @@ import { ReplyStream } from './reply-stream.js';
 import type { StoredChats } from './stored-chats.js';
 import type { Place, UserShares } from './user-shares.js';
 
-type Client = Pick<
-  JobClient,
-  'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend'
->;
+type Uses = 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend';
 
 interface ChatServiceDeps extends TimeLimits {
   /** Undefined until the queue's store has been reached. */
-  jobClient: () => Client | undefined;
+  jobClient: () => Pick<JobClient, Uses> | undefined;
   chats: LiveChats;
   shares: UserShares;
   storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'>;
@@ -83,8 +81,9 @@ export class ChatService {
   async follow(
     chat: StoredChat,
     result: JobResult,
-    { signal, ...stream }: StreamOptions & { signal: AbortSignal },
+    follower: StreamOptions & Attachment,
   ): Promise<ChatReply> {
+    const { signal, confirmAccess, ...stream } = follower;
     const { provider, ownerId } = chat;
     using place = this.#deps.shares.enter(ownerId);
     if (result.state === 'settled') return replay({ provider, stream, signal }, result.outcome);
@@ -94,7 +93,7 @@ export class ChatService {
       waitUntil: chat.deadline + clockMarginMs,
     });
     try {
-      const outcome = await request.outcome;
+      const outcome = await outcomeFor({ signal, confirmAccess, provider }, request);
       if (outcome === undefined) throwIfLeft({ signal, provider });
       const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);
       await request.reader?.finish(completion);
@@ -186,7 +185,7 @@ export class ChatService {
   async #awaitResult(command: ChatCommand, request: AttachedRequest): Promise<JobResult> {
     const { chats } = this.#deps;
     try {
-      const outcome = await request.outcome;
+      const outcome = await outcomeFor(command, request);
       if (outcome) return { state: 'settled', outcome };
       this.#cancelUnlessStored(command, request);
       throwIfLeft(command);
@@ -238,7 +237,7 @@ export class ChatService {
     return { kind: 'completed', completion };
   }
 
-  #connected(): Client {
+  #connected(): Pick<JobClient, Uses> {
     const jobClient = this.#deps.jobClient();
     if (jobClient === undefined) throw new Failure('queue_unavailable');
     return jobClient;

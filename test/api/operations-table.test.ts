@@ -23,7 +23,7 @@ interface Row {
   readonly allow: string;
 }
 
-/** The names of the credentials' schemes, as the document has them; `{}` is for everybody. */
+/** The names of the credentials' schemes, as the document has them; `{}` needs no credentials. */
 type Door = 'basic' | 'bearer basic' | 'bearer' | 'bearer {}' | 'bearer session' | 'session' | '';
 
 const page = 'https://app.example.org';
@@ -82,7 +82,7 @@ type Credential = keyof typeof credentials;
 type Verdict = 'open' | 'unauthorized' | 'insufficient_scope' | 'cross_origin';
 const [open, unknown, scope]: Verdict[] = ['open', 'unauthorized', 'insufficient_scope'];
 
-/** What becomes of a change with each of the credentials, in their order. */
+/** The statuses of a change with each of the credentials, in their order. */
 const doors: Record<Door, { challenge: string; verdicts: (Verdict | undefined)[] }> = {
   basic: {
     challenge: 'Basic realm="chat", charset="UTF-8"',
@@ -147,7 +147,7 @@ type Answer = Awaited<ReturnType<typeof ask>>;
 
 const isRefused = ({ status }: Answer) => status === 401 || status === 403;
 
-/** The code of a problem, or of OpenAI's error, which nobody may store. */
+/** The code of a problem, or of OpenAI's error; asserts that no cache may store it. */
 function codeOf({ path }: Row, { headers, text }: Answer): string {
   const isOpenAi = path.startsWith('/v1/');
   expect(headers.get('content-type')).toMatch(

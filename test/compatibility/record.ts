@@ -122,7 +122,7 @@ interface PublishedMessage {
   readonly message: Record<string, unknown>;
 }
 
-/** What is published from now on, of every topic that there is. */
+/** Every message that is published from now on, of all topics. */
 async function listenToAll(relay: Relay): Promise<PublishedMessage[]> {
   const heard: PublishedMessage[] = [];
   const ofProviders = providerIds.flatMap((id) => [topics.cancel(id), topics.limit(id)]);

@@ -8,7 +8,7 @@ import { tinyImages } from '../support/images.js';
 import { askWithTools, callsIn, clockTool, functionTool, weatherTool } from '../support/tool-completions.js';
 
 // What can be seen from outside of tools, schemas and images, at all providers, which hold each request to their rules.
-// What is refused or left out before the queue, and for whom, is in `api/openai`; a conversation in `paths/tools`.
+// Requests that are refused before the queue are in `api/openai`, and a whole conversation is in `paths/chat`.
 
 let deployment: Deployment;
 let other: StartedApi;
@@ -63,7 +63,7 @@ const json = { type: 'json_schema', json_schema: { name: 'answer', schema: answe
 
 const choose = { type: 'function', function: { name: 'clock' } };
 type Row = [given: string, model: string, asked: object, seen: string[] | 'provider_error'];
-/** What a caller sees in the end: the names of the calls, or the code of the error. */
+/** The end that a caller sees: the names of the calls, or the code of the error. */
 const rows: Row[] = [
   ['may call a tool', 'sim-tools', { tools, tool_choice: 'auto' }, ['weather']],
   ['has to call a tool', 'sim-tools', { tools, tool_choice: 'required' }, ['weather']],

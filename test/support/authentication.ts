@@ -28,6 +28,7 @@ export const createAuthentication = (
     findToken: async () => undefined,
     checkSession: () => undefined,
     findSession: async () => undefined,
+    reload: async () => undefined,
     onLoad: () => () => undefined,
     ...directory,
   },

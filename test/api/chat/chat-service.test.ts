@@ -41,6 +41,20 @@ describe('a chat', () => {
     expect(started.asked).toEqual(['add one', 'cancel one']);
   });
 
+  it.each([
+    [
+      'is of a user whose removal this process has not heard of yet',
+      new Failure('unauthorized'),
+      'unauthorized',
+    ],
+    ['is of a user who is still there', undefined, 'internal'],
+  ])('is cancelled by another process, and %s -> it ends so', async (_, ended, code) => {
+    const confirmAccess = async () => void (ended && started.client.abort(ended));
+    const { answer } = await ask({ confirmAccess });
+    started.chats.onOutcome('one', { kind: 'cancelled', queueMs: 0, providerMs: 0 });
+    await expect(answer).rejects.toMatchObject({ code });
+  });
+
   it.each([false, true])(
     'is asked for -> its job has its user, what is asked of the model, and whether it comes last: %s',
     async (isLowPriority) => {

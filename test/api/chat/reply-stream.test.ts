@@ -211,7 +211,7 @@ const interrupted = { code: 'internal', retryable: true };
 const refused = { code: 'invalid_request' };
 
 interface End {
-  /** What the reader has got. */
+  /** The text that the reader has got. */
   text?: string;
   /** The places from which the worker was asked to send. */
   asked?: number[];

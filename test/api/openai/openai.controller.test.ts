@@ -58,7 +58,7 @@ async function errorOf(response: Response) {
   return { status: response.status, ...error };
 }
 
-/** What a client that is not `fetch` is told. */
+/** The answer to a client that is not `fetch`. */
 async function saidTo(head: string): Promise<string> {
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
   socket.write(`${head}\r\nConnection: close\r\n\r\n`);

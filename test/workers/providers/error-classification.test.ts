@@ -116,7 +116,7 @@ describe('refusesCredentials', () => {
 
 describe('refusalOf', () => {
   const behind = 'The model returned the following errors:';
-  /** What is refused, the parameter that the provider names, and its text. */
+  /** The refused part, the parameter that the provider names, and its text. */
   const refusals = `
     temperature        | temperature         | 400 Unsupported value: 'temperature' does not support 0.2 with this model.
     reasoningEffort    | reasoning_effort    | Unsupported value: 'reasoning_effort' does not support 'max'.

@@ -59,7 +59,7 @@ const called: Turn[] = [
 ];
 const described = { type: 'json_schema', name: 'answer', description: 'How it is.', schema } as const;
 
-/** What is asked, and the fields that each provider's request has of these names; undefined for one that it has not. */
+/** A request, and the fields of these names in each provider's; undefined for one that it has not. */
 interface Asked extends Partial<Record<ProviderId, Record<string, unknown>>> {
   parameters: ModelParameters;
   turns?: Turn[];
