@@ -51,10 +51,10 @@ export default defineConfig({
         setupFiles: ['test/support/shared-process.ts'],
         isolate: false,
         globalSetup: [servers],
-        maxWorkers: 3,
+        maxWorkers: 4,
         order: 0,
       }),
-      inFolder('paths', { globalSetup: [servers], maxWorkers: 3, order: 0 }),
+      inFolder('paths', { globalSetup: [servers], isolate: false, maxWorkers: 4, order: 0 }),
       inFolder('release', { globalSetup: [servers], maxWorkers: 3, order: 1 }),
       inFolder('faults', { globalSetup: [servers], maxWorkers: 3, order: 2 }),
       inFolder('browser', {
