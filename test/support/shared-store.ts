@@ -3,7 +3,7 @@ import { parseConfig } from '../../shared/config/config.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { findStores, freshStore, type StoreChoice, type StoreKind } from './stores.js';
+import { findStores, freshStore, type StoreKind, type StoreServer } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 
 /** Two connections to one store that nothing else uses, as two processes would have. */
@@ -17,9 +17,8 @@ export interface SharedStore {
   stop(): Promise<void>;
 }
 
-/** Starts a server of the store and opens it twice, once through a wire. */
-export async function startSharedStore(choice: StoreChoice, log: Log): Promise<SharedStore> {
-  const { server, stop } = await choice.start();
+/** Opens a fresh part of the store twice, once through a wire. */
+export async function openSharedStore(server: StoreServer, log: Log): Promise<SharedStore> {
   const variables = await freshStore(server);
   await migrateQueueStore(parseConfig(variables, 'config'));
   const name = server.kind === 'redis' ? 'REDIS_URL' : 'DATABASE_URL';
@@ -35,21 +34,18 @@ export async function startSharedStore(choice: StoreChoice, log: Log): Promise<S
     stop: async () => {
       await Promise.all([store.close(), another.close()]);
       await wire.close();
-      await stop();
     },
   };
 }
 
-const stores = findStores();
-
 type Suite = (shared: SharedStore, name: StoreKind) => void;
 
-/** The same suite for each kind of store, under its `$name`; before its first test `shared` becomes what it says. */
+/** The same suite for each kind of store, under its `$kind`; before its first test `shared` becomes what it says. */
 export function describeStores(title: string, log: Log, suite: Suite): void {
-  describe.each(stores)(title, (choice) => {
+  describe.each(findStores())(title, (server) => {
     const shared = {} as SharedStore;
-    beforeAll(async () => void Object.assign(shared, await startSharedStore(choice, log)));
+    beforeAll(async () => void Object.assign(shared, await openSharedStore(server, log)));
     afterAll(() => shared.stop?.());
-    suite(shared, choice.name);
+    suite(shared, server.kind);
   });
 }

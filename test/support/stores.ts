@@ -37,21 +37,11 @@ export function storeOf(kind: StoreKind): StoreServer {
   return { kind, url, databaseUrl: postgres };
 }
 
-/** A kind of store, for `describe.each`: its name for titles, and how to get a server of it. */
-export interface StoreChoice {
-  readonly name: StoreKind;
-  start(): Promise<{ server: StoreServer; stop(): Promise<void> }>;
-}
-
-/** The kinds of store that the project's run has. */
-export function findStores(): StoreChoice[] {
-  const choice = (name: StoreKind): StoreChoice => ({
-    name,
-    start: async () => ({ server: storeOf(name), stop: async () => undefined }),
-  });
-  const { redis } = inject('servers');
-  return [choice('postgres'), ...(redis === undefined ? [] : [choice('redis')])];
-}
+/** The stores that the project's run has, for `describe.each`. */
+export const findStores = (): StoreServer[] => [
+  storeOf('postgres'),
+  ...(inject('servers').redis === undefined ? [] : [storeOf('redis')]),
+];
 
 /** How many databases the run's Redis has. */
 const redisDatabases = 1024;

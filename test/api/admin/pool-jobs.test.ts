@@ -19,15 +19,14 @@ const removal = { removeOnComplete: false, removeOnFail: false };
 
 type Queue = ReturnType<QueueStore['createQueue']>;
 
-describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $name', (choice) => {
+describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (server) => {
   let app: ChatApp;
   let store: QueueStore;
   let queues: Map<ProviderId, Queue>;
   let stop: () => Promise<void>;
 
   beforeAll(async () => {
-    const started = await choice.start();
-    const variables = await freshStore(started.server);
+    const variables = await freshStore(server);
     await migrateQueueStore(parseConfig(variables, 'config'));
     const opened = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
     await opened.whenReady(AbortSignal.timeout(60_000));
@@ -39,7 +38,6 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $name', (cho
       await app.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await opened.close();
-      await started.stop();
     };
     await addJobs();
   });

@@ -12,11 +12,10 @@ import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { readMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
-const stores = findStores();
 
 let instruments: ApiInstruments;
 beforeEach(() => {
@@ -93,11 +92,11 @@ describe('observeIntake', () => {
   });
 });
 
-describe.each(stores)('observeQueues on $name', (choice) => {
+describe.each(findStores())('observeQueues on $kind', (server) => {
   let shared: SharedStore;
   let link: JobClient;
   beforeAll(async () => {
-    shared = await startSharedStore(choice, log);
+    shared = await openSharedStore(server, log);
     const { metrics } = openInstruments(apiMetrics);
     link = await JobClient.open({ store: shared.store, chats: new LiveChats(), metrics, log });
   });

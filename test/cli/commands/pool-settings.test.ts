@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { printAudit } from '../../../cli/commands/audit.js';
 import {
   listPools,
@@ -15,20 +15,14 @@ import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { findStores, freshStore } from '../../support/stores.js';
+import { freshStore, storeOf } from '../../support/stores.js';
 import { printedBy } from '../output.js';
 
-const [embedded] = findStores();
 let environment: Record<string, string>;
-let stop: () => Promise<void>;
 beforeAll(async () => {
-  const started = await embedded?.start();
-  if (started === undefined) throw new TypeError('there is no store');
-  ({ stop } = started);
-  const stores = await freshStore(started.server, { migrated: true });
+  const stores = await freshStore(storeOf('postgres'), { migrated: true });
   environment = { ...stores, OPENAI_CONCURRENCY: '7', ANTHROPIC_FALLBACK: 'bedrock' };
 });
-afterAll(() => stop?.());
 
 const run = async (command: () => Promise<void>) => (await printedBy(command)).stdout;
 const set = (options: SetOptions, provider = 'openai') =>

@@ -17,17 +17,15 @@ import { addJob } from '../../../shared/queue/add-attempt.js';
 import { attach } from '../../support/attached.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type SharedStore, startSharedStore } from '../../support/shared-store.js';
+import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
 import { findStores } from '../../support/stores.js';
 
-const stores = findStores();
-
-describe.each(stores)('DeadQueues in $name', (choice) => {
+describe.each(findStores())('DeadQueues in $kind', (server) => {
   const { log } = createRecordingLog();
   let shared: SharedStore;
   let queues: ReadonlyMap<ProviderId, Queue>;
   beforeAll(async () => {
-    shared = await startSharedStore(choice, log);
+    shared = await openSharedStore(server, log);
     queues = new Map(providerIds.map((id) => [id, shared.store.createQueue(queueName(id))]));
   });
   afterAll(async () => {

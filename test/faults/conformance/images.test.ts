@@ -31,7 +31,7 @@ const dataOf = (turns: readonly Turn[]) =>
     typeof content === 'string' ? [] : content.flatMap((part) => ('data' in part ? part.data : [])),
   );
 
-describeStores('images in a $name store', createRecordingLog().log, (shared) => {
+describeStores('images in a $kind store', createRecordingLog().log, (shared) => {
   const write = (
     user: string,
     { sha256, bytes }: { sha256: string; bytes: Buffer },

@@ -14,10 +14,9 @@ import { apiInstruments } from '../../support/metrics.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { startRedisProcess } from '../../support/redis-process.js';
-import { findStores, freshStore, type StoreServer } from '../../support/stores.js';
+import { findStores, freshStore } from '../../support/stores.js';
 import { openWire, openWireTo, type Wire } from '../../support/wire.js';
 
-const stores = findStores();
 const schemaMissing = new Misconfiguration(
   'the schema is missing or older than this release: run quillgate migrate',
 );
@@ -30,16 +29,14 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe.each(stores)('a $name store', (choice) => {
-  const { name } = choice;
-  let server: StoreServer;
+describe.each(findStores())('a $kind store', (server) => {
+  const { kind: name } = server;
   let wire: Wire;
   let url: URL;
   let opened: QueueStore[];
   let logged: ReturnType<typeof createRecordingLog>;
 
   beforeAll(async () => {
-    ({ server } = await choice.start());
     wire = await openWireTo(server.url);
   });
   afterAll(() => wire?.close());

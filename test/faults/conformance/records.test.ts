@@ -8,7 +8,7 @@ import { describeStores } from '../../support/shared-store.js';
 
 const ttlMs = 60_000;
 
-describeStores('records in $name', createRecordingLog().log, (shared) => {
+describeStores('records in $kind', createRecordingLog().log, (shared) => {
   let store: QueueStore;
   let wire: typeof shared.wire;
   let records: RecordStore;

@@ -37,7 +37,7 @@ const ways = [
   { say: 'send', hear: 'receive' },
 ] as const;
 
-describeStores('openRelay on a $name store', logged.log, (shared, name) => {
+describeStores('openRelay on a $kind store', logged.log, (shared, name) => {
   let relays: Relay[] = [];
   afterEach(async () => {
     await Promise.all(relays.map((relay) => relay.close()));

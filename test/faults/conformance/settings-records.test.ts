@@ -6,7 +6,7 @@ import { readSettings, recordSettings, syncLimits } from '../../../shared/queue/
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 
-describeStores('settings in $name', createRecordingLog().log, (shared) => {
+describeStores('settings in $kind', createRecordingLog().log, (shared) => {
   let store: QueueStore;
   let queue: ReturnType<QueueStore['createQueue']>;
   let version = 0;

@@ -10,7 +10,7 @@ import { describeStores } from '../../support/shared-store.js';
 const { log } = createRecordingLog();
 const everyMs = 10;
 
-describeStores('the pruner of a $name store', log, (shared) => {
+describeStores('the pruner of a $kind store', log, (shared) => {
   const pruners: { stop(): Promise<void> }[] = [];
   afterEach(() => Promise.all(pruners.splice(0).map((pruner) => pruner.stop())));
   const prune = (...given: Parameters<typeof startPruner>) => void pruners.push(startPruner(...given));

@@ -13,7 +13,7 @@ import { describeStores } from '../../support/shared-store.js';
 
 const { log } = createRecordingLog();
 
-describeStores('NextAttempts in $name', log, (shared) => {
+describeStores('NextAttempts in $kind', log, (shared) => {
   let attempts: NextAttempts;
   const opened: Queues[] = [];
   const open = (own: Partial<QueueStore> = {}, { answerWithinMs = patienceMs } = {}) => {

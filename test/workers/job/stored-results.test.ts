@@ -17,7 +17,7 @@ type Records = Pick<RecordStore, 'create' | 'read'>;
 /** In milliseconds since the epoch. */
 const later = () => Date.now() + ttlMs;
 
-describeStores('stored results in $name', createRecordingLog().log, (shared) => {
+describeStores('stored results in $kind', createRecordingLog().log, (shared) => {
   let logged: ReturnType<typeof createRecordingLog>;
   let stop: AbortController;
   let id: string;

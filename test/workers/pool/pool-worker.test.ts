@@ -36,7 +36,7 @@ const provider: Provider = {
 const lockMs = 300_000;
 const refused = classifyError(new Error('no'), { status: 400 });
 
-describeStores('PoolWorker on $name', log, (shared) => {
+describeStores('PoolWorker on $kind', log, (shared) => {
   let queue: ReturnType<QueueStore['createQueue']>;
   let queues: Queues;
   let open: ReturnType<typeof openCircuits>;

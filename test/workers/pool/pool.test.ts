@@ -26,7 +26,7 @@ import { describeStores } from '../../support/shared-store.js';
 const { log } = createRecordingLog();
 const concurrency = 2;
 
-describeStores('Pool on $name', log, (shared) => {
+describeStores('Pool on $kind', log, (shared) => {
   let queue: ReturnType<QueueStore['createQueue']>;
   let relay: RecordingRelay;
   /** Resolves when the pool has found the queue empty. */
