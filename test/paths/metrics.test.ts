@@ -11,10 +11,14 @@ import { profiles } from '../support/profiles.js';
 
 /** Numbers of all that happens are exact: nothing else uses this deployment. */
 let deployment: Deployment;
+/** Tells its metrics at a port of their own. */
 let other: StartedApi;
+let apart: string;
 beforeAll(async () => {
   deployment = await startDeployment({ variables: profiles.plain });
-  other = await deployment.startApi();
+  const metricsPort = await freePort();
+  apart = `http://127.0.0.1:${metricsPort}`;
+  other = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
 });
 afterAll(() => deployment?.stop());
 
@@ -131,7 +135,7 @@ describe('the metrics of the queue', () => {
       [inStore('bedrock', 'waiting')]: 0,
       [oldest('bedrock')]: 0,
     };
-    for (const { url } of [deployment, other]) {
+    for (const url of [deployment.url, apart]) {
       await shows(() => scrape(url), waiting);
       expect((await scrape(url)).get(oldest('openai'))).toBeGreaterThanOrEqual(ageMs / 1000);
     }
@@ -142,13 +146,10 @@ describe('the metrics of the queue', () => {
 
 describe('METRICS_PORT', () => {
   it('is set → the metrics are there alone, and nothing of the API is', async () => {
-    const metricsPort = await freePort();
-    const api = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
-    const apart = `http://127.0.0.1:${metricsPort}`;
     const statusesOf = (url: string, paths: string[]) =>
       Promise.all(paths.map(async (path) => (await fetch(url + path)).status));
     const metrics = ['/metrics', '/METRICS', '/metrics/'];
-    expect(await statusesOf(api.url, metrics)).toEqual([404, 404, 404]);
+    expect(await statusesOf(other.url, metrics)).toEqual([404, 404, 404]);
     expect(await statusesOf(apart, metrics)).toEqual([200, 404, 404]);
     expect((await scrape(apart)).size).toBeGreaterThan(0);
     const refused = await fetch(`${apart}/metrics`, { method: 'POST' });
@@ -156,7 +157,7 @@ describe('METRICS_PORT', () => {
     for (const path of ['/chat', '/v1/chat', '/blogs', '/docs', '/openapi.json', '/feed.xml'])
       expect(await (await fetch(apart + path)).json()).toMatchObject({ status: 404, code: 'not_found' });
     // For load balancers, and for those who watch.
-    for (const url of [api.url, apart])
+    for (const url of [other.url, apart])
       expect(await statusesOf(url, ['/livez', '/readyz'])).toEqual([200, 200]);
   });
 });

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { queueName } from '../../shared/protocol/messages.js';
 import { startPruner } from '../../shared/queue/pruner.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   });
   store = await openStoreOf(deployment.stores);
 });
-afterEach(() => deployment.restore());
+beforeEach(async () => void (await deployment.restore()));
 afterAll(async () => {
   await store?.close();
   await deployment?.stop();
