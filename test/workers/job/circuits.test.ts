@@ -254,6 +254,7 @@ describe("users' calls without an answer in time", () => {
     for (const step of steps.split(', ')) await make(step);
     const [open] = circuits.describe();
     expect(open ? `${open.state} for ${open.user ?? 'all'}: ${open.reason}` : 'closed').toBe(end);
+    if (end === 'open for M: timeout') expect(open).toMatchObject({ model: 'm', nextProbeMs: 100 });
   });
 
   it('one that began later was answered -> nobody is refused', async () => {
