@@ -14,10 +14,10 @@ export interface Checkout {
  * Writes the files of a commit to a new folder in the place, with its packages, and builds it; nothing of the
  * repository changes. Throws when the repository has no such commit, or it cannot be built.
  */
-export async function checkOut(name: string, place: Place, repository = thisCheckout): Promise<Checkout> {
+export async function checkOut(name: string, place: Place): Promise<Checkout> {
   const root = join(place.dir, 'checkout');
   const git = (args: readonly string[]) =>
-    runToEnd(['git', '-C', repository, ...args], place, {
+    runToEnd(['git', '-C', thisCheckout, ...args], place, {
       ...process.env,
       GIT_INDEX_FILE: join(place.dir, 'index'),
     });
@@ -34,8 +34,8 @@ export async function checkOut(name: string, place: Place, repository = thisChec
   await git(['read-tree', commit.trim()]);
   await git(['checkout-index', '--all', `--prefix=${root}/`]);
   const run = (...command: string[]) => runToEnd(command, { ...place, dir: root });
-  const isSame = lockfileOf(root) === lockfileOf(repository);
-  if (isSame) symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
+  const isSame = lockfileOf(root) === lockfileOf(thisCheckout);
+  if (isSame) symlinkSync(join(thisCheckout, 'node_modules'), join(root, 'node_modules'));
   else await run('npm', 'ci', '--include=dev', '--no-audit', '--no-fund');
   await run('npm', 'run', '--silent', 'build');
   const packages = isSame ? "the candidate's, because the lockfiles are the same" : 'its own, by npm ci';

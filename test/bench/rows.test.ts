@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { inTurns, summarise } from './rows.js';
+import { summarise } from './rows.js';
 
 const figures = (perSecond: number, api = 1) => ({
   ...{ answers: 1, perSecond, p50Ms: 1, p99Ms: 1, errors: 0, othersBusy: 0, cpuMs: { api, load: 100 } },
@@ -12,24 +12,8 @@ const summary = (...rounds: [candidate: number, baseline: number][]) => {
   return summarise('row', names, rounds.map(round));
 };
 
-describe('rows measured in turns', () => {
-  it('are all in each round, and the order of the sides turns from round to round', async () => {
-    const order: string[] = [];
-    const measureRow = async (name: string, { title }: { title: string }) => {
-      order.push(`${title} ${name}`);
-      return figures(order.length);
-    };
-    const turns = { rounds: 2, onRound: () => undefined, measureRow };
-    const measured = await inTurns(names, [{ title: 'a' }, { title: 'b' }], turns);
-    expect(order.slice(0, 4)).toEqual(['a candidate', 'a baseline', 'b candidate', 'b baseline']);
-    expect(order.slice(4)).toEqual(['a baseline', 'a candidate', 'b baseline', 'b candidate']);
-    const second = { candidate: figures(6), baseline: figures(5) };
-    expect(measured[0]).toEqual([{ candidate: figures(1), baseline: figures(2) }, second]);
-  });
-});
-
 describe('the summary of a row', () => {
-  it('divides the first side by the second, round by round: answers, and processor time of what answers', () => {
+  it('two sides -> divides the first by the second, round by round: answers, and processor time of what answers', () => {
     const { ratio, cpuRatio } = summary([75, 100], [1000, 1000], [2, 4], [5, 10]);
     expect(ratio).toEqual({ median: 0.625, least: 0.5, most: 1 });
     expect(cpuRatio).toEqual({ median: 1.5, least: 1.5, most: 1.5 });
@@ -42,11 +26,11 @@ describe('the summary of a row', () => {
     ['no difference', 'one round was faster by less than 5 %', [104, 120, 140]],
     ['slower', 'it gave no answers', [0, 0]],
     ['not judged', 'there was one round, which has no spread', [50]],
-  ])('says %s where %s', (verdict, _where, rounds) => {
+  ])('%s -> where %s', (verdict, _where, rounds) => {
     expect(summary(...rounds.map((candidate) => [candidate, 100] as [number, number])).verdict).toBe(verdict);
   });
 
-  it('judges nothing where the second side gave no answers in a round', () => {
+  it('a round in which the second side gave no answers -> judges nothing', () => {
     expect(summary([10, 0], [1, 10])).toMatchObject({ ratio: undefined, verdict: 'not judged' });
   });
 });

@@ -76,7 +76,7 @@ interface Turns<AnyRow> extends Pick<CompareDeps, 'rounds' | 'onRound'> {
  * Measures all sides of each row straight after one another, all rows in each round. The order turns round from one
  * round to the next (ABBA), so that a machine that gets steadily slower or faster favours no side.
  */
-export async function inTurns<AnyRow extends { title: string }>(
+async function inTurns<AnyRow extends { title: string }>(
   names: readonly string[],
   rows: readonly AnyRow[],
   { rounds, onRound, measureRow }: Turns<AnyRow>,

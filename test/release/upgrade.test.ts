@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
@@ -18,7 +17,7 @@ const mixtures = [
 ] as const;
 
 let deployment: Deployment;
-let apis: Record<'older' | 'newer', Pick<StartedApi, 'url' | 'chat' | 'blog'>>;
+let apis: Record<'older' | 'newer', Pick<StartedApi, 'url' | 'chat'>>;
 
 const eventually = <T>(check: () => Promise<T>): Promise<T> => vi.waitFor(check, patience);
 const callOf = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
@@ -140,30 +139,5 @@ describe('two releases at once', () => {
     expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
       completion: { choices: [{ message: { tool_calls: called.calls } }] },
     });
-  });
-
-  it('a migration that is still to come -> the blog of both goes on', async () => {
-    const client = new pg.Client({ connectionString: deployment.stores.DATABASE_URL });
-    await client.connect();
-    // One of each kind that the rule for migrations lets through.
-    await client.query(`
-      create table comments (id uuid primary key, post_id uuid not null references posts (id) on delete cascade);
-      alter table posts add column summary text;
-      alter table users add column locale text not null default 'en';
-      insert into quillgate_migrations (created_at, hash) values (4102444800000, 'newer')`);
-    await client.end();
-    for (const [release, { url, blog }] of Object.entries(apis)) {
-      const created = await blog('/blogs', { json: { title: release, content: 'A durable queue' } });
-      const { id } = (await created.json()) as { id: string };
-      const path = `/blogs/${id}`;
-      const changed = await blog(path, { method: 'PATCH', json: { tags: [release] } });
-      expect(await changed.json()).toMatchObject({ title: release, tags: [release], version: 2 });
-      const found = await (await blog(`/blogs?q=queues&tag=${release}`)).json();
-      expect(found).toMatchObject([{ id, content: 'A durable queue' }]);
-      expect(await (await blog('/feed.json')).text()).toContain('A durable queue');
-      expect((await blog(path, { method: 'PUT', json: { content: 'Another' } })).status).toBe(200);
-      expect((await blog(path, { method: 'DELETE' })).status).toBe(204);
-      expect((await fetch(`${url}/readyz`)).status).toBe(200);
-    }
   });
 });

@@ -43,22 +43,14 @@ describe('PlaygroundChat', () => {
     });
   });
 
-  it('keeps what has come when the reply fails', async () => {
-    answer(['delta', { delta: 'Hi' }], ['error', { code: 'provider_error', detail: 'It broke.' }]);
+  it.each<[string, string, [string, object][]]>([
+    ['fails', 'provider_error', [['error', { code: 'provider_error', detail: 'It broke.' }]]],
+    ['breaks off', 'unreachable', []],
+  ])('a reply that %s -> what has come is kept, and is no whole reply', async (_how, code, end) => {
+    answer(['delta', { delta: 'Hi' }], ...end);
     const chat = new PlaygroundChat();
     await chat.send(request);
-    expect(chat.progress.value).toMatchObject({
-      state: 'failed',
-      text: 'Hi',
-      error: { code: 'provider_error' },
-    });
-  });
-
-  it('does not take a stream that breaks off for a whole reply', async () => {
-    answer(['delta', { delta: 'Hi' }]);
-    const chat = new PlaygroundChat();
-    await chat.send(request);
-    expect(chat.progress.value).toMatchObject({ state: 'failed', error: { code: 'unreachable' } });
+    expect(chat.progress.value).toMatchObject({ state: 'failed', text: 'Hi', error: { code } });
   });
 
   it('can be stopped', async () => {

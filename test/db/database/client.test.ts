@@ -64,6 +64,21 @@ async function holdBack(): Promise<{ held: Query; release: () => Promise<unknown
   return { held: (db) => db.execute(sql`select pg_advisory_xact_lock_shared(1)`), release };
 }
 
+/** Does the work while so many statements run that nothing ends, and then has them end. */
+async function whileHeld<T>(
+  { database, count, kind }: { database: Database; count: number; kind?: Parameters<Database['run']>[1] },
+  work: () => Promise<T>,
+): Promise<T> {
+  const { held, release } = await holdBack();
+  const ended = vi.fn();
+  const slow = Array.from({ length: count }, () => database.run(held, kind).finally(ended));
+  const result = await work();
+  expect(ended).not.toHaveBeenCalled();
+  await release();
+  await Promise.all(slow);
+  return result;
+}
+
 type Query = (db: Drizzle) => PromiseLike<unknown>;
 
 /** The code that the work fails with, and that of the reason. */
@@ -124,14 +139,8 @@ describe('run', () => {
 
   it('slow statements that have all connections -> waits only so long for one', async () => {
     const { database } = open({ waitMs: 50, answerMs: generousLimits.answerMs });
-    const { held, release } = await holdBack();
-    const slow = [database.run(held), database.run(held)];
-
-    const failed = await failure(one(database));
-
+    const failed = await whileHeld({ database, count: 2 }, () => failure(one(database)));
     expect(failed).toMatchObject({ code, reason: 'NO_FREE_CONNECTION' });
-    await release();
-    await Promise.all(slow);
     await one(database);
   });
 
@@ -165,27 +174,18 @@ describe('run, for searches', () => {
 
   it('many -> leave connections to everything else', async () => {
     const { database } = open({ ...generousLimits, poolSize: 3 });
-    const { held, release } = await holdBack();
-    const ended = vi.fn();
-    const searches = Array.from({ length: 10 }, () => search(database, held).finally(ended));
-
-    await Promise.all(Array.from({ length: 10 }, () => one(database)));
-
-    expect(ended).not.toHaveBeenCalled();
-    await release();
-    await Promise.all(searches);
+    await whileHeld({ database, count: 10, kind: 'search' }, () =>
+      Promise.all(Array.from({ length: 10 }, () => one(database))),
+    );
   });
 
   it('too many -> says so', async () => {
     const { database } = open({ poolSize: 3, waitMs: 100, answerMs: generousLimits.answerMs });
-    const { held, release } = await holdBack();
-    const first = search(database, held);
-
-    const tooMany = { detail: 'Too many searches are running at the moment.' };
-    expect(await facts(search(database, held))).toMatchObject(tooMany);
-
-    await release();
-    await first;
+    const another: Query = (db) => db.execute(sql`select 1`);
+    const refused = await whileHeld({ database, count: 1, kind: 'search' }, () =>
+      facts(search(database, another)),
+    );
+    expect(refused).toMatchObject({ detail: 'Too many searches are running at the moment.' });
   });
 
   it('one that takes too long -> does not look like an outage', async () => {
@@ -203,15 +203,7 @@ describe('run, for searches', () => {
 describe('run, in the background', () => {
   it('statements of requests that have all connections -> it does not wait for them', async () => {
     const { database } = open(generousLimits);
-    const { held, release } = await holdBack();
-    const ended = vi.fn();
-    const slow = Array.from({ length: 10 }, () => database.run(held).finally(ended));
-
-    await createUserStore(database).digests();
-
-    expect(ended).not.toHaveBeenCalled();
-    await release();
-    await Promise.all(slow);
+    await whileHeld({ database, count: 10 }, () => createUserStore(database).digests());
   });
 });
 
@@ -342,14 +334,10 @@ describe('check', () => {
 
   it('requests that use every connection -> finds nothing wrong', async () => {
     const { database } = open(generousLimits);
-    const { held, release } = await holdBack();
-    const slow = [database.run(held), database.run(held)];
-
-    const checks = await Promise.all(Array.from({ length: 10 }, () => database.check()));
-
+    const checks = await whileHeld({ database, count: 2 }, () =>
+      Promise.all(Array.from({ length: 10 }, () => database.check())),
+    );
     expect(checks).toEqual(checks.map(() => well));
-    await release();
-    await Promise.all(slow);
   });
 
   it('a server that is silent -> fails, and not any more once it answers', async () => {

@@ -50,13 +50,13 @@ const wrong = {
 };
 
 describe('parseConfig', () => {
-  it.each(['', ' ', '\t'])('takes %j for a value that is not set', (blank) => {
+  it.each(['', ' ', '\t'])('%j -> is taken for a value that is not set', (blank) => {
     const names = Object.keys(parse({}));
     expect(parse(Object.fromEntries(names.map((name) => [name, blank])))).toEqual(parse({}));
     expect(parse({ REDIS_URL: blank, OPENAI_API_KEY: blank })).not.toHaveProperty('REDIS_URL');
   });
 
-  it('names every problem at once, and never a value', () => {
+  it('several problems -> each is named at once, and never a value', () => {
     expect(named(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
     expect(problemsOf(wrong).join()).not.toContain(canary);
     expect(() => parse(wrong)).toThrow(
@@ -65,13 +65,13 @@ describe('parseConfig', () => {
   });
 
   // Missing variables are only looked for once none is wrong, so the operator needs a second try to see them.
-  it('tells what is missing together with what is wrong', () => {
+  it('what is missing -> is told together with what is wrong', () => {
     expect(named(problemsOf({ PORT: 'abc' }, 'api'))).toEqual(
       expect.arrayContaining(['PORT', 'DATABASE_URL']),
     );
   });
 
-  it('says of every type in plain words what it must be', () => {
+  it('a wrong value of any type -> plain words say what it must be', () => {
     const variables = { ...wrong, OTEL_TRACES_SAMPLER_ARG: '2', BLOG_TITLE: 'x'.repeat(301) };
     for (const problem of problemsOf(variables)) expect(problem).toMatch(/^\w+: (must|is not|cannot) /);
     expect(problemsOf({ ...variables, CHAT_PASSWORD: 'short' })).toEqual(
@@ -84,7 +84,7 @@ describe('parseConfig', () => {
     );
   });
 
-  it('refuses one port for two things that the API serves', () => {
+  it('one port for two things that the API serves -> is refused', () => {
     const api = { DATABASE_URL: 'postgres://localhost/x' };
     expect(named(problemsOf({ ...api, METRICS_PORT: '3000' }, 'api'))).toEqual(['METRICS_PORT']);
     expect(problemsOf({ ...api, METRICS_PORT: '3000', PORT: '8080' }, 'api')).toEqual([]);
@@ -108,7 +108,7 @@ describe('parseConfig', () => {
     ['BLOG_IMAGES', ' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
     ['CHAT_PASSWORD', '0f47ac10b58cc437'],
     ['BLOG_TOKEN', '4915-1771-8063-2941-5510-9327-6604-83'],
-  ])('takes as %s %j', (name, value, ...expected: unknown[]) => {
+  ])('as %s %j -> is taken', (name, value, ...expected: unknown[]) => {
     const found = new Map(Object.entries(parse({ [name]: value }))).get(name);
     expect(found).toEqual(expected.length > 0 ? expected[0] : value);
   });
@@ -134,7 +134,7 @@ describe('parseConfig', () => {
     ['ADMIN_PASSWORD', guessed, 'x'.repeat(16)],
     ['BLOG_TOKEN', guessed, 'abcabc1'.repeat(5)],
     ['CHAT_TOKEN', guessed, 'abcabc1'.repeat(5)],
-  ])('refuses %s with "%s", and repeats no value', (name, complaint, values) => {
+  ])('a wrong %s -> is refused with "%s", and not repeated', (name, complaint, values) => {
     for (const value of values.split(' ').map(decodeURIComponent)) {
       const problems = problemsOf({ [name]: value });
       expect(problems.length, value).toBeGreaterThan(0);
@@ -143,52 +143,45 @@ describe('parseConfig', () => {
     }
   });
 
-  it.each([
-    'http://example.com',
-    'http://localhost.example.com',
-    'http://127.0.0.1@example.com',
-    'http://127.0.0.1.example.com',
-    'http://0.0.0.0:1',
-    'http://10.0.0.1',
-    'ftp://localhost',
-    'file:///etc/passwd',
-    'localhost:8080',
-    '//localhost',
-  ])('lets no provider be at %s', (url) => {
-    const variables = [
-      'OPENAI_BASE_URL',
-      'ANTHROPIC_BASE_URL',
-      'AWS_ENDPOINT_URL_BEDROCK_RUNTIME',
-      'GOOGLE_VERTEX_BASE_URL',
-    ];
+  const elsewhere =
+    'http://example.com http://localhost.example.com http://127.0.0.1@example.com http://127.0.0.1.example.com ' +
+    'http://0.0.0.0:1 http://10.0.0.1 ftp://localhost file:///etc/passwd localhost:8080 //localhost';
+  it.each(elsewhere.split(' '))('%s -> no provider may be there', (url) => {
+    const variables =
+      'OPENAI_BASE_URL ANTHROPIC_BASE_URL AWS_ENDPOINT_URL_BEDROCK_RUNTIME GOOGLE_VERTEX_BASE_URL'.split(' ');
     const problems = problemsOf(Object.fromEntries(variables.map((name) => [name, url])));
     expect([...new Set(named(problems))]).toEqual(variables);
   });
 
-  it('demands the database of the API, and of who migrates it', () => {
+  it('no database -> the API and who migrates it demand one', () => {
     expect(named(problemsOf({ REDIS_URL: 'redis://localhost' }, 'api'))).toEqual(['DATABASE_URL']);
     expect(named(problemsOf({}, 'migrate'))).toEqual(['DATABASE_URL']);
     expect(problemsOf({ DATABASE_URL: 'postgres://localhost/x' }, 'api')).toEqual([]);
   });
 
-  it.each([
-    [{ CHAT_USERNAME: 'a' }, 'CHAT_PASSWORD'],
-    [{ CHAT_PASSWORD: 'a secret of some length' }, 'CHAT_USERNAME'],
-    [{ ADMIN_USERNAME: 'a' }, 'ADMIN_PASSWORD'],
-    [{ ADMIN_PASSWORD: 'a secret of some length' }, 'ADMIN_USERNAME'],
-  ])('demands of the API the other half of %o', (half, missing) => {
-    expect(named(problemsOf({ ...half, DATABASE_URL: 'postgres://localhost/x' }, 'api'))).toEqual([missing]);
-  });
+  it.each(['CHAT', 'ADMIN'])(
+    'one half of the name and password of %s -> the API wants the other',
+    (whose) => {
+      const halves = [`${whose}_USERNAME`, `${whose}_PASSWORD`];
+      for (const half of halves) {
+        const given = { [half]: 'a secret of some length', DATABASE_URL: 'postgres://localhost/x' };
+        expect(named(problemsOf(given, 'api'))).toEqual(halves.filter((other) => other !== half));
+      }
+    },
+  );
 
-  it.each(['CHAT_BASE_URL', 'CHAT_BASE_URL_ALT', 'BLOG_BASE_URL'])('keeps %s out of /admin', (name) => {
-    const problem = `${name}: must not be below /admin, where the operators have their addresses`;
-    for (const path of ['/admin', '/admin/', '/admin/chat', '/x/../admin'])
-      expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([problem]);
-    for (const path of ['', '/administrators', '/x/admin', '/Admin'])
-      expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([]);
-  });
+  it.each(['CHAT_BASE_URL', 'CHAT_BASE_URL_ALT', 'BLOG_BASE_URL'])(
+    '%s below /admin -> is refused',
+    (name) => {
+      const problem = `${name}: must not be below /admin, where the operators have their addresses`;
+      for (const path of ['/admin', '/admin/', '/admin/chat', '/x/../admin'])
+        expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([problem]);
+      for (const path of ['', '/administrators', '/x/admin', '/Admin'])
+        expect(problemsOf({ [name]: `https://example.com${path}` }), path).toEqual([]);
+    },
+  );
 
-  it('refuses one name for chat and the console', () => {
+  it('one name for chat and the console -> is refused', () => {
     const problems = problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'ada' });
     expect(problems).toEqual(['ADMIN_USERNAME: must not be the same as CHAT_USERNAME']);
     expect(problemsOf({ CHAT_USERNAME: 'ada', ADMIN_USERNAME: 'Ada' })).toEqual([]);

@@ -68,15 +68,6 @@ function refusal(question: Question): Failure | undefined {
 }
 
 const [ok, gone, invalid] = ['admitted', 'provider_unavailable', 'invalid_request'];
-/** The verdicts for requests for these models. */
-const verdicts = (...models: string[]) => models.map((model) => verdict({ model }));
-/** The verdicts for requests that come so many milliseconds after another. */
-const over = (...pauses: number[]) =>
-  pauses.map((ms) => {
-    nowMs += ms;
-    return verdict();
-  });
-
 /** Expects that a request which can wait so long is admitted, and one that cannot is refused. */
 function expectWait(ms: number, question?: Question, code = 'overloaded'): void {
   expect(verdict({ ...question, timeoutMs: ms })).toBe('admitted');
@@ -121,87 +112,56 @@ describe('Heartbeats', () => {
 });
 
 describe('admit', () => {
-  it.each<[string, () => void]>([
-    ['of which no worker was heard', () => undefined],
-    [
-      'whose workers have stopped',
-      () => {
-        heartbeat();
-        heartbeat({ state: 'stopped' });
-      },
-    ],
-    [
-      'after an outage of the store',
-      () => {
-        heartbeat();
-        afterGrace();
-        expect(verdict()).toBe(gone);
-        heartbeats.recordOutage();
-      },
-    ],
-  ])('a pool %s -> has the benefit of the doubt until live workers must have been heard of', (_, before) => {
-    before();
-    expect(over(0, 3000, 1000)).toEqual([ok, ok, gone]);
-  });
+  const [first, second] = ['projects/p/endpoints/1', 'projects/p/endpoints/2'];
+  const open = { model: 'm', state: 'open', nextProbeMs: 2000 } as const;
+  /** What a worker may say of itself. */
+  const states: Record<string, Partial<PoolHeartbeat>> = {
+    ...{ paused: { state: 'paused' }, probing: { state: 'probing' }, stopped: { state: 'stopped' } },
+    ...{ full: { inFlight: 10 }, 'full, for x': { inFlight: 10, models: ['x'], defaultModel: 'x' } },
+    ...{
+      'without a default': noDefaultModel,
+      'for first and gpt-*': { defaultModel: first, models: ['gpt-*'] },
+    },
+    ...{ 'for all': { models: ['*'] }, failing: { breakers: [open] } },
+    ...{
+      'refusing me': { breakers: [{ ...open, user: 'me' }] },
+      'failing, for x': { breakers: [open], models: ['x'], defaultModel: 'd' },
+    },
+  };
+  const ends: Record<string, string> = { ok, gone, invalid, overloaded: 'overloaded' };
 
-  it('every worker paused -> refused at once, but not where one probes', () => {
-    heartbeat({ state: 'paused' });
-    expect(verdict()).toBe(gone);
-    heartbeat({ state: 'probing' });
-    expect(verdict()).toBe(ok);
-  });
+  /** 'two paused' is what the worker says, '3 s' passes, and 'gone for x by V' is what V's request for the model x gets. */
+  function take(step: string): void {
+    const [, worker, how = ''] = /^(one|two)(?: (.+))?$/.exec(step) ?? [];
+    const [, end = '', model = 'm', user = 'me'] = /^(\w+)(?: for (\S*))?(?: by (\S+))?$/.exec(step) ?? [];
+    if (worker) heartbeat({ worker, ...states[how] });
+    else if (step === 'bedrock') heartbeat({ provider: 'bedrock' });
+    else if (step === 'outage') heartbeats.recordOutage();
+    else if (step.endsWith(' places')) expect(`${pools.totalConcurrency()} places`).toBe(step);
+    else if (step.endsWith(' s')) nowMs += 1000 * Number.parseInt(step, 10);
+    else expect(verdict({ model: model.replace(/^none$/, ''), user }), step).toBe(ends[end]);
+  }
 
-  it('a worker that missed two heartbeats -> counts, and not once it has fallen silent', () => {
-    afterGrace();
-    heartbeat({ provider: 'bedrock' });
-    expect(verdict()).toBe(gone);
-    heartbeat();
-    expect(over(0, 3000, 1000)).toEqual([ok, ok, gone]);
-  });
-
-  it('a full worker that falls silent -> is taken for late until it counts as gone, if it would call the model', () => {
-    afterGrace();
-    heartbeat({ inFlight: 10, models: ['another'], defaultModel: 'another' });
-    expect(over(4000)).toEqual([gone]);
-    heartbeat({ inFlight: 10 });
-    expect([over(4000), pools.totalConcurrency()]).toEqual([['overloaded'], 10]);
-    expect([over(4000), pools.totalConcurrency()]).toEqual([[gone], undefined]);
-  });
-
-  it('no pool that has a model, and a request without one -> is refused', () => {
-    heartbeat(noDefaultModel);
-    expect(verdicts('', 'm')).toEqual([invalid, ok]);
-    heartbeat({ worker: 'two' });
-    expect(verdicts('')).toEqual([ok]);
-    heartbeat({ worker: 'two', state: 'paused' });
-    expect(verdicts('')).toEqual([invalid]);
-  });
-
-  it('a model that no pool may be asked for -> is refused', () => {
-    const [first, second] = ['projects/p/endpoints/1', 'projects/p/endpoints/2'];
-    heartbeat({ defaultModel: first, models: ['gpt-*'] });
-    expect(verdicts('gpt-5', first, second)).toEqual([ok, ok, invalid]);
-    heartbeat({ worker: 'two', models: ['*'] });
-    expect(verdicts(second)).toEqual([ok]);
-    heartbeat({ worker: 'two', ...noDefaultModel });
-    expect(verdicts(second, 'plain')).toEqual([invalid, ok]);
-  });
-
-  it('a model whose breaker is open at every pool -> is refused until the next probe, and no other', () => {
-    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000 }];
-    heartbeat({ breakers, defaultModel: 'm' });
-    expect(verdicts('m', '', 'other')).toEqual([gone, gone, ok]);
-    heartbeat({ worker: 'two' });
-    expect(verdict()).toBe(ok);
-    heartbeat({ worker: 'two', breakers });
-    expect(over(0, 2000)).toEqual([gone, ok]);
-  });
-
-  it('a user whom alone a breaker refuses -> is refused until the next probe, and nobody else', () => {
-    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000, user: 'me' }];
-    heartbeat({ breakers, defaultModel: 'm' });
-    expect([...verdicts('m', ''), verdict({ user: 'other' })]).toEqual([gone, gone, ok]);
-    expect(over(2000)).toEqual([ok]);
+  it.each([
+    // The benefit of the doubt, until live workers must have been heard of.
+    'ok; 3 s; ok; 1 s; gone',
+    'one; one stopped; ok; 3 s; ok; 1 s; gone',
+    'one; 60 s; gone; outage; ok; 3 s; ok; 1 s; gone',
+    'one paused; gone; one probing; ok',
+    // Two heartbeats may be missed.
+    '60 s; bedrock; gone; one; ok; 3 s; ok; 1 s; gone',
+    // One that was full is taken for late until it counts as gone, if it would call the model.
+    '60 s; one full, for x; 4 s; gone; one full; 4 s; overloaded; 10 places; 4 s; gone; undefined places',
+    'one without a default; invalid for none; ok; two; ok for none; two paused; invalid for none',
+    `one for first and gpt-*; ok for gpt-5; ok for ${first}; invalid for ${second}; two for all; ok for ${second}`,
+    `one for first and gpt-*; two without a default; invalid for ${second}; ok for plain`,
+    // A breaker that is open at every pool, until the next probe.
+    'one failing; gone; gone for none; ok for x; two; ok; two failing; gone; 2 s; ok',
+    'one refusing me; gone; gone for none; ok by V; 2 s; ok',
+    // A failing model that callers may not use is not named.
+    'one failing, for x; invalid',
+  ])('%s', (steps) => {
+    for (const step of steps.split('; ')) take(step);
   });
 
   it.each(['m', ''])(
@@ -212,12 +172,6 @@ describe('admit', () => {
       expect(refusal({ model })?.facts).toMatchObject({ detail, retryAfterMs: 7100 });
     },
   );
-
-  it('a failing model that callers may not use -> is not named', () => {
-    const breakers = [{ model: 'm', state: 'open' as const, nextProbeMs: 2000 }];
-    heartbeat({ breakers, models: ['other'], defaultModel: 'd' });
-    expect(verdict()).toBe(invalid);
-  });
 
   it('a model that is limited beyond the deadline -> is refused, and no other', () => {
     heartbeat(limited(3000));

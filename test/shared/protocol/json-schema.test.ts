@@ -105,51 +105,31 @@ describe('fitSchema', () => {
     expect(fitSchema('bedrock', inField(field), 'format')).toEqual({ schema: inField(field), moved: [] });
   });
 
+  const clashing = [
+    closed({ b: text }),
+    inField(text, { minProperties: 1 }),
+    closed({ b: { type: 'number' } }),
+  ];
+  const intoAllOf = { $ref: '#/properties/a/allOf/0' };
+  const withDefinition = [{ $ref: '#/$defs/b' }, closed({ c: text })];
+  const inA = (a: unknown, more: Json = {}) => ({ properties: { a }, ...more });
   it.each<[Json, path: string, detail: string]>([
     [{ additionalProperties: text }, 'additionalProperties', 'maps'],
     [{ additionalProperties: {} }, 'additionalProperties', 'maps'],
     [{ patternProperties: { '^a': text } }, 'patternProperties', 'maps'],
-    [{ properties: { a: {} } }, 'properties.a', 'type'],
-    [{ properties: { a: true } }, 'properties.a', 'type'],
-    [{ properties: { a: { anyOf: [text, { description: 'any' }] } } }, 'properties.a.anyOf.1', 'type'],
-    [{ properties: { a: { $ref: '#' } } }, '', 'contain itself'],
-    [{ properties: { a: { $ref: '#/not/there' } } }, 'properties.a.$ref', 'refer'],
-    [{ properties: { a: { $ref: 'https://example.org/' } } }, 'properties.a.$ref', 'refer'],
-    [{ properties: { a: { $ref: '#/properties' } } }, 'properties.a.$ref', 'refer'],
-    [{ properties: { a: { anyOf: [text], oneOf: [text] } } }, 'properties.a.oneOf', 'beside'],
-    [
-      { properties: { a: closed({ b: text }, { anyOf: [closed({})] }) } },
-      'properties.a.properties',
-      'beside',
-    ],
-    [
-      {
-        properties: { a: { allOf: [{ $ref: '#/$defs/b' }, closed({ c: text })] } },
-        $defs: { b: closed({}) },
-      },
-      ...(['properties.a.allOf', 'one schema'] as const),
-    ],
-    [
-      {
-        properties: {
-          a: {
-            allOf: [
-              closed({ b: text }),
-              inField(text, { minProperties: 1 }),
-              closed({ b: { type: 'number' } }),
-            ],
-          },
-        },
-      },
-      'properties.a.allOf',
-      'one schema',
-    ],
-    [
-      { properties: { a: { allOf: [text] }, b: { $ref: '#/properties/a/allOf/0' } } },
-      'properties.b.$ref',
-      'refer',
-    ],
-  ])('refuses at Claude %j', (schema, path, detail) => {
+    [inA({}), 'properties.a', 'type'],
+    [inA(true), 'properties.a', 'type'],
+    [inA({ anyOf: [text, { description: 'any' }] }), 'properties.a.anyOf.1', 'type'],
+    [inA({ $ref: '#' }), '', 'contain itself'],
+    [inA({ $ref: '#/not/there' }), 'properties.a.$ref', 'refer'],
+    [inA({ $ref: 'https://example.org/' }), 'properties.a.$ref', 'refer'],
+    [inA({ $ref: '#/properties' }), 'properties.a.$ref', 'refer'],
+    [inA({ anyOf: [text], oneOf: [text] }), 'properties.a.oneOf', 'beside'],
+    [inA(closed({ b: text }, { anyOf: [closed({})] })), 'properties.a.properties', 'beside'],
+    [inA({ allOf: withDefinition }, { $defs: { b: closed({}) } }), 'properties.a.allOf', 'one schema'],
+    [inA({ allOf: clashing }), 'properties.a.allOf', 'one schema'],
+    [{ properties: { a: { allOf: [text] }, b: intoAllOf } }, 'properties.b.$ref', 'refer'],
+  ])('%j -> is refused at Claude', (schema, path, detail) => {
     const refusal = refusalOf('anthropic', { type: 'object', ...schema }, 'format');
     expect(refusal).toEqual([path, expect.stringContaining(detail)]);
   });

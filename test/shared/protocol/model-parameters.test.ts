@@ -27,48 +27,31 @@ const all: Required<ModelParameters> = {
 };
 
 describe('modelParametersSchema', () => {
-  it('takes all parameters, and none', () => {
+  it('all parameters, and none -> are taken', () => {
     expect(modelParametersSchema.parse(all)).toEqual(all);
     expect(modelParametersSchema.parse({})).toEqual({});
   });
 
-  it.each([
-    { maxOutputTokens: 0 },
-    { maxOutputTokens: 1.5 },
-    { maxOutputTokens: 1e308 },
-    { temperature: Number.NaN },
-    { temperature: Number.POSITIVE_INFINITY },
-    { temperature: -0.1 },
-    { temperature: 2.1 },
-    { temperature: '1' },
-    { temperature: null },
-    { topP: 1.1 },
-    { stop: [] },
-    { stop: [''] },
-    { stop: ['a', 'b', 'c', 'd', 'e'] },
-    { stop: ['\ud800'] },
-    { stop: ['a'.repeat(1001)] },
-    { stop: 'a' },
-    { seed: 2 ** 53 },
-    { seed: 0.5 },
-    { frequencyPenalty: 2.1 },
-    { presencePenalty: -2.1 },
-    { reasoningEffort: 'toString' },
-    { reasoningEffort: null },
-    { verbosity: 'loud' },
-    { tools: [] },
-    { tools: [{ name: 'a b' }] },
-    { tools: [{ name: 'a'.repeat(65) }] },
-    { tools: [{ name: 'a', parameters: [] }] },
-    { tools: Array.from({ length: 129 }, (_, n) => ({ name: `a${n}` })) },
-    { toolChoice: 'any' },
-    { format: { type: 'text' } },
-    { format: { type: 'json_schema', name: 'a' } },
-  ])('refuses %o', (parameters) => {
-    expect(modelParametersSchema.safeParse(parameters).success).toBe(false);
+  it.each<[keyof ModelParameters, values: unknown[]]>([
+    ['maxOutputTokens', [0, 1.5, 1e308]],
+    ['temperature', [Number.NaN, Number.POSITIVE_INFINITY, -0.1, 2.1, '1', null]],
+    ['topP', [1.1]],
+    ['stop', [[], [''], ['a', 'b', 'c', 'd', 'e'], ['\ud800'], ['a'.repeat(1001)], 'a']],
+    ['seed', [2 ** 53, 0.5]],
+    ['frequencyPenalty', [2.1]],
+    ['presencePenalty', [-2.1]],
+    ['reasoningEffort', ['toString', null]],
+    ['verbosity', ['loud']],
+    ['tools', [[], [{ name: 'a b' }], [{ name: 'a'.repeat(65) }], [{ name: 'a', parameters: [] }]]],
+    ['tools', [Array.from({ length: 129 }, (_, n) => ({ name: `a${n}` }))]],
+    ['toolChoice', ['any']],
+    ['format', [{ type: 'text' }, { type: 'json_schema', name: 'a' }]],
+  ])('%s that is one of %j -> is refused', (name, values) => {
+    for (const value of values)
+      expect(modelParametersSchema.safeParse({ [name]: value }).success, String(value)).toBe(false);
   });
 
-  it('drops what it does not know, prototypes among it', () => {
+  it('what it does not know, prototypes among it -> is dropped', () => {
     const parsed = modelParametersSchema.parse(JSON.parse('{"seed":1,"__proto__":{"topP":5},"toString":1}'));
     expect(JSON.stringify(parsed)).toBe('{"seed":1}');
     expect(Object.getPrototypeOf(parsed)).toBe(Object.prototype);
@@ -86,14 +69,14 @@ const untaken = (id: ProviderId, parameters: ModelParameters) => [
 
 // Which provider takes which parameter, image and keyword is held by the tables of docs/tools.md (tools-page).
 describe.each(providerIds)('what %s is asked', (id) => {
-  it('leaves out the hints that are ignored, and nothing else', () => {
+  it('hints that are ignored -> are left out, and nothing else', () => {
     const ignored: readonly string[] = ignoredHints(id, all);
     expect(Object.keys(parametersFor(id, all))).toEqual(
       Object.keys(all).filter((name) => !ignored.includes(name)),
     );
   });
 
-  it('leaves out what changes nothing, without a word', () => {
+  it('what changes nothing -> is left out, without a word', () => {
     const penalties = { frequencyPenalty: 0, presencePenalty: 0 };
     const neutral = { temperature: 1, topP: 1, ...penalties, parallelToolCalls: true };
     expect(untaken(id, neutral).flat()).toEqual([]);
@@ -122,7 +105,7 @@ describe('schemas', () => {
       [0, 'parameters', 'type'],
     ],
     [['vertexai'], { tools: [{ name: 'a' }, { name: '1' }] }, [1, 'name']],
-  ])('fail a request at %j', (ids, parameters, path) => {
+  ])('those that %j do not take -> fail the request', (ids, parameters, path) => {
     const found = providerIds.flatMap((id) => {
       const unsupported = findUnsupported(id, parameters);
       return unsupported ? [{ id, ...unsupported }] : [];
@@ -131,7 +114,7 @@ describe('schemas', () => {
     expect(found).toEqual(ids.map((id) => ({ id, parameter, path, detail: expect.any(String) })));
   });
 
-  it('have their keywords named that a provider does not take, and stay as they are', () => {
+  it('those with keywords that a provider does not take -> these are named, and they stay as they are', () => {
     const tools = [true, false].map((strict) => ({ name: `a${strict}`, parameters: bounded, strict }));
     const parameters = { tools, ...format(bounded), verbosity: 'low' } as const;
     const words = ['verbosity', 'tools.minimum', 'tools.multipleOf', 'format.minimum', 'format.multipleOf'];
@@ -152,11 +135,11 @@ const call = (name: string): Part => ({ type: 'tool_call', id: 'c', name, argume
 it.each<[ProviderId[], Part]>([
   [[], call('_look')],
   [['vertexai'], call('-look')],
-])('%j cannot be told %j', (ids, part) => {
+])('%j -> cannot be told %j', (ids, part) => {
   expect(providerIds.filter((id) => whyUnfit(id, part) !== undefined)).toEqual(ids);
 });
 
-it('reads a schema once for each provider, however often it is asked', () => {
+it('a schema that is asked about often -> is read once for each provider', () => {
   let reads = 0;
   const schema = {
     type: 'object',

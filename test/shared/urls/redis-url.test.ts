@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseRedisUrl } from '../../../shared/urls/redis-url.js';
 import { StoreUrlError } from '../../../shared/urls/store-url-parts.js';
 import { makeAuthority } from '../../support/certificates.js';
+import { plant } from '../../support/folders.js';
 
 const canary = 'canary-value';
 
@@ -19,7 +17,7 @@ describe('parseRedisUrl', () => {
     ['redis://:pass@h', node('h', 6379), 0, { password: 'pass' }],
     ['redis://us%40er:p%2F%3F%23%3A%25@h', node('h', 6379), 0, { username: 'us@er', password: 'p/?#:%' }],
     ['redis://user:p@ss:word@h', node('h', 6379), 0, { username: 'user', password: 'p@ss:word' }],
-  ])('reads %s', (url, expected, database, credentials) => {
+  ])('%s -> is read', (url, expected, database, credentials) => {
     expect(parseRedisUrl(url)).toEqual({
       topology: 'single',
       nodes: [expected],
@@ -30,7 +28,7 @@ describe('parseRedisUrl', () => {
     });
   });
 
-  it('reads Sentinels, the name of the master, and the credentials of both', () => {
+  it('Sentinels -> the name of the master, and the credentials of both', () => {
     const url =
       'redis-sentinel://user:pass@a,b:7000,[::1]:7001/my%20master/3?sentinel_user=s&sentinel_password=p%26w&prefix=two';
     expect(parseRedisUrl(url)).toEqual({
@@ -45,7 +43,7 @@ describe('parseRedisUrl', () => {
     });
   });
 
-  it('reads the nodes of a cluster', () => {
+  it('a cluster -> its nodes', () => {
     expect(parseRedisUrl('redis-cluster://:pass@a:1,b:2,c?prefix=stage-1')).toEqual({
       topology: 'cluster',
       nodes: [node('a', 1), node('b', 2), node('c', 6379)],
@@ -79,7 +77,7 @@ describe('parseRedisUrl', () => {
     [`rediss://h?sslcert=/${canary}`, /sslcert and sslkey together/],
     [`redis-sentinel://${canary}`, /must name the master/],
     ['redis-cluster://a/1', /must name no database/],
-  ])('refuses %j and repeats nothing of it', (url, complaint) => {
+  ])('%j -> is refused, and nothing of it repeated', (url, complaint) => {
     expect(() => parseRedisUrl(url)).toThrow(StoreUrlError);
     expect(() => parseRedisUrl(url)).toThrow(complaint);
     expect(() => parseRedisUrl(url)).not.toThrow(canary);
@@ -87,17 +85,8 @@ describe('parseRedisUrl', () => {
 });
 
 describe('parseRedisUrl, about TLS', () => {
-  let folder: string;
-  let authority: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'quillgate-tls-'));
-    authority = makeAuthority().certificate;
-    writeFileSync(join(folder, 'authority.crt'), authority);
-  });
-  afterAll(() => rmSync(folder, { recursive: true }));
-
   it.each(['rediss://h', 'rediss-sentinel://h/master', 'rediss-cluster://h'])(
-    'asks everything of a certificate at %s unless told otherwise',
+    '%s -> asks everything of a certificate unless told otherwise',
     (url) => {
       expect(parseRedisUrl(url).tls).toEqual({ rejectUnauthorized: true });
       expect(parseRedisUrl(`${url}?sslmode=verify-full`).tls).toEqual({ rejectUnauthorized: true });
@@ -109,8 +98,11 @@ describe('parseRedisUrl, about TLS', () => {
     },
   );
 
-  it('reads the authorities that are named', () => {
-    const { tls } = parseRedisUrl(`rediss://h?sslrootcert=${folder}/authority.crt`);
-    expect(String(tls?.ca)).toBe(authority);
+  it('sslrootcert -> the authorities that are named', () => {
+    const { certificate } = makeAuthority();
+    const { tls } = parseRedisUrl(
+      `rediss://h?sslrootcert=${plant({ 'authority.crt': certificate })}/authority.crt`,
+    );
+    expect(String(tls?.ca)).toBe(certificate);
   });
 });

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { givenFields } from '../../../shared/given-fields.js';
 import type { Call } from '../../../workers/job/call.js';
 import { CallSignal, endInTime } from '../../../workers/job/call-signal.js';
 import { DeltaStream } from '../../../workers/job/delta-publisher.js';
@@ -18,30 +19,72 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Ends the call after exactly this time. */
-function expectEnd(ms: number, code: string): void {
-  vi.advanceTimersByTime(ms - 1);
-  expect(call.signal.aborted).toBe(false);
-  vi.advanceTimersByTime(1);
-  expect(call.signal.reason).toMatchObject({ code });
+interface Limits {
+  inMs?: number;
+  timeoutMs?: number;
+  firstTokenTimeoutMs?: number;
+  fallbackAfterMs?: number;
+  firstDeltaInMs?: number;
+}
+const idleTimeoutMs = 5000;
+
+function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isStream: boolean): void {
+  const now = Date.now();
+  const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
+  const limits = { timeoutMs: 10_000, firstTokenTimeoutMs: 10_000, idleTimeoutMs, ...settings };
+  const times = { deadline: now + inMs, firstDeltaBy: now + firstDeltaInMs, hasFallback: true };
+  call = new CallSignal(callOf({ ...times, ...givenFields({ deltas }), settings: limits }));
+}
+
+/** Plays 'activity' and 'delta' of the provider, '200 ms' that pass, and '300 ms: timeout', the end after exactly that. */
+function play(steps: string): void {
+  for (const step of steps.split(', ')) {
+    const [ms, code] = step.split(' ms: ');
+    if (step === 'activity') call.recordActivity();
+    else if (step === 'delta') call.beginStream();
+    else vi.advanceTimersByTime(Number.parseInt(ms ?? '', 10) - (code ? 1 : 0));
+    expect(call.signal.aborted, step).toBe(false);
+    if (code) vi.advanceTimersByTime(1);
+    expect(call.signal.reason?.code, step).toBe(code);
+  }
 }
 
 describe('CallSignal', () => {
-  it.each([
-    ["the provider's timeout when it takes too long", 10, 'provider_timeout', { timeoutMs: 10, inMs: 20 }],
-    ["the caller's when the deadline comes first", 10, 'timeout', { timeoutMs: 20, inMs: 10 }],
-  ])('ends a call with %s', (_, afterMs, code, { timeoutMs, inMs }) => {
-    call = new CallSignal(callOf({ deadline: Date.now() + inMs, settings: { timeoutMs } }));
-    expectEnd(afterMs, code);
+  const begun = '9999 ms, delta, ';
+  it.each<[string, Limits, string]>([
+    ['call', { timeoutMs: 10, inMs: 20 }, '10 ms: provider_timeout'],
+    ['call', { timeoutMs: 20, inMs: 10 }, '10 ms: timeout'],
+    // The provider sends something, but no delta.
+    ['stream', { firstTokenTimeoutMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
+    ['stream', { fallbackAfterMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
+    ['stream', { timeoutMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
+    ['stream', { firstDeltaInMs: 300 }, '100 ms, activity, 200 ms: timeout'],
+    // A fallback would have no time.
+    ['stream', { firstDeltaInMs: 300, fallbackAfterMs: 200 }, '100 ms, activity, 200 ms: timeout'],
+    // Once it has begun, the provider has to show that it works, until the deadline; a later delta is no first one.
+    ['stream', {}, `${begun}${'4999 ms, activity, '.repeat(10)}11 ms: timeout`],
+    ['stream', {}, 'delta, 1000 ms, activity, 1000 ms, delta, 4000 ms: provider_timeout'],
+  ])('a %s with %j, after which come %s', (kind, limits, steps) => {
+    open(limits, kind === 'stream');
+    play(steps);
   });
 
-  it('ends it at once when the deadline has passed', () => {
-    call = new CallSignal(callOf({ deadline: Date.now() - 60_000 }));
+  it('a deadline that has passed -> ends at once', () => {
+    open({ inMs: -60_000 }, false);
     vi.advanceTimersByTime(1);
     expect(call.signal.reason).toMatchObject({ code: 'timeout' });
   });
 
-  it('ends it with the reason of the stop, also of one that has come before', () => {
+  it('a stream that is released in the middle -> never aborts', () => {
+    open({}, true);
+    call.beginStream();
+    call.release();
+    call.recordActivity();
+    vi.advanceTimersByTime(120_000);
+    expect(call.signal.aborted).toBe(false);
+  });
+
+  it('a stop, also one that has come before -> ends it with its reason', () => {
     const stopping = new AbortController();
     const reason = new Error('stopping');
     const before = new CallSignal(callOf({ stop: stopping.signal }));
@@ -51,7 +94,7 @@ describe('CallSignal', () => {
     before.release();
   });
 
-  it('leaves nothing once it is released, never aborts, and causes no warning, however many there are', async () => {
+  it('many that are released -> leave nothing, never abort, and cause no warning', async () => {
     const warn = vi.spyOn(process, 'emitWarning');
     const stopping = new AbortController();
     const calls = Array.from({ length: 100 }, () => new CallSignal(callOf({ stop: stopping.signal })));
@@ -75,7 +118,7 @@ describe('the first use of a schema', () => {
     ...{ budget: { earn: () => {}, spend: () => true }, memory },
   };
   const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 10, idleTimeoutMs: 10 };
-  const open = (schema: string, isStream = false) => {
+  const openFirst = (schema: string, isStream = false) => {
     const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
     const limits = { deadline: Date.now() + 20_000, hasFallback: true, settings };
     return callOf({ ...limits, ...(deltas && { deltas }), circuit, schema });
@@ -90,21 +133,37 @@ describe('the first use of a schema', () => {
     call.release();
   });
 
-  it.each([false, true])('has the deadline of the chat alone (stream: %s)', async (isStream) => {
-    const one = open('unused', isStream);
-    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'timeout' });
-    vi.advanceTimersByTime(19_999);
-    expect([one.isCompiling, one.signal.aborted]).toEqual([true, false]);
-    vi.advanceTimersByTime(1);
-    await failed;
-    expect(open('unused').isCompiling).toBe(false);
-  });
+  it.each<[given: string, isStream: boolean, steps: string]>([
+    ['a schema that is new', false, '19999 ms, 1 ms: timeout'],
+    ['a schema that is new, streamed', true, '19999 ms, 1 ms: timeout'],
+    // Others wait for a probe.
+    ['a probe', false, '10 ms: provider_timeout'],
+    ['a stream that begins', true, '15000 ms, begins, 10 ms: provider_timeout'],
+  ])(
+    '%s (stream: %s) -> has the deadline of the chat alone, but for a probe and what has begun: %s',
+    async (schema, isStream, steps) => {
+      const one = openFirst(schema, isStream);
+      one.isProbe = schema === 'a probe';
+      let ended: unknown;
+      const ending = endInTime(one, hang).catch(({ code }) => {
+        ended = code;
+      });
+      for (const step of steps.split(', ')) {
+        const [ms = '', code] = step.split(' ms: ');
+        if (step === 'begins') one.begin();
+        else await vi.advanceTimersByTimeAsync(Number.parseInt(ms, 10));
+        expect(ended, step).toBe(code);
+      }
+      await ending;
+      expect([one.isCompiling, openFirst(schema).isCompiling]).toEqual([true, false]);
+    },
+  );
 
-  it('ends with the first success, after which the usual limits apply; with a failure it does not', async () => {
-    await expect(endInTime(open('used'), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
-    const first = open('used');
+  it('a first success -> the usual limits apply; after a failure they do not', async () => {
+    await expect(endInTime(openFirst('used'), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
+    const first = openFirst('used');
     await endInTime(first, async () => 'done');
-    const second = open('used');
+    const second = openFirst('used');
     const failed = expect(endInTime(second, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
     vi.advanceTimersByTime(10);
     await failed;
@@ -112,11 +171,11 @@ describe('the first use of a schema', () => {
   });
 
   it.each([
-    ['keeps its slot no longer than any other call', 'slow', false, 1],
-    ['keeps it when its reply has begun', 'begun', true, 0],
+    ['a call that takes long -> its slot is parked, as of any other', 'slow', false, 1],
+    ['a reply that has begun -> it keeps its slot', 'begun', true, 0],
   ])('%s', async (_, schema, hasBegun, times) => {
     park.mockClear();
-    const one = open(schema, true);
+    const one = openFirst(schema, true);
     const failed = endInTime(one, hang).catch(() => undefined);
     vi.advanceTimersByTime(9);
     expect(park).not.toHaveBeenCalled();
@@ -124,85 +183,5 @@ describe('the first use of a schema', () => {
     vi.advanceTimersByTime(20_000);
     await failed;
     expect(park.mock.calls).toEqual(Array(times).fill([one]));
-  });
-
-  it('has the usual limits where it probes for a breaker: others wait for that', async () => {
-    const one = open('probing');
-    one.isProbe = true;
-    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
-    vi.advanceTimersByTime(10);
-    await failed;
-    expect(one.isCompiling).toBe(true);
-  });
-
-  it('leaves a stream that has begun its usual limits', async () => {
-    const one = open('streamed', true);
-    const failed = expect(endInTime(one, hang)).rejects.toMatchObject({ code: 'provider_timeout' });
-    vi.advanceTimersByTime(15_000);
-    one.begin();
-    vi.advanceTimersByTime(10);
-    await failed;
-  });
-});
-
-describe('the CallSignal of a stream', () => {
-  const limits = { timeoutMs: 10_000, inMs: 60_000, firstDeltaInMs: 10_000, firstTokenTimeoutMs: 10_000 };
-  type Limits = typeof limits & { fallbackAfterMs: number };
-  const idleTimeoutMs = 5000;
-
-  function openStream(own: Partial<Limits> = {}): void {
-    const { inMs, firstDeltaInMs, ...settings } = { ...limits, ...own };
-    const now = Date.now();
-    call = new CallSignal(
-      callOf({
-        ...{ deadline: now + inMs, firstDeltaBy: now + firstDeltaInMs, hasFallback: true },
-        deltas: new DeltaStream(takeJob(), undefined),
-        settings: { ...settings, idleTimeoutMs },
-      }),
-    );
-  }
-
-  it.each([
-    ["the provider's time for its first delta", { firstTokenTimeoutMs: 300 }, 'provider_timeout'],
-    ['the time after which its fallback is asked', { fallbackAfterMs: 300 }, 'provider_timeout'],
-    ["the provider's time for a call", { timeoutMs: 300 }, 'provider_timeout'],
-    ["the caller's time for the first delta", { firstDeltaInMs: 300 }, 'timeout'],
-    ['that, if a fallback would have no time', { firstDeltaInMs: 300, fallbackAfterMs: 200 }, 'timeout'],
-  ])('ends without a delta after %s, although the provider sends something else', (_, own, code) => {
-    openStream(own);
-    vi.advanceTimersByTime(100);
-    call.recordActivity();
-    expectEnd(200, code);
-  });
-
-  it('goes on past all of them once it has begun, for as long as the provider shows that it works', () => {
-    openStream();
-    vi.advanceTimersByTime(9999);
-    call.beginStream();
-    for (let n = 0; n < 10; n += 1) {
-      vi.advanceTimersByTime(idleTimeoutMs - 1);
-      call.recordActivity();
-    }
-    expect(call.signal.aborted).toBe(false);
-    expectEnd(11, 'timeout');
-  });
-
-  it('ends when the provider is silent, also after a later delta, which is no first one', () => {
-    openStream();
-    call.beginStream();
-    vi.advanceTimersByTime(1000);
-    call.recordActivity();
-    vi.advanceTimersByTime(1000);
-    call.beginStream();
-    expectEnd(idleTimeoutMs - 1000, 'provider_timeout');
-  });
-
-  it('that is released in the middle never aborts', () => {
-    openStream();
-    call.beginStream();
-    call.release();
-    call.recordActivity();
-    vi.advanceTimersByTime(120_000);
-    expect(call.signal.aborted).toBe(false);
   });
 });

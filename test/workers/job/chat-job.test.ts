@@ -70,13 +70,6 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(failures).toEqual([]);
   });
 
-  it('a job with a model, or without -> that is asked, or the configured one', async () => {
-    const [own, preset] = [`sim-echo@${tag()}`, `sim-echo@${tag()}`];
-    await run(own, { preset });
-    await run(undefined, { preset });
-    expect(models()).toEqual([own, preset]);
-  });
-
   it("parameters -> all are sent but hints unknown to the provider, within the pool's limit", async () => {
     const last = () => simulator.calls.list().at(-1)?.parameters;
     const hints = { temperature: 1.5, topP: 0.5, seed: 2 ** 40, frequencyPenalty: 0.5, presencePenalty: 2 };
@@ -131,16 +124,6 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   it('a job that has hardly waited -> a call, however long calls usually take', async () => {
     expect(await run('sim-echo', { agoMs: 10, inMs: 2000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
     expect(await run('sim-echo', { agoMs: 8000, inMs: 5000, meanJobMs: 8000 })).toMatchObject({ kind: 'ok' });
-  });
-
-  it('a failure that passes -> an answer, unless its caller does not wait for that long', async () => {
-    const model = `sim-fail-1-500-${tag()}`;
-    expect(await run(model)).toMatchObject({ kind: 'ok', text: expect.stringContaining('Hello') });
-    const limited = `sim-limit-1-30-${tag()}`;
-    expect(await run(limited)).toMatchObject({
-      ...{ code: 'provider_rate_limited', retryable: true, retryAfterMs: 30_000 },
-    });
-    expect(models()).toEqual([model, model, limited]);
   });
 
   const refused = { kind: 'failed', code: 'provider_rejected', retryable: false };

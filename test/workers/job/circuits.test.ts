@@ -201,57 +201,73 @@ describe('a model whose breaker is open', () => {
   });
 });
 
-describe("one user's calls without an answer in time", () => {
+describe("users' calls without an answer in time", () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  interface CutCalls {
-    user?: string;
-    count?: number;
-    afterMs?: number;
-    reason?: Error;
-    model?: string;
-  }
-  /** Calls at the same time, each of which ends with the reason after this long; gives how they ended. */
-  async function end({ user, count = 1, afterMs = 1000, reason = new Cancelled(), model = 'm' }: CutCalls) {
+  const timeout = new Failure('provider_timeout');
+  /** Calls at the same time, each of which ends so after this long. */
+  async function end(user: string, count: number, reason: Error = timeout, afterMs = 1000): Promise<void> {
     const calls = Array.from({ length: count }, () => {
       const caller = callOf({ deadline: Date.now() + 60_000, user, slot: unbounded });
+      const cut = () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs));
       return circuits
-        .of(model)
-        .run(caller, () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs)))
-        .catch((error) => error);
+        .of('m')
+        .run(caller, cut)
+        .catch(() => {});
     });
     await vi.advanceTimersByTimeAsync(afterMs);
-    return Promise.all(calls);
+    await Promise.all(calls);
   }
-  const answer = async (user: string, afterMs = 0) => {
+  const answer = async (user: string) => {
     const job = start({ user, inMs: 1000 });
-    await vi.advanceTimersByTimeAsync(afterMs);
+    await vi.advanceTimersByTimeAsync(10);
     job.answer();
     await vi.advanceTimersByTimeAsync(0);
     return job.ended;
   };
-  const timeout = new Failure('provider_timeout');
-  const unavailable = { code: 'provider_unavailable' };
 
+  /** '10 of M cut' are ten at the same time; 'M is refused' and 'M is answered' say how one ends, '100 ms' is a pause. */
+  async function make(step: string): Promise<void> {
+    const [, count, user = '', how] =
+      /^(?:(\d+) of )?(\S+) (cut|timed out|is refused|is answered)$/.exec(step) ?? [];
+    if (how === undefined) await vi.advanceTimersByTimeAsync(Number.parseInt(step, 10));
+    else if (count) await end(user, Number(count), how === 'cut' ? new Cancelled() : timeout);
+    else if (how === 'is answered') expect(await answer(user)).toBe('done');
+    else
+      for (const last of [{ inMs: 50 }, { isRetry: true }])
+        expect(await start({ user, ...last }).ended).toMatchObject({ code: 'provider_unavailable' });
+  }
   it.each([
-    ['cut by the user', { count: 10, reason: new Cancelled() }],
-    ['that the provider did not answer in time', { count: 5, reason: timeout }],
-  ])('refuse that user alone, when %s', async (_, calls) => {
-    await end({ user: 'M', ...calls });
-    expect(circuits.describe()).toEqual([
-      { model: 'm', state: 'open', nextProbeMs: 100, reason: 'timeout', user: 'M' },
-    ]);
-    expect(await start({ user: 'M', inMs: 50 }).ended).toMatchObject(unavailable);
-    expect(await start({ user: 'M', isRetry: true }).ended).toMatchObject(unavailable);
-    expect(await answer('V')).toBe('done');
-    // An answer to anyone ends it.
-    expect(circuits.worstState).toBe('closed');
-    expect(await answer('M')).toBe('done');
+    '10 of M cut, M is refused -> open for M: timeout',
+    '5 of M timed out, M is refused -> open for M: timeout',
+    '10 of M cut, V is answered, M is answered -> closed',
+    // The probe shows nothing when it is cut.
+    '10 of M cut, 100 ms, 1 of M cut -> half-open for M: timeout',
+    '10 of M cut, 100 ms, 1 of M timed out -> open for M: timeout',
+    `${'1 of M timed out, V is answered, '.repeat(9)}M is answered -> closed`,
+    '9 of M timed out, 5 of V timed out -> open for all: provider_timeout',
+    `${'1 of A timed out, 1 of B timed out, '.repeat(3)}V is refused -> open for all: provider_timeout`,
+    '1 of V timed out, 9 of M timed out, 1 of V timed out, V is answered -> closed',
+  ])('%s', async (row) => {
+    const [steps = '', end] = row.split(' -> ');
+    for (const step of steps.split(', ')) await make(step);
+    const [open] = circuits.describe();
+    expect(open ? `${open.state} for ${open.user ?? 'all'}: ${open.reason}` : 'closed').toBe(end);
+    if (end === 'open for M: timeout') expect(open).toMatchObject({ model: 'm', nextProbeMs: 100 });
   });
 
-  it('leave room for calls of others that begin at once while others wait for the probe', async () => {
-    await end({ user: 'M', count: 10 });
+  it('one that began later was answered -> nobody is refused', async () => {
+    const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end(user, 1, timeout, 5000));
+    await vi.advanceTimersByTimeAsync(0);
+    await answer('V');
+    await vi.advanceTimersByTimeAsync(5000);
+    await Promise.all(long);
+    expect(circuits.describe()).toEqual([]);
+  });
+
+  it('others begin at once while the user waits for the probe -> there is room for them', async () => {
+    await end('M', 10, new Cancelled());
     const probes = [start({ user: 'M' }), start({ user: 'M' })];
     await vi.advanceTimersByTimeAsync(100);
     expect(probes.map(({ isBegun }) => isBegun)).toEqual([true, false]);
@@ -261,41 +277,8 @@ describe("one user's calls without an answer in time", () => {
     expect(await Promise.all(others.map(({ ended }) => ended))).toEqual(['done', 'done']);
   });
 
-  it('keep the breaker half-open when they are the probe, unless the provider ends it', async () => {
-    await end({ user: 'M', count: 10 });
-    await vi.advanceTimersByTimeAsync(100);
-    await end({ user: 'M' });
-    expect(circuits.describe()).toMatchObject([{ state: 'half-open', user: 'M' }]);
-    await end({ user: 'M', reason: timeout });
-    expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
-  });
-
-  it('do not close the model when each is followed by an answer, or a call that began later was answered', async () => {
-    const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end({ user, afterMs: 5000, reason: timeout }));
-    await vi.advanceTimersByTimeAsync(0);
-    await answer('V', 10);
-    await vi.advanceTimersByTimeAsync(5000);
-    await Promise.all(long);
-    for (let n = 0; n < 20; n += 1) {
-      await end({ user: `long-${n % 5}`, afterMs: 5000, reason: timeout });
-      expect(await answer('V', 10)).toBe('done');
-    }
-    expect(circuits.describe()).toEqual([]);
-  });
-
-  it('close it for all as well when another user gets no answer while the first is refused', async () => {
-    await end({ user: 'M', count: 20, reason: timeout });
-    expect(circuits.describe()).toMatchObject([{ state: 'open', user: 'M' }]);
-    await end({ user: 'V', count: 5, reason: timeout });
-    expect(circuits.describe()).toMatchObject([
-      { state: 'open', reason: 'provider_timeout', user: undefined },
-    ]);
-  });
-
-  it('close the model for all when several users have none; then they probe in turn', async () => {
-    for (let n = 0; n < 6; n += 1) await end({ user: `user-${n % 3}`, reason: timeout });
-    expect(circuits.describe()).toMatchObject([{ state: 'open', reason: 'provider_timeout' }]);
-    expect(await start({ user: 'V', inMs: 50 }).ended).toMatchObject(unavailable);
+  it('those of several users -> these probe in turn', async () => {
+    for (let n = 0; n < 6; n += 1) await end(`user-${n % 3}`, 1);
     await vi.advanceTimersByTimeAsync(100);
     const ends = [start({ user: 'M', inMs: 1000 }), start({ user: 'M' }), start({ user: 'V' })];
     const [first, second, other] = ends;
@@ -311,16 +294,9 @@ describe("one user's calls without an answer in time", () => {
     expect(await second?.ended).toBe('done');
   });
 
-  it("do not add to another user's few", async () => {
-    await end({ user: 'V', reason: timeout });
-    await end({ user: 'M', count: 20, reason: timeout });
-    await end({ user: 'V', reason: timeout });
-    expect(await answer('V')).toBe('done');
-  });
-
-  it('count for nothing while operators hold the breaker closed', async () => {
+  it('operators hold the breaker closed -> they count for nothing', async () => {
     circuits.force('closed');
-    await end({ user: 'M', count: 20 });
+    await end('M', 20, new Cancelled());
     expect(await answer('M')).toBe('done');
   });
 });

@@ -75,6 +75,17 @@ beforeEach(() => {
   return () => spy.mockRestore();
 });
 
+const refusal = (text: string) => classifyError(new Error(text), { status: 400, text });
+const hint = refusal('`temperature` is deprecated for this model.');
+const effort = refusal("Please set reasoning_effort to 'none' to use function tools.");
+const signature = refusal('Invalid `signature` in `thinking` block');
+const requestOf = (parameters: ModelRequest['parameters'], own: Partial<ModelRequest> = {}) => ({
+  ...{ model: 'm', maxOutputTokens: 1, turns: [], parameters },
+  ...own,
+});
+const tuned = requestOf({ temperature: 0.5, topP: 1, stop: ['x'], parallelToolCalls: false });
+const tools = [{ name: 'f' }];
+
 describe('withOneRetry', () => {
   it.each<[string, Failure, Limits, number[], number]>([
     ['nothing more', failed(), {}, [100], 0],
@@ -101,12 +112,6 @@ describe('withOneRetry', () => {
     expect((await run([limited(600), 'done'])).pauses).toEqual([650]);
   });
 
-  it('a first failure that opens the breaker, which refuses the retry -> ends with the first', async () => {
-    const first = failed();
-    const { end, asked } = await run([first, new Failure('provider_unavailable')]);
-    expect([end, asked.length]).toEqual([first, 2]);
-  });
-
   const passing = ['provider_error', 'provider_rate_limited'];
   it.each<[string, unknown, Limits]>([
     ...failureCodes
@@ -124,6 +129,16 @@ describe('withOneRetry', () => {
     ['a fallback that would wait for three seconds', limited(3001), { hasFallback: true }],
     ['a fallback with less than a third of the time', limited(700), { hasFallback: true, inMs: 1000 }],
     ['a fallback with less than half', failed(), { hasFallback: true, inMs: 55_000, tookMs: 30_000 }],
+    // A refusal that needs no second call, or gets none.
+    ['a request without hints', hint, { request: requestOf({ stop: ['x'] }) }],
+    ['a reply that has begun, and a refused hint', hint, { request: tuned, hasBegun: true }],
+    ['no signature to leave out', signature, { request: tuned }],
+    [
+      'what the caller has to mend',
+      refusal('tool_choice: not supported for this model.'),
+      { request: tuned },
+    ],
+    ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none' }) }],
   ])('%s -> no retry, and nothing is spent', async (_, error, limits) => {
     const { end, asked } = await run([error, 'done'], { ...limits, budget: noBudget });
     expect([end, asked.length]).toEqual([error, 1]);
@@ -138,10 +153,17 @@ describe('withOneRetry', () => {
     expect((await run([failure, 'done'], limits)).end).toBe('done');
   });
 
-  it('a cooldown that becomes longer than the time during the pause -> ends with the failure', async () => {
-    const error = failed();
-    const { end, asked } = await run([error, 'done'], { cooldownMs: [0, 59_900] });
-    expect([end, asked.length]).toEqual([error, 1]);
+  const again = failed();
+  const unavailable = new Failure('provider_unavailable');
+  it.each<[string, unknown[], Limits, end: unknown, calls: number]>([
+    ['a cooldown that grows beyond the time in the pause', [again], { cooldownMs: [0, 59_900] }, again, 1],
+    ['a retry that the breaker refuses', [again, unavailable], {}, again, 2],
+    ['a call without its refused hints that fails', [hint, again, 'done'], { request: tuned }, again, 2],
+    ['a call without them that is refused', [hint, unavailable, 'done'], { request: tuned }, unavailable, 2],
+  ])('%s -> the end says most, and there is no other call', async (_, endings, limits, last, calls) => {
+    const { end, asked } = await run(endings, limits);
+    expect(end).toBe(last);
+    expect(asked).toHaveLength(calls);
   });
 
   it('a retry -> spends one of the budget, without which there is none', async () => {
@@ -168,16 +190,6 @@ describe('withOneRetry', () => {
 });
 
 describe('withOneRetry of a refused hint', () => {
-  const refusal = (text: string) => classifyError(new Error(text), { status: 400, text });
-  const hint = refusal('`temperature` is deprecated for this model.');
-  const effort = refusal("Please set reasoning_effort to 'none' to use function tools.");
-  const signature = refusal('Invalid `signature` in `thinking` block');
-  const requestOf = (parameters: ModelRequest['parameters'], own: Partial<ModelRequest> = {}) => ({
-    ...{ model: 'm', maxOutputTokens: 1, turns: [], parameters },
-    ...own,
-  });
-  const tuned = requestOf({ temperature: 0.5, topP: 1, stop: ['x'], parallelToolCalls: false });
-  const tools = [{ name: 'f' }];
   /** The request after the memory has narrowed it, and the fields that were left out. */
   const askedWith = async (request: ModelRequest, memory: ModelMemory) => {
     const [asked] = (await run(['done'], { request, memory })).asked;
@@ -198,15 +210,6 @@ describe('withOneRetry of a refused hint', () => {
     expect(asked.map(({ ignored }) => ignored)).toEqual([undefined, ['temperature', 'parallelToolCalls']]);
   });
 
-  it.each(['provider_error', 'provider_unavailable'] as const)(
-    'a second call that fails with %s -> ends with that, without a third',
-    async (code) => {
-      const failure = new Failure(code);
-      const { end, asked } = await run([hint, failure, 'done'], { request: tuned });
-      expect([end, asked.length]).toEqual([failure, 2]);
-    },
-  );
-
   it('a hint that is refused in the retry -> ends as what may pass, and the refusal is remembered', async () => {
     const first = failed();
     const memory = new ModelMemory();
@@ -219,21 +222,6 @@ describe('withOneRetry of a refused hint', () => {
       { code: 'provider_error', retryable: true },
       2,
     ]);
-  });
-
-  it.each<[string, Limits, Failure]>([
-    ['a request without hints', { request: requestOf({ stop: ['x'] }) }, hint],
-    ['a reply that has begun', { request: tuned, hasBegun: true }, hint],
-    ['no signature to leave out', { request: tuned }, signature],
-    [
-      'what the caller has to mend',
-      { request: tuned },
-      refusal('tool_choice: not supported for this model.'),
-    ],
-    ['reasoning that is off', { request: requestOf({ tools, reasoningEffort: 'none' }) }, effort],
-  ])('%s -> no second call', async (_, limits, error) => {
-    const { end, asked } = await run([error, 'done'], limits);
-    expect([end, asked.length]).toEqual([error, 1]);
   });
 
   it('a chat that must not be asked without its hints -> fails, also when the refusal is known', async () => {

@@ -56,13 +56,20 @@ const geminiCalls = [
   { functionCall: { name: 'clock' } },
 ];
 
-const answers: [
-  provider: ProviderId,
-  given: string,
-  answer: PlayedAnswer,
-  gives: object,
-  ModelParameters?,
-][] = [
+/** One call whose input is this text. */
+const callWith = (input: string, stopReason = 'tool_use') => ({
+  anthropic: anthropic({
+    blocks: [`{"type":"tool_use","id":"a","name":"weather","input":${input}}`],
+    ...{ pieces: used(0, 'a', 'weather', input), stopReason },
+  }),
+  bedrock: bedrock({
+    blocks: [`{"toolUse":{"toolUseId":"a","name":"weather","input":${input}}}`],
+    ...{ pieces: converseUsed(0, 'a', 'weather', input), stopReason },
+  }),
+});
+
+type Answer = [provider: ProviderId, given: string, answer: PlayedAnswer, gives: object, ModelParameters?];
+const answers: Answer[] = [
   [
     'openai',
     'calls behind a text',
@@ -165,24 +172,6 @@ const answers: [
     signedCalls(reasoning),
   ],
   [
-    'anthropic',
-    'each digit of a number',
-    anthropic({
-      blocks: [`{"type":"tool_use","id":"a","name":"weather","input":${large}}`],
-      pieces: used(0, 'a', 'weather', large),
-    }),
-    { text: '', calls: [['a', 'weather', large, undefined]] },
-  ],
-  [
-    'bedrock',
-    'each digit of a number',
-    bedrock({
-      blocks: [`{"toolUse":{"toolUseId":"a","name":"weather","input":${large}}}`],
-      pieces: converseUsed(0, 'a', 'weather', large),
-    }),
-    { text: '', calls: [['a', 'weather', large, undefined]] },
-  ],
-  [
     'openai',
     'a call that the token limit has cut',
     openai(
@@ -192,22 +181,20 @@ const answers: [
     ),
     { reason: 'length', text: '', calls: [['a', 'weather', '{"ci', undefined]] },
   ],
-  [
-    'anthropic',
-    'a call that the token limit has cut',
-    anthropic({ blocks: [use('a')], pieces: used(0, 'a', 'weather', json), stopReason: 'max_tokens' }),
-    { reason: 'length', text: '', calls: [callA] },
-  ],
-  [
-    'bedrock',
-    'a call that the token limit has cut',
-    bedrock({
-      blocks: [toolUse('a')],
-      pieces: converseUsed(0, 'a', 'weather', json),
-      stopReason: 'max_tokens',
-    }),
-    { reason: 'length', text: '', calls: [callA] },
-  ],
+  ...(['anthropic', 'bedrock'] as const).flatMap((id): Answer[] => [
+    [
+      id,
+      'each digit of a number',
+      callWith(large)[id],
+      { text: '', calls: [['a', 'weather', large, undefined]] },
+    ],
+    [
+      id,
+      'a call that the token limit has cut',
+      callWith(json, 'max_tokens')[id],
+      { reason: 'length', text: '', calls: [callA] },
+    ],
+  ]),
   [
     'openai',
     'a refusal in place of JSON as blocked',
