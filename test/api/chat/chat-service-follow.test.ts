@@ -4,7 +4,9 @@ import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
-import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
+import * as steps from '../../support/chat-service.js';
+
+const { comeTo, ends, leaves, ms, ok, says, startChatService, turn, waits, withKey, withoutResends } = steps;
 
 const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
 
@@ -50,29 +52,37 @@ async function attached(): Promise<LiveChat> {
   }
 }
 
-describe('follow', () => {
-  it('ends as the credentials of its reader do, and leaves the chat alone', async () => {
-    const reply = follow();
-    started.client.abort(new Failure('unauthorized'));
-    await expect(reply).rejects.toMatchObject({ code: 'unauthorized' });
-    expect(started.asked).toEqual([0, 'left']);
-  });
+describe('a stored chat that is followed', () => {
+  const follows =
+    (reading?: Reading): steps.Step =>
+    (service) => {
+      service.answer = follow(reading);
+    };
+  const replied = { kind: 'completed', completion: ok };
+  const [timeout, ended] = [{ code: 'timeout' }, new Failure('unauthorized')];
+  const code = 'provider_error';
+  const failed = ends({ kind: 'failed', code, retryable: true, queueMs: 1, providerMs: 1 });
+  // But for the difference of clocks.
+  const late = [follows(), says(0, ''), ms(64_999)];
 
-  it('asks the worker for the text, from where the reader has got to, and ends with the outcome', async () => {
-    const reply = follow({ offset: 1 });
-    expect(started.asked).toEqual([1]);
-    started.receive(1, 'el');
-    settle();
-    expect(await reply).toEqual({ kind: 'completed', completion: ok });
-    expect([started.written, started.asked]).toEqual([['el', 'lo'], [1]]);
-  });
+  it.each<steps.Row>([
+    [
+      'runs -> its place is asked for',
+      [follows({ offset: 1 }), says(1, 'el'), ends()],
+      replied,
+      '1',
+      'el|lo',
+    ],
+    ['has ended -> what is left', [follows({ offset: 2, result: settled(ok) })], replied, '', 'llo'],
+    ['fails -> so does its reader', [follows(), failed], { code }, '0, left'],
+    ['has credentials that end -> it is left alone', [follows(), leaves(ended)], ended, '0, left'],
+    ['is left in the middle -> that is all', [follows(), says(0, 'H'), leaves()], timeout, '0, left', 'H'],
+    ['is left before it begins -> it is left alone', [leaves(), follows()], timeout, '0, left'],
+    ['is at its deadline -> it may end yet', [...late, withoutResends], waits, ''],
+    ['is past its deadline -> it is over', [...late, ms(1), withoutResends], timeout, 'left'],
+  ])('%s', (...row) => comeTo(started, row));
 
-  it('writes what is left of a chat that has ended', async () => {
-    await follow({ offset: 2, result: settled(ok) });
-    expect([started.written, started.asked]).toEqual([['llo'], []]);
-  });
-
-  it('lets several read one chat, each from a place of its own', async () => {
+  it('has several readers -> each reads from a place of its own', async () => {
     const replies = [follow(), follow({ offset: 3 })];
     expect(started.readers.size).toBe(2);
     started.receive(0, 'Hell');
@@ -81,33 +91,7 @@ describe('follow', () => {
     expect(started.written).toEqual(['Hell', 'l', 'o', 'o']);
   });
 
-  it.each([
-    ['in the middle', false],
-    ['before it begins', true],
-  ])('leaves the chat alone when the reader leaves %s', async (_, isEarly) => {
-    if (isEarly) started.client.abort();
-    const reply = follow();
-    if (!isEarly) {
-      started.receive(0, 'H');
-      started.client.abort();
-    }
-    await expect(reply).rejects.toMatchObject({ code: 'timeout' });
-    expect(started.asked).toEqual([0, 'left']);
-  });
-
-  it('ends with the failure of the chat, or at its deadline, but for the difference of clocks', async () => {
-    const failed = follow();
-    settle({ kind: 'failed', code: 'provider_error', retryable: true, queueMs: 1, providerMs: 1 });
-    await expect(failed).rejects.toMatchObject({ code: 'provider_error' });
-    const late = follow();
-    started.receive(0, '');
-    await vi.advanceTimersByTimeAsync(64_999);
-    expect(started.chats.find('one')).toBeDefined();
-    vi.advanceTimersByTime(1);
-    await expect(late).rejects.toMatchObject({ code: 'timeout' });
-  });
-
-  it('is refused while the store has not been reached, and leaves nothing behind', async () => {
+  it('cannot be asked for yet -> that is refused, and leaves nothing behind', async () => {
     start({ maxInFlight: () => 1 });
     started.isConnected = false;
     await expect(follow()).rejects.toMatchObject({ code: 'queue_unavailable' });
