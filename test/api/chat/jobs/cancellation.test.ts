@@ -1,43 +1,34 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Cancellation } from '../../../../api/chat/jobs/cancellation.js';
-import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
-import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { apiInstruments } from '../../../support/metrics.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../../support/recording-relay.js';
+import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
+import { storeOf } from '../../../support/stores.js';
 
 const { log } = createRecordingLog();
-let postgres: TestDatabase;
+let shared: SharedStore;
 let store: QueueStore;
 let queue: Queue;
 let relay: RecordingRelay;
 let cancellation: Cancellation;
 
 beforeAll(async () => {
-  postgres = await startEmptyDatabase();
-  const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
-  await migrateQueueStore(config);
-  store = openQueueStore(config, log);
+  shared = await openSharedStore(storeOf('postgres'), log);
+  store = shared.store;
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
-  await queue.close();
-  await store.close();
-  await postgres.stop();
+  await queue?.close();
+  await shared?.stop();
 });
 beforeEach(() => {
   relay = createRecordingRelay();
-  cancellation = new Cancellation({
-    queueOf: () => queue,
-    store,
-    relay,
-    metrics: apiInstruments.metrics,
-    log,
-  });
+  const { metrics } = apiInstruments;
+  cancellation = new Cancellation({ queueOf: () => queue, store, relay, metrics, log });
 });
 
 const storedJob = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;

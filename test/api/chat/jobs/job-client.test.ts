@@ -4,53 +4,42 @@ import { JobClient, type NewJob } from '../../../../api/chat/jobs/job-client.js'
 import { JobRecords, type PendingJob } from '../../../../api/chat/jobs/job-records.js';
 import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
 import { LiveChats } from '../../../../api/chat/live-chats.js';
-import { parseConfig } from '../../../../shared/config/config.js';
 import { describeProviders } from '../../../../shared/fleet/fleet.js';
 import { resendSchema } from '../../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
 import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { openRelay } from '../../../../shared/queue/relay.js';
-import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { openRelay, type Relay } from '../../../../shared/queue/relay.js';
 import { attach, leave } from '../../../support/attached.js';
-import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { heartbeatOf } from '../../../support/heartbeats.js';
 import { heldTimeouts } from '../../../support/held-timeouts.js';
 import { apiInstruments } from '../../../support/metrics.js';
-import { patience, patienceMs } from '../../../support/patience.js';
+import { patience } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
-import { openWire, type Wire } from '../../../support/wire.js';
+import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
+import { storeOf } from '../../../support/stores.js';
 
 const chats = new LiveChats();
 const { log } = createRecordingLog();
 const timeouts = heldTimeouts();
-let postgres: TestDatabase;
-let wire: Wire;
+let shared: SharedStore;
 let store: QueueStore;
 let client: JobClient;
+/** That of another process. */
+let relay: Relay;
 
 beforeAll(async () => {
-  postgres = await startEmptyDatabase();
-  const url = new URL(postgres.url);
-  await migrateQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'));
-  wire = await openWire(Number(url.port));
-  url.port = String(wire.port);
-  store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
-  await store.whenReady(AbortSignal.timeout(patienceMs));
-  client = await JobClient.open({
-    store,
-    chats,
-    metrics: apiInstruments.metrics,
-    log,
-    withTimeout: timeouts.withTimeout,
-  });
+  shared = await openSharedStore(storeOf('postgres'), log);
+  store = shared.store;
+  const { metrics } = apiInstruments;
+  client = await JobClient.open({ store, chats, metrics, log, withTimeout: timeouts.withTimeout });
+  relay = await openRelay(shared.another, { name: 'test', log });
 });
 afterAll(async () => {
-  await client.close();
-  await store.close();
-  await wire.close();
-  await postgres.stop();
+  await relay?.close();
+  await client?.close();
+  await shared?.stop();
 });
 
 const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
@@ -74,16 +63,13 @@ describe('JobClient', () => {
     const job = { jobId: 'stored', provider: 'openai', isStored: true } as const;
     const waiting = attach(chats, 'stored', { chat: { expiresAt: later() } });
     await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'stored' }] });
     expect(await waiting.outcome).toEqual(ok);
     expect(await client.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
-    await relay.close();
   });
 
   it('reads the heartbeats of all pools of a process from one message', async () => {
     const pools = ['bedrock', 'unheard of', 'vertexai'].map((provider) => ({ ...heartbeatOf(), provider }));
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.broadcast(topics.processes, { v: 1, worker: 'one', pools });
     const heard = () =>
       describeProviders(client.heartbeats).flatMap(({ provider, workers }) => workers.map(() => provider));
@@ -93,11 +79,9 @@ describe('JobClient', () => {
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
     await vi.waitFor(() => expect(describeProviders(client.heartbeats)[2]?.workers).toEqual([]), patience);
-    await relay.close();
   });
 
   it('tells every provider that may have the chat of a reader who leaves it', async () => {
-    const relay = await openRelay(store, { name: 'test', log });
     const told: string[] = [];
     for (const provider of ['openai', 'anthropic'] as const)
       await relay.subscribe(topics.resend(provider), resendSchema, ({ jobId, left }) => {
@@ -109,7 +93,6 @@ describe('JobClient', () => {
     };
     client.requestResend(read, { reader: undefined, from: 0, max: 1, left: true });
     await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
-    await relay.close();
   });
 
   it('reads that a job is queued, or unknown', async () => {
@@ -180,7 +163,6 @@ describe('JobClient', () => {
       {},
     );
     await add('to-learn-the-address');
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.publish(topics.reply(await replyTo.promise), {
       v: 1,
       settled: [
@@ -189,14 +171,13 @@ describe('JobClient', () => {
       ],
     });
     expect(await Promise.all(jobs)).toEqual([expect.objectContaining({ code: 'internal' }), ok]);
-    await relay.close();
     await worker.close();
   });
 
   describe('with a store that has fallen silent', () => {
     beforeEach(() => {
-      wire.freeze();
-      return () => wire.thaw();
+      shared.wire.freeze();
+      return () => shared.wire.thaw();
     });
 
     it.each<[string, () => Promise<unknown>]>([
