@@ -48,8 +48,8 @@ const later = () => Date.now() + 10_000;
 const add = (jobId: string, own: Partial<NewJob> = {}) =>
   client.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
 
-describe('JobClient', () => {
-  it('finds the outcome in the record when its message is lost', async () => {
+describe('the client of jobs', () => {
+  it('misses the message of an outcome -> finds it in the record', async () => {
     const { outcome } = attach(chats, 'unpublished');
     await add('unpublished');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
@@ -59,7 +59,7 @@ describe('JobClient', () => {
     await worker.close();
   });
 
-  it('reads the record of a stored chat when a message says that it has ended', async () => {
+  it('hears that a stored chat has ended -> reads its record', async () => {
     const job = { jobId: 'stored', provider: 'openai', isStored: true } as const;
     const waiting = attach(chats, 'stored', { chat: { expiresAt: later() } });
     await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
@@ -68,7 +68,7 @@ describe('JobClient', () => {
     expect(await client.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
   });
 
-  it('reads the heartbeats of all pools of a process from one message', async () => {
+  it('hears one message of a process -> has the heartbeats of all of its pools', async () => {
     const pools = ['bedrock', 'unheard of', 'vertexai'].map((provider) => ({ ...heartbeatOf(), provider }));
     await relay.broadcast(topics.processes, { v: 1, worker: 'one', pools });
     const heard = () =>
@@ -81,7 +81,7 @@ describe('JobClient', () => {
     await vi.waitFor(() => expect(describeProviders(client.heartbeats)[2]?.workers).toEqual([]), patience);
   });
 
-  it('tells every provider that may have the chat of a reader who leaves it', async () => {
+  it('has a reader who leaves a chat -> tells every provider that may have it', async () => {
     const told: string[] = [];
     for (const provider of ['openai', 'anthropic'] as const)
       await relay.subscribe(topics.resend(provider), resendSchema, ({ jobId, left }) => {
@@ -95,7 +95,7 @@ describe('JobClient', () => {
     await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
   });
 
-  it('reads that a job is queued, or unknown', async () => {
+  it('reads a job -> whether it is queued, or unknown', async () => {
     await add('queued', { provider: 'vertexai' });
     expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
     await add('later-2', { provider: 'vertexai' });
@@ -104,7 +104,7 @@ describe('JobClient', () => {
     expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
   });
 
-  it('reads all records, also when one of them cannot be read', async () => {
+  it('reads many records, and one cannot be read -> has the others', async () => {
     await store.records.create(resultKey('of-a-newer'), { value: '{"v":3}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
     const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
@@ -118,7 +118,7 @@ describe('JobClient', () => {
     await queue.close();
   });
 
-  it('records that it has seen a pending job', async () => {
+  it('finds a job pending -> records that it has seen it', async () => {
     const startedAt = Date.now();
     const waiting = attach(chats, 'seen', { command: { provider: 'vertexai' } });
     const seen = vi.spyOn(waiting.chat, 'seen');
@@ -130,7 +130,7 @@ describe('JobClient', () => {
     leave(chats, waiting);
   });
 
-  it('passes on what nobody does any more, but no stream that has begun', async () => {
+  it('has chats that nobody does any more -> passes them on, but no stream that has begun', async () => {
     const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
     const served = vi.spyOn(client.pools, 'isServed').mockReturnValue(true);
     const named = { provider: 'vertexai' as const, fallback: [{ provider: 'bedrock' as const }] };
@@ -151,7 +151,7 @@ describe('JobClient', () => {
     }
   });
 
-  it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
+  it('hears an outcome that it cannot read -> takes it for internal, and goes on with the others', async () => {
     const jobs = ['odd', 'even'].map((id) => attach(chats, id).outcome);
     const replyTo = Promise.withResolvers<string>();
     const worker = store.createWorker(
