@@ -104,7 +104,7 @@ describe('the limits of a user', () => {
   /** The window has a timer of its own. */
   const endWindow = () => vi.advanceTimersByTime(10_000);
 
-  it('count reading a stream again as in flight, but not towards the window', async () => {
+  it('meet a stream that is read again -> it counts as in flight, but not towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
     for (let n = 0; n < 5; n += 1) await follow({ result: settled(ok) });
     const running = follow();
@@ -118,7 +118,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('count a request that joins a chat among those who read twenty, and none of those that have ended', async () => {
+  it('meet a request that joins a chat -> it counts among those who read twenty, and none that has ended', async () => {
     const { chats } = started;
     const others = Array.from({ length: 19 }, (_, n) => ({ ...chat, id: `chat ${n}` }));
     const replies = others.map((of) => follow({ of }));
@@ -133,7 +133,7 @@ describe('the limits of a user', () => {
     await Promise.all([...replies, twentieth]);
   });
 
-  it('count towards the window no request that those in flight refuse', async () => {
+  it('meet a request that those in flight refuse -> it does not count towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
     const running = follow();
     for (let n = 0; n < 5; n += 1) await expect(started.ask()).rejects.toEqual(limited);
@@ -145,7 +145,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('give the place of a request back that its rate refuses', async () => {
+  it('meet a request that its rate refuses -> its place is given back', async () => {
     start({ maxInFlight: () => 1, ...window });
     await started.shares.consume('me');
     for (let n = 0; n < 2; n += 1) {
@@ -157,7 +157,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('are none of what operators see', async () => {
+  it('refuse a request -> operators do not see it', async () => {
     start({ maxInFlight: () => 0 });
     await expect(started.ask()).rejects.toEqual(limited);
     expect([started.opened, started.refused]).toEqual([0, []]);
@@ -165,7 +165,7 @@ describe('the limits of a user', () => {
 });
 
 describe('a chat in the background', () => {
-  it('is read by nobody, although its reader has got a part of the reply: it may be passed on', async () => {
+  it('has lost a reader who had a part of the reply -> is read by nobody, and may be passed on', async () => {
     started.claim({ state: 'running' });
     const reply = read();
     const live = await attached();
@@ -180,22 +180,17 @@ describe('a chat in the background', () => {
 
 describe('a request that is refused', () => {
   it.each([
-    ['why', new Failure('overloaded'), 'overloaded'],
-    ['that it broke', new TypeError('x'), 'internal'],
-  ])('has operators see %s, and no arrival of a chat', async (_, error, code) => {
+    ['before it begins', new Failure('overloaded'), 'overloaded', false],
+    ['because it broke', new TypeError('x'), 'internal', false],
+    ['after its caller has left', new Failure('timeout'), 'cancelled', true],
+  ])('%s -> operators see why, and no arrival of a chat', async (_, error, code, isLeft) => {
+    if (isLeft) started.client.abort();
     started.find = () => Promise.reject(error);
     await expect(ask()).rejects.toBe(error);
     expect([started.refused, started.opened]).toEqual([[code], 0]);
   });
 
-  it('counts as cancelled once its caller has left', async () => {
-    started.client.abort();
-    started.find = () => Promise.reject(new Failure('timeout'));
-    await expect(ask()).rejects.toMatchObject({ code: 'timeout' });
-    expect(started.refused).toEqual(['cancelled']);
-  });
-
-  it('stores nothing of a chat that no worker would do, and frees its place', async () => {
+  it('because no worker would do its chat -> nothing is stored of it, and its place is free', async () => {
     start({ maxInFlight: () => 1 });
     for (let n = 0; n < 2; n += 1)
       await expect(ask()).rejects.toMatchObject({ code: 'provider_unavailable' });
@@ -203,7 +198,7 @@ describe('a request that is refused', () => {
     expect(started.stored).toBe(0);
   });
 
-  it('is not seen when its chat had ended before, whatever becomes of it', async () => {
+  it('because its chat had ended so before -> operators do not see it', async () => {
     started.claim(settled({ kind: 'blocked', queueMs: 1, providerMs: 1 }));
     await expect(ask()).rejects.toMatchObject({ code: 'content_blocked' });
     expect([started.refused, started.opened]).toEqual([[], 0]);
