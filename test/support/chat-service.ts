@@ -7,9 +7,13 @@ import type { FoundChat } from '../../api/chat/idempotent-entry.js';
 import type { NewJob } from '../../api/chat/jobs/job-client.js';
 import type { JobResult } from '../../api/chat/jobs/job-records.js';
 import { LiveChats } from '../../api/chat/live-chats.js';
+import type { TextPosition } from '../../api/chat/reply-stream.js';
 import { UserShares } from '../../api/chat/user-shares.js';
+import { Failure } from '../../shared/failures.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';
+import type { Outcome } from '../../shared/protocol/outcome.js';
+import { countAll } from '../../shared/queue/priority.js';
 import { command } from './attached.js';
 import { userNamed } from './identities.js';
 
@@ -33,6 +37,70 @@ interface StartOptions {
   imageUploads?: NonNullable<ConstructorParameters<typeof ChatService>[0]['imageUploads']>;
 }
 
+/** What is done to the service, one thing after the other; each is over when all has come of it that can. */
+export type Step = (service: Started) => unknown;
+export type Started = ReturnType<typeof startChatService>;
+
+export const asks =
+  (own: Partial<ChatCommand> = {}): Step =>
+  ({ ask }) =>
+    void ask(own);
+/** A request that reads the reply as it is written. */
+export const reads =
+  (own: Partial<ChatCommand> = {}, from?: TextPosition): Step =>
+  ({ ask, sink }) =>
+    void ask({ stream: { sink, from }, ...own });
+export const isAdded: Step = ({ adding }) => adding.resolve();
+export const isNotAdded: Step = ({ adding }) => adding.reject(new Failure('queue_unavailable'));
+export const ends =
+  (outcome: Outcome = ok): Step =>
+  ({ chats }) =>
+    chats.onOutcome('one', outcome);
+export const leaves =
+  (reason?: Failure): Step =>
+  ({ client }) =>
+    client.abort(reason);
+export const says =
+  (at: number, text: string, callId?: string): Step =>
+  ({ receive }) =>
+    receive(at, text, callId);
+export const ms =
+  (time: number): Step =>
+  () =>
+    vi.advanceTimersByTime(time);
+
+/** Ends a chat that has to be there still. */
+export const goesOn: Step = ({ chats }) => {
+  expect(chats.all()).toHaveLength(1);
+  chats.onOutcome('one', ok);
+};
+
+/** How often the text is asked for is the time's doing. */
+export const withoutResends: Step = ({ asked }) => {
+  asked.splice(0, asked.length, ...asked.filter((each) => typeof each === 'string'));
+};
+
+/** What becomes of a request until it is answered. */
+export const waits = { kind: 'waits' };
+
+/** What is given, the steps, a part of the reply or of the failure, what was asked of the queue, and written. */
+export type Row = [given: string, steps: Step[], is: object, asked: string, written?: string];
+
+export async function comeTo(service: Started, [, steps, is, asked, written = '']: Row): Promise<void> {
+  for (const step of steps) {
+    await step(service);
+    await turn();
+  }
+  const answer = service.answer.catch((error: unknown) => error);
+  expect(await Promise.race([answer, turn().then(() => waits)])).toMatchObject(is);
+  expect(service.asked.join(', ').replaceAll(' one', '')).toBe(asked);
+  expect(service.written.join('|')).toBe(written);
+  if (is !== waits) return;
+  isAdded(service);
+  goesOn(service);
+  await answer;
+}
+
 /** A chat service on a fake clock. The test is its client, its queue, its records and its worker. */
 export function startChatService({ limits = {}, since, imageUploads }: StartOptions = {}) {
   vi.useFakeTimers({
@@ -54,6 +122,8 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
     opened: 0,
     refused: [] as string[],
     stored: 0,
+    /** To the last request. */
+    answer: Promise.resolve() as Promise<unknown>,
     /** The test confirms the add. */
     adding: Promise.withResolvers<void>(),
     isConnected: true,
@@ -81,6 +151,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
       const asking = command({ requestId: 'one', signal: client.signal, ...own });
       const reply = chatService.createChat(asking);
       reply.catch(() => undefined);
+      started.answer = reply;
       return reply;
     },
     /** A worker sends a piece of the text to all who read it. */
@@ -92,7 +163,8 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
     end: () => {
       vi.advanceTimersByTime(1000);
       const listeners = getEventListeners(client.signal, 'abort');
-      expect([vi.getTimerCount(), chats.all(), listeners]).toEqual([0, [], []]);
+      const outstanding = Object.values(shares.of('openai')).map((levels) => countAll(levels));
+      expect([vi.getTimerCount(), chats.all(), listeners, outstanding]).toEqual([0, [], [], [0, 0]]);
       vi.useRealTimers();
     },
   };

@@ -2,23 +2,11 @@ import { describe, expect, it, vi } from 'vitest';
 import { type Grant, KnownGrants } from '../../../api/access/known-grants.js';
 import { userNamed } from '../../support/identities.js';
 
-const grantOf = (name: string, endsAt = Number.POSITIVE_INFINITY): Grant => ({
-  caller: { ...userNamed(name), scopes: [] },
-  endsAt,
-});
-const entry = (key: string): [string, Grant] => [key, grantOf(key)];
+const endsAt = Number.POSITIVE_INFINITY;
+const entry = (key: string): [string, Grant] => [key, { caller: { ...userNamed(key), scopes: [] }, endsAt }];
 
-describe('KnownGrants', () => {
-  it('refuses a grant from the moment that it ends', () => {
-    let now = 0;
-    const grants = new KnownGrants(() => now, [['a', grantOf('ada', 1000)]]);
-    now = 999;
-    expect(grants.check(['a'])?.name).toBe('ada');
-    now = 1000;
-    expect(grants.check(['a'])).toBeUndefined();
-  });
-
-  it('reads an unknown key once, however many ask for it at the same time, and once more after a load', async () => {
+describe('a grant', () => {
+  it('is unknown, however many ask for it at once -> is read once, and once more after a load', async () => {
     const grants = new KnownGrants(() => 0, []);
     const read = vi.fn(async () => undefined);
     const askAll = () => Promise.all(Array.from({ length: 100 }, () => grants.find(['unknown'], read)));
@@ -29,7 +17,7 @@ describe('KnownGrants', () => {
     expect(read).toHaveBeenCalledTimes(2);
   });
 
-  it('keeps what it has found until a load does not find it', async () => {
+  it('was found -> is kept until a load does not find it', async () => {
     const grants = new KnownGrants(() => 0, []);
     const read = vi.fn(async () => entry('a'));
     for (let n = 0; n < 3; n++) expect((await grants.find(['a', 'b'], read))?.name).toBe('a');
@@ -39,12 +27,12 @@ describe('KnownGrants', () => {
     expect(grants.check(['a'])).toBeUndefined();
   });
 
-  it('takes no other grant for the one that was asked for', async () => {
+  it('is another than was asked for -> is not taken for it', async () => {
     const grants = new KnownGrants(() => 0, []);
     expect(await grants.find(['a'], async () => entry('b'))).toBeUndefined();
   });
 
-  it('remembers nothing when reading fails, and fails for all who wait', async () => {
+  it('cannot be read -> fails for all who wait, and nothing is remembered', async () => {
     const grants = new KnownGrants(() => 0, []);
     const fail = vi.fn(() => Promise.reject(new Error('away')));
     const asked = await Promise.allSettled([grants.find(['a'], fail), grants.find(['a'], fail)]);
@@ -53,7 +41,7 @@ describe('KnownGrants', () => {
     expect((await grants.find(['a'], async () => entry('a')))?.name).toBe('a');
   });
 
-  it('reads again where a load has ended while it read: the grant may be gone', async () => {
+  it('is read while a load ends -> is read again, because it may be gone', async () => {
     const grants = new KnownGrants(() => 0, []);
     const first = Promise.withResolvers<[string, Grant] | undefined>();
     const read = vi.fn(async (): Promise<[string, Grant] | undefined> => undefined);
@@ -66,7 +54,7 @@ describe('KnownGrants', () => {
     expect(read).toHaveBeenCalledTimes(2);
   });
 
-  it('gives up after a second in which changes have overtaken each reading', async () => {
+  it('has each reading overtaken by changes for a second -> fails', async () => {
     let now = 0;
     const grants = new KnownGrants(() => now, []);
     const read = vi.fn(async () => {
@@ -79,7 +67,7 @@ describe('KnownGrants', () => {
     expect(grants.check(['a'])).toBeUndefined();
   });
 
-  it('reads each of ten thousand unknown keys once, and remembers no more than that', async () => {
+  it('is one of ten thousand unknown ones -> each is read once, and no more are remembered', async () => {
     const grants = new KnownGrants(() => 0, [entry('known')]);
     const read = vi.fn(async () => undefined);
     const keys = Array.from({ length: 10_000 }, (_, n) => `unknown ${n}`);

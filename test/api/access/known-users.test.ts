@@ -16,67 +16,52 @@ const rowOf = (name: string, secret: string, role: UserDigest['role'] = 'user'):
   role,
 });
 
-describe('KnownUsers', () => {
-  it('knows the users of the environment before anything is loaded, and no others', () => {
-    const users = new KnownUsers({ first }, []);
-    expect(users.check(first.user.name, first.secret)?.user).toEqual(first.user);
-    expect(users.check(first.user.name, 'a')).toBeUndefined();
-    expect(users.check('alice', 'a')).toBeUndefined();
-    expect([users.has('first'), users.has('alice')]).toEqual([true, false]);
-    expect(new KnownUsers({}, []).check('', '')).toBeUndefined();
-  });
+const withoutSecret = { ...rowOf('tokens alone', ''), secretHash: Buffer.alloc(0) };
+const users = new KnownUsers({ first, admin }, [
+  ...[rowOf('Zoë', 'a:b'), rowOf('bob', ''), rowOf('__proto__', 'c'), rowOf('ada', 'a', 'admin')],
+  ...[rowOf('first', 'another', 'admin'), rowOf('root', 'of the database'), withoutSecret],
+]);
+const zoe = { user: userNamed('Zoë'), isOperator: false };
 
-  it('distinguishes users byte for byte', () => {
-    const rows = [rowOf('Zoë', 'a:b'), rowOf('bob', ''), rowOf('__proto__', 'c')];
-    const users = new KnownUsers({ first }, rows);
-    expect(users.check('Zoë', 'a:b')?.user).toEqual(userNamed('Zoë'));
-    expect(users.check('__proto__', 'c')?.user).toEqual(userNamed('__proto__'));
-    for (const [name, secret] of [
-      ['Zoë', 'a'],
-      ['Zoë', 'c'],
-      ['Zoë', 'a:b\0'],
-      ['zoë', 'a:b'],
-      ['Zoe\u0308', 'a:b'],
-      ['Zoë:a', 'b'],
-      ['bob', first.secret],
-      ['', ''],
-      ['constructor', ''],
-      ['first', 'a:b'],
-    ] as const)
-      expect(users.check(name, secret)).toBeUndefined();
-  });
-
-  it('takes one of the name in the database for the user of the environment, with another secret', () => {
-    const users = new KnownUsers({ first }, [rowOf(first.user.name, 'another')]);
-    for (const secret of ['another', first.secret])
-      expect(users.check(first.user.name, secret)?.user).toEqual(first.user);
-    expect(users.check(first.user.name, 'neither')).toBeUndefined();
-  });
-
-  it('calls an operator who has a secret of a user with the role admin', () => {
-    const ofFirst = rowOf(first.user.name, 'c', 'admin');
-    const rows = [rowOf('ada', 'a', 'admin'), rowOf('bob', 'b'), rowOf('root', 'of the database'), ofFirst];
-    const users = new KnownUsers({ first, admin }, rows);
-    const isOperator = (name: string, secret: string) => users.check(name, secret)?.isOperator;
-    expect(new KnownUsers({ first, admin }, []).check('root', admin.secret)?.isOperator).toBe(true);
-    expect(users.check('root', admin.secret)).toMatchObject({ user: admin.user, isOperator: true });
-    expect([isOperator('ada', 'a'), isOperator('bob', 'b')]).toEqual([true, false]);
-    expect(isOperator('root', 'of the database')).toBe(false);
+describe('a name and a secret', () => {
+  it.each<[string, string, string, object]>([
+    ['are of the database', 'Zoë', 'a:b', zoe],
+    ['are odd', '__proto__', 'c', { user: userNamed('__proto__'), isOperator: false }],
+    ['are of an operator', 'ada', 'a', { user: userNamed('ada'), isOperator: true }],
+    // One of the name in the database is the user of the environment, with another secret.
+    ['are of the environment, for operators', 'root', admin.secret, { user: admin.user, isOperator: true }],
+    [
+      'are one of the environment, one not',
+      'root',
+      'of the database',
+      { user: admin.user, isOperator: false },
+    ],
     // A password for chat is given to programs, so it opens no console, even for a user with the role `admin`.
-    expect([isOperator('first', first.secret), isOperator('first', 'c')]).toEqual([false, true]);
-    for (const [name, secret] of [
-      ['ada', admin.secret],
-      ['root', 'a'],
-      ['first', admin.secret],
-      ['nobody', ''],
-    ] as const)
-      expect(users.check(name, secret)).toBeUndefined();
+    ['are of the environment, for chat', 'first', first.secret, { user: first.user, isOperator: false }],
+    ['are the first one’s in the database', 'first', 'another', { user: first.user, isOperator: true }],
+  ])('%s (%j, %j) -> are known as theirs', (_, name, secret, expected) => {
+    expect(users.check(name, secret)).toMatchObject(expected);
   });
 
-  it('refuses users without a secret', () => {
-    const withoutSecret = { ...rowOf('tokens alone', ''), secretHash: Buffer.alloc(0) };
-    const users = new KnownUsers({ first: { user: first.user } }, [withoutSecret]);
-    for (const secret of ['', first.secret, 'undefined'])
-      for (const name of [withoutSecret.name, 'first']) expect(users.check(name, secret)).toBeUndefined();
+  const wrong = {
+    ...{ Zoë: ['a', 'c', 'a:b\0'], zoë: ['a:b'], 'Zoe\u0308': ['a:b'], 'Zoë:a': ['b'], bob: [first.secret] },
+    ...{ '': [''], constructor: [''], nobody: [''], alice: ['a'], ada: [admin.secret], root: ['a'] },
+    ...{ first: [admin.secret, 'a:b', 'undefined'], 'tokens alone': ['', first.secret, 'undefined'] },
+  };
+  it.each(Object.entries(wrong))('%j, and none of %j -> are refused', (name, secrets) => {
+    for (const secret of secrets) expect(users.check(name, secret)).toBeUndefined();
+  });
+});
+
+describe('before anything is loaded', () => {
+  it('the users of the environment are known, if they have secrets, and no others', () => {
+    const early = new KnownUsers({ first, admin }, []);
+    expect(early.check('first', first.secret)?.user).toEqual(first.user);
+    expect(early.check('root', admin.secret)?.isOperator).toBe(true);
+    expect([early.has('first'), early.has('alice')]).toEqual([true, false]);
+    for (const environment of [{}, { first: { user: first.user } }])
+      for (const name of ['', 'first'])
+        for (const secret of ['', 'undefined'])
+          expect(new KnownUsers(environment, []).check(name, secret)).toBeUndefined();
   });
 });

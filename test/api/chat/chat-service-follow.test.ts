@@ -4,7 +4,9 @@ import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
-import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
+import * as steps from '../../support/chat-service.js';
+
+const { comeTo, ends, leaves, ms, ok, says, startChatService, turn, waits, withKey, withoutResends } = steps;
 
 const limited = expect.objectContaining({ code: 'rate_limited', status: 429 });
 
@@ -50,29 +52,37 @@ async function attached(): Promise<LiveChat> {
   }
 }
 
-describe('follow', () => {
-  it('ends as the credentials of its reader do, and leaves the chat alone', async () => {
-    const reply = follow();
-    started.client.abort(new Failure('unauthorized'));
-    await expect(reply).rejects.toMatchObject({ code: 'unauthorized' });
-    expect(started.asked).toEqual([0, 'left']);
-  });
+describe('a stored chat that is followed', () => {
+  const follows =
+    (reading?: Reading): steps.Step =>
+    (service) => {
+      service.answer = follow(reading);
+    };
+  const replied = { kind: 'completed', completion: ok };
+  const [timeout, ended] = [{ code: 'timeout' }, new Failure('unauthorized')];
+  const code = 'provider_error';
+  const failed = ends({ kind: 'failed', code, retryable: true, queueMs: 1, providerMs: 1 });
+  // But for the difference of clocks.
+  const late = [follows(), says(0, ''), ms(64_999)];
 
-  it('asks the worker for the text, from where the reader has got to, and ends with the outcome', async () => {
-    const reply = follow({ offset: 1 });
-    expect(started.asked).toEqual([1]);
-    started.receive(1, 'el');
-    settle();
-    expect(await reply).toEqual({ kind: 'completed', completion: ok });
-    expect([started.written, started.asked]).toEqual([['el', 'lo'], [1]]);
-  });
+  it.each<steps.Row>([
+    [
+      'runs -> its place is asked for',
+      [follows({ offset: 1 }), says(1, 'el'), ends()],
+      replied,
+      '1',
+      'el|lo',
+    ],
+    ['has ended -> what is left', [follows({ offset: 2, result: settled(ok) })], replied, '', 'llo'],
+    ['fails -> so does its reader', [follows(), failed], { code }, '0, left'],
+    ['has credentials that end -> it is left alone', [follows(), leaves(ended)], ended, '0, left'],
+    ['is left in the middle -> that is all', [follows(), says(0, 'H'), leaves()], timeout, '0, left', 'H'],
+    ['is left before it begins -> it is left alone', [leaves(), follows()], timeout, '0, left'],
+    ['is at its deadline -> it may end yet', [...late, withoutResends], waits, ''],
+    ['is past its deadline -> it is over', [...late, ms(1), withoutResends], timeout, 'left'],
+  ])('%s', (...row) => comeTo(started, row));
 
-  it('writes what is left of a chat that has ended', async () => {
-    await follow({ offset: 2, result: settled(ok) });
-    expect([started.written, started.asked]).toEqual([['llo'], []]);
-  });
-
-  it('lets several read one chat, each from a place of its own', async () => {
+  it('has several readers -> each reads from a place of its own', async () => {
     const replies = [follow(), follow({ offset: 3 })];
     expect(started.readers.size).toBe(2);
     started.receive(0, 'Hell');
@@ -81,33 +91,7 @@ describe('follow', () => {
     expect(started.written).toEqual(['Hell', 'l', 'o', 'o']);
   });
 
-  it.each([
-    ['in the middle', false],
-    ['before it begins', true],
-  ])('leaves the chat alone when the reader leaves %s', async (_, isEarly) => {
-    if (isEarly) started.client.abort();
-    const reply = follow();
-    if (!isEarly) {
-      started.receive(0, 'H');
-      started.client.abort();
-    }
-    await expect(reply).rejects.toMatchObject({ code: 'timeout' });
-    expect(started.asked).toEqual([0, 'left']);
-  });
-
-  it('ends with the failure of the chat, or at its deadline, but for the difference of clocks', async () => {
-    const failed = follow();
-    settle({ kind: 'failed', code: 'provider_error', retryable: true, queueMs: 1, providerMs: 1 });
-    await expect(failed).rejects.toMatchObject({ code: 'provider_error' });
-    const late = follow();
-    started.receive(0, '');
-    await vi.advanceTimersByTimeAsync(64_999);
-    expect(started.chats.find('one')).toBeDefined();
-    vi.advanceTimersByTime(1);
-    await expect(late).rejects.toMatchObject({ code: 'timeout' });
-  });
-
-  it('is refused while the store has not been reached, and leaves nothing behind', async () => {
+  it('cannot be asked for yet -> that is refused, and leaves nothing behind', async () => {
     start({ maxInFlight: () => 1 });
     started.isConnected = false;
     await expect(follow()).rejects.toMatchObject({ code: 'queue_unavailable' });
@@ -120,7 +104,7 @@ describe('the limits of a user', () => {
   /** The window has a timer of its own. */
   const endWindow = () => vi.advanceTimersByTime(10_000);
 
-  it('count reading a stream again as in flight, but not towards the window', async () => {
+  it('meet a stream that is read again -> it counts as in flight, but not towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
     for (let n = 0; n < 5; n += 1) await follow({ result: settled(ok) });
     const running = follow();
@@ -134,7 +118,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('count a request that joins a chat among those who read twenty, and none of those that have ended', async () => {
+  it('meet a request that joins a chat -> it counts among those who read twenty, and none that has ended', async () => {
     const { chats } = started;
     const others = Array.from({ length: 19 }, (_, n) => ({ ...chat, id: `chat ${n}` }));
     const replies = others.map((of) => follow({ of }));
@@ -149,7 +133,7 @@ describe('the limits of a user', () => {
     await Promise.all([...replies, twentieth]);
   });
 
-  it('count towards the window no request that those in flight refuse', async () => {
+  it('meet a request that those in flight refuse -> it does not count towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
     const running = follow();
     for (let n = 0; n < 5; n += 1) await expect(started.ask()).rejects.toEqual(limited);
@@ -161,7 +145,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('give the place of a request back that its rate refuses', async () => {
+  it('meet a request that its rate refuses -> its place is given back', async () => {
     start({ maxInFlight: () => 1, ...window });
     await started.shares.consume('me');
     for (let n = 0; n < 2; n += 1) {
@@ -173,7 +157,7 @@ describe('the limits of a user', () => {
     endWindow();
   });
 
-  it('are none of what operators see', async () => {
+  it('refuse a request -> operators do not see it', async () => {
     start({ maxInFlight: () => 0 });
     await expect(started.ask()).rejects.toEqual(limited);
     expect([started.opened, started.refused]).toEqual([0, []]);
@@ -181,7 +165,7 @@ describe('the limits of a user', () => {
 });
 
 describe('a chat in the background', () => {
-  it('is read by nobody, although its reader has got a part of the reply: it may be passed on', async () => {
+  it('has lost a reader who had a part of the reply -> is read by nobody, and may be passed on', async () => {
     started.claim({ state: 'running' });
     const reply = read();
     const live = await attached();
@@ -196,22 +180,17 @@ describe('a chat in the background', () => {
 
 describe('a request that is refused', () => {
   it.each([
-    ['why', new Failure('overloaded'), 'overloaded'],
-    ['that it broke', new TypeError('x'), 'internal'],
-  ])('has operators see %s, and no arrival of a chat', async (_, error, code) => {
+    ['before it begins', new Failure('overloaded'), 'overloaded', false],
+    ['because it broke', new TypeError('x'), 'internal', false],
+    ['after its caller has left', new Failure('timeout'), 'cancelled', true],
+  ])('%s -> operators see why, and no arrival of a chat', async (_, error, code, isLeft) => {
+    if (isLeft) started.client.abort();
     started.find = () => Promise.reject(error);
     await expect(ask()).rejects.toBe(error);
     expect([started.refused, started.opened]).toEqual([[code], 0]);
   });
 
-  it('counts as cancelled once its caller has left', async () => {
-    started.client.abort();
-    started.find = () => Promise.reject(new Failure('timeout'));
-    await expect(ask()).rejects.toMatchObject({ code: 'timeout' });
-    expect(started.refused).toEqual(['cancelled']);
-  });
-
-  it('stores nothing of a chat that no worker would do, and frees its place', async () => {
+  it('because no worker would do its chat -> nothing is stored of it, and its place is free', async () => {
     start({ maxInFlight: () => 1 });
     for (let n = 0; n < 2; n += 1)
       await expect(ask()).rejects.toMatchObject({ code: 'provider_unavailable' });
@@ -219,7 +198,7 @@ describe('a request that is refused', () => {
     expect(started.stored).toBe(0);
   });
 
-  it('is not seen when its chat had ended before, whatever becomes of it', async () => {
+  it('because its chat had ended so before -> operators do not see it', async () => {
     started.claim(settled({ kind: 'blocked', queueMs: 1, providerMs: 1 }));
     await expect(ask()).rejects.toMatchObject({ code: 'content_blocked' });
     expect([started.refused, started.opened]).toEqual([[], 0]);

@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { countAll } from '../../../shared/queue/priority.js';
-import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
+import * as chat from '../../support/chat-service.js';
+
+const { asks, comeTo, ends, goesOn, isAdded, isNotAdded, leaves, ms, reads, says } = chat;
+const { ok, startChatService, waits, withKey, withoutResends } = chat;
+type Step = chat.Step;
 
 let started: ReturnType<typeof startChatService>;
 beforeEach(() => {
@@ -9,199 +13,128 @@ beforeEach(() => {
 });
 afterEach(() => started.end());
 
+const replied = { kind: 'completed', completion: ok };
 const timeout = { code: 'timeout' };
 const unavailable = { code: 'queue_unavailable' };
-/** Asks for a chat whose job is added at once. */
-const ask = async (own: Parameters<typeof started.ask>[0] = {}) => {
-  const answer = started.ask(own);
-  started.adding.resolve();
-  await turn();
-  return { answer };
-};
-const settle = () => started.chats.onOutcome('one', ok);
+const ended = new Failure('unauthorized');
+const ofJob =
+  (facts: object): Step =>
+  ({ added }) =>
+    expect(added).toMatchObject([facts]);
 
 describe('a chat', () => {
-  it('has its reply, and its client disconnects -> nothing is cancelled', async () => {
-    const { answer } = await ask();
-    settle();
-    expect(await answer).toEqual({ kind: 'completed', completion: ok });
-    started.client.abort();
-    await turn();
-    expect(started.asked).toEqual(['add one']);
-  });
+  const begun = [asks(), isAdded];
+  const isLost: Step = ({ chats }) => chats.onLost('one', Date.now());
+  const confirmAccess = async () => started.client.abort(new Failure('unauthorized'));
+  const cancelled = ends({ kind: 'cancelled', queueMs: 0, providerMs: 0 });
+  const elsewhere = [isAdded, cancelled];
+  const unsure = 'add, cancel unconfirmed';
+  const asked = { user: 'another', parameters: { seed: 1, stop: ['a'] } };
+  const late = asks({ waitMs: 60_000, elapsedMs: 59_980 });
 
-  it.each([
-    ['credentials that end', new Failure('unauthorized'), { code: 'unauthorized' }],
-    ['a client that disconnects', undefined, timeout],
-  ])('meets %s -> it ends so, and its job is cancelled', async (_, reason, expected) => {
-    const { answer } = await ask();
-    started.client.abort(reason);
-    await expect(answer).rejects.toMatchObject(expected);
-    await turn();
-    expect(started.asked).toEqual(['add one', 'cancel one']);
-  });
-
-  it.each([
-    [
-      'is of a user whose removal this process has not heard of yet',
-      new Failure('unauthorized'),
-      'unauthorized',
-    ],
-    ['is of a user who is still there', undefined, 'internal'],
-  ])('is cancelled by another process, and %s -> it ends so', async (_, ended, code) => {
-    const confirmAccess = async () => void (ended && started.client.abort(ended));
-    const { answer } = await ask({ confirmAccess });
-    started.chats.onOutcome('one', { kind: 'cancelled', queueMs: 0, providerMs: 0 });
-    await expect(answer).rejects.toMatchObject({ code });
-  });
-
-  it.each([false, true])(
-    'is asked for -> its job has its user, what is asked of the model, and whether it comes last: %s',
-    async (isLowPriority) => {
-      const own = { user: 'another', parameters: { seed: 1, stop: ['a'] } };
-      const { answer } = await ask({ ...own, isLowPriority });
-      settle();
-      await answer;
-      expect(started.added).toMatchObject([{ ...own, isAsync: isLowPriority }]);
-    },
-  );
-
-  it('comes from a client that has disconnected already -> nothing is added', async () => {
-    started.client.abort();
-    await expect(started.ask()).rejects.toMatchObject(timeout);
-    expect(started.asked).toEqual([]);
-  });
-
-  // A job that is cancelled before it is there would be added after that.
-  it.each([
-    ['resolve', 'cancel'],
-    ['reject', 'cancel unconfirmed'],
-  ] as const)(
-    'is left by its client during a slow add -> it ends at once, and is cancelled after the add (%s)',
-    async (how, done) => {
-      const answer = started.ask();
-      await turn();
-      started.client.abort();
-      await expect(answer).rejects.toMatchObject(timeout);
-      expect(started.asked).toEqual(['add one']);
-      started.adding[how]();
-      await turn();
-      expect(started.asked).toEqual(['add one', `${done} one`]);
-    },
-  );
-
-  it('has a job whose add failed -> it is cancelled, because the store may take it all the same', async () => {
-    const answer = started.ask();
-    started.adding.reject(new Failure('queue_unavailable'));
-    await expect(answer).rejects.toMatchObject(unavailable);
-    expect([started.asked, started.chats.all()]).toEqual([['add one', 'cancel unconfirmed one'], []]);
-  });
-
-  it('has a slow add past the deadline -> it ends, counting what the request has taken so far', async () => {
-    const answer = started.ask({ waitMs: 60_000, elapsedMs: 59_980 });
-    await turn();
-    vi.advanceTimersByTime(21);
-    await expect(answer).rejects.toMatchObject(timeout);
-    started.adding.reject(new Failure('queue_unavailable'));
-    await turn();
-    await expect(started.ask({ elapsedMs: 60_000 })).rejects.toMatchObject(timeout);
-    expect(started.asked).toEqual(['add one']);
-  });
-
-  it('has a job that is lost -> it is added again once, but not before its add was confirmed', async () => {
-    const answer = started.ask();
-    await turn();
-    const { chats, asked } = started;
-    expect(chats.onLost('one', Date.now())).toBe(false);
-    started.adding.resolve();
-    await turn();
-    expect(asked).toEqual(['add one']);
-    expect([1, 2].map(() => chats.onLost('one', Date.now()))).toEqual([true, false]);
-    expect(asked).toEqual(['add one', 'add one']);
-    settle();
-    await answer;
-  });
+  it.each<chat.Row>([
+    ['has a job -> it has what is asked', [asks(asked), ofJob({ ...asked, isAsync: false })], waits, 'add'],
+    ['comes last -> its job does', [asks({ isLowPriority: true }), ofJob({ isAsync: true })], waits, 'add'],
+    ['has its reply, and its client leaves -> nothing', [...begun, ends(), leaves()], replied, 'add'],
+    ['is left by its client -> it is cancelled', [...begun, leaves()], timeout, 'add, cancel'],
+    ['has credentials that end -> it is cancelled', [...begun, leaves(ended)], ended, 'add, cancel'],
+    ['is cancelled, its user removed -> it ends so', [asks({ confirmAccess }), ...elsewhere], ended, 'add'],
+    ['is cancelled elsewhere -> it ends as internal', [asks(), ...elsewhere], { code: 'internal' }, 'add'],
+    ['is left before it begins -> nothing is added', [leaves(), asks()], timeout, ''],
+    // A job that is cancelled before it is there would be added after that.
+    ['is left in a slow add -> it ends, uncancelled', [asks(), leaves(), goesOn], timeout, 'add'],
+    ['is left, and added -> it is cancelled', [asks(), leaves(), isAdded], timeout, 'add, cancel'],
+    ['is left, and perhaps not added -> too', [asks(), leaves(), isNotAdded], timeout, unsure],
+    // The store may take it all the same.
+    ['has an add that failed -> it is cancelled', [asks(), isNotAdded], unavailable, unsure],
+    ['is added too slowly -> it ends, and only that', [late, ms(21), isNotAdded], timeout, 'add'],
+    ['has taken all of its time -> nothing is added', [asks({ elapsedMs: 60_000 })], timeout, ''],
+    ['is lost before its add is confirmed -> nothing', [asks(), isLost, isAdded], waits, 'add'],
+    ['is lost -> it is added again, once', [...begun, isLost, isLost], waits, 'add, add'],
+  ])('%s', (...row) => comeTo(started, row));
 });
 
 describe('a stored chat', () => {
   const isAsync = { ...withKey, isAsync: true };
+  const keyed = asks({ storeOptions: withKey });
+  const bare = asks({ storeOptions: { ...isAsync, key: undefined } });
+  const inTime = asks({ storeOptions: isAsync, waitMs: 60_000 });
+  const late = asks({ storeOptions: isAsync, waitMs: 20 });
+  const asksAsync = asks({ storeOptions: isAsync });
+  const accepted = { kind: 'accepted', id: 'one', status: 'queued' };
+  const isThere: Step = ({ claim }) => {
+    claim({ state: 'unknown' });
+    started.adding = Promise.withResolvers();
+  };
+  const again = [asksAsync, isAdded, ms(0)];
+  const countsOnce: Step = ({ shares }) => expect(countAll(shares.of('openai').async)).toBe(1);
+
+  it.each<chat.Row>([
+    ['is left by its client -> it goes on', [keyed, isAdded, leaves(), goesOn], timeout, 'add, detached'],
+    ['is not in the queue yet -> it is not accepted', [asksAsync, ms(0)], waits, 'add'],
+    ['is in the queue -> it is accepted', [asksAsync, ms(0), isAdded, goesOn], accepted, 'add, detached'],
+    // Without a key no request can come back for the chat.
+    ['is not taken -> it is cancelled', [bare, isNotAdded], unavailable, 'add, cancel unconfirmed of me'],
+    ['is not taken, and has a key -> it is left alone', [asksAsync, isNotAdded], unavailable, 'add'],
+    ['is left, and may be taken -> it goes on', [keyed, leaves(), goesOn], timeout, 'add, detached'],
+    ['is left, and is not taken -> it is over', [keyed, leaves(), isNotAdded], timeout, 'add, detached'],
+    ['has its reply in the time of its caller -> the reply', [inTime, isAdded, ends()], replied, 'add'],
+    ['has none in that time -> it is accepted', [late, isAdded, ms(21), goesOn], accepted, 'add, detached'],
+    [
+      'is asked for again with its key -> it counts once',
+      [asksAsync, isNotAdded, isThere, ...again, ...again, countsOnce, goesOn],
+      accepted,
+      'add, add, detached, add',
+    ],
+  ])('%s', (...row) => comeTo(started, row));
 
   it('is begun -> the id of the chat is told before anything becomes of it', async () => {
     const onResolved = vi.fn();
-    const answer = started.ask({ storeOptions: { ...withKey, onResolved } });
-    await turn();
-    expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });
-    settle();
-    await answer;
+    const isTold = () => expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });
+    await comeTo(started, ['', [asks({ storeOptions: { ...withKey, onResolved } }), isTold], waits, 'add']);
   });
+});
 
-  it('is left by its client -> nothing is cancelled', async () => {
-    const { answer } = await ask({ storeOptions: withKey });
-    started.client.abort();
-    await expect(answer).rejects.toMatchObject(timeout);
-    expect(started.asked).toEqual(['add one', 'detached']);
-    settle();
-  });
+describe('a chat that is read as it is written', () => {
+  const open = [reads(), isAdded];
+  const keyed = [reads({ storeOptions: withKey }), isAdded];
+  const hasEnded: Step = ({ claim }) => claim({ state: 'settled', outcome: ok });
+  const anew = { code: 'internal', retryable: true };
+  const halfway = [...open, says(0, 'Hel')];
+  const beginsAnew = [says(0, 'Hel'), says(0, 'Good', 'another')];
+  const rest = reads({ storeOptions: withKey }, { callId: 'call', offset: 3 });
+  // The provider is silent; the worker is there.
+  const minutes = Array.from({ length: 10 }, () => [ms(29_900), says(1, '')]).flat();
+  const runs = [...open, ms(59_999), says(0, 'H'), ...minutes];
+  const readsSlowly: Step = (service) => {
+    service.isRead = false;
+  };
+  const breaksOff: Step = ({ breakOff }) => breakOff(new Error('left'));
+  const [left, cancelled, broken] = ['add, detached, left', 'add, cancel', { message: 'left' }];
+  const isLate = [...runs, ms(1001)];
+  /** Its job may go on for minutes from when it has to have begun. */
+  const mayRun: Step = ({ added: [{ firstDeltaBy = 0, deadline, stream } = { deadline: 0 }] }) =>
+    expect([stream, deadline - firstDeltaBy]).toEqual([true, 300_000]);
 
-  it('is asynchronous -> it is accepted once the queue has taken it, and not before', async () => {
-    const accepted = vi.fn();
-    const answer = started.ask({ storeOptions: isAsync }).then(accepted);
-    await turn();
-    vi.advanceTimersByTime(0);
-    await turn();
-    expect(accepted).not.toHaveBeenCalled();
-    started.adding.resolve();
-    await answer;
-    expect(accepted).toHaveBeenCalledWith({ kind: 'accepted', id: 'one', status: 'queued' });
-    expect(started.asked).toEqual(['add one', 'detached']);
-    settle();
-  });
-
-  it.each([
-    // Without a key no request can come back for the chat.
-    ['without a key -> it is cancelled', undefined, ['add one', 'cancel unconfirmed one of me']],
-    ['with one -> it is left alone', 'k', ['add one']],
-  ])('is not taken by the queue -> it is not accepted: %s', async (_, key, asked) => {
-    const answer = started.ask({ storeOptions: { ...isAsync, key } });
-    started.adding.reject(new Failure('queue_unavailable'));
-    await expect(answer).rejects.toMatchObject(unavailable);
-    expect(started.asked).toEqual(asked);
-  });
-
-  it('is accepted at a second try with its key -> it counts as detached once, and as one chat', async () => {
-    const refused = started.ask({ storeOptions: isAsync });
-    started.adding.reject(new Failure('queue_unavailable'));
-    await expect(refused).rejects.toMatchObject(unavailable);
-    started.claim({ state: 'unknown' });
-    started.adding = Promise.withResolvers();
-    for (let n = 0; n < 2; n += 1) {
-      const { answer } = await ask({ storeOptions: isAsync });
-      vi.advanceTimersByTime(0);
-      expect(await answer).toMatchObject({ kind: 'accepted' });
-    }
-    expect(started.asked.filter((step) => step === 'detached')).toHaveLength(1);
-    expect(countAll(started.shares.of('openai').async)).toBe(1);
-    settle();
-  });
-
-  it('is left by its client, and not taken by the queue -> it is over, and counts nowhere', async () => {
-    const answer = started.ask({ storeOptions: withKey });
-    await turn();
-    started.client.abort();
-    await expect(answer).rejects.toMatchObject(timeout);
-    expect(started.chats.all()).toHaveLength(1);
-    started.adding.reject(new Failure('queue_unavailable'));
-    await turn();
-    expect([started.chats.all(), countAll(started.shares.of('openai').waitedFor)]).toEqual([[], 0]);
-  });
-
-  it('has a caller that waits for a while -> the reply if it comes meanwhile, else it is accepted', async () => {
-    const soon = await ask({ storeOptions: isAsync, waitMs: 60_000 });
-    settle();
-    expect(await soon.answer).toEqual({ kind: 'completed', completion: ok });
-    const late = await ask({ storeOptions: isAsync, waitMs: 20 });
-    vi.advanceTimersByTime(21);
-    expect(await late.answer).toMatchObject({ kind: 'accepted' });
-    settle();
-  });
+  it.each<chat.Row>([
+    ['has a delta -> it is written as it comes', [...open, mayRun, says(0, 'Hel')], waits, 'add', 'Hel'],
+    ['ends -> what is missing is written', [...halfway, ends()], replied, 'add', 'Hel|lo'],
+    ['has not begun in time -> it is cancelled', [...open, ms(60_000)], timeout, cancelled],
+    ['has a key, and has not begun in time -> nothing', [...keyed, ms(60_000), goesOn], timeout, left],
+    ['begins in the last moment -> it goes on', [...runs, says(1, 'e'), withoutResends], waits, 'add', 'H|e'],
+    ['begins then, and is late -> it ends', [...isLate, withoutResends], timeout, 'add', 'H'],
+    ['had ended before -> what is left is written', [hasEnded, rest], replied, '', 'lo'],
+    ['is begun anew -> it is not continued, and cancelled', [...open, ...beginsAnew], anew, cancelled, 'Hel'],
+    ['has a key, and is begun anew -> it is left', [...keyed, ...beginsAnew, goesOn], anew, left, 'Hel'],
+    ['is left before its first delta -> it is cancelled', [...open, leaves()], timeout, cancelled],
+    ['is left in the middle -> it is cancelled', [...halfway, leaves()], timeout, cancelled, 'Hel'],
+    ['has a key, and is left -> nothing', [...keyed, says(0, 'Hel'), leaves(), goesOn], timeout, left, 'Hel'],
+    [
+      'has its reply, and a slow reader leaves -> nothing',
+      [readsSlowly, ...open, ends(), leaves(), breaksOff],
+      broken,
+      'add',
+      'Hello',
+    ],
+  ])('%s', (...row) => comeTo(started, row));
 });

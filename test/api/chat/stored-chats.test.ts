@@ -5,18 +5,17 @@ import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-com
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
-import { parseConfig } from '../../../shared/config/config.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { chatKey, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
-import { startEmptyDatabase } from '../../support/database.js';
 import { userNamed } from '../../support/identities.js';
 import { apiInstruments } from '../../support/metrics.js';
-import { patience, patienceMs } from '../../support/patience.js';
+import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
+import { storeOf } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
 const timings = { queueMs: 1, providerMs: 1 };
@@ -34,7 +33,7 @@ const namesake = { ...me, id: 'given again' };
 const notFound = { code: 'not_found' };
 const underWay = { state: 'unknown' };
 
-let database: Awaited<ReturnType<typeof startEmptyDatabase>>;
+let shared: SharedStore;
 let store: QueueStore;
 let jobs: JobClient;
 let queue: Queue;
@@ -47,19 +46,15 @@ let admissions: number;
 let maxOutputTokens: number;
 
 beforeAll(async () => {
-  database = await startEmptyDatabase();
-  const config = parseConfig({ DATABASE_URL: database.url }, 'config');
-  await migrateQueueStore(config);
-  store = openQueueStore(config, log);
-  expect(await store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
+  shared = await openSharedStore(storeOf('postgres'), log);
+  store = shared.store;
   jobs = await JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
   await queue?.close();
   await jobs?.close();
-  await store?.close();
-  await database?.stop();
+  await shared?.stop();
 });
 beforeEach(() => {
   [now, admissions, maxOutputTokens] = [Date.now(), 0, 4096];

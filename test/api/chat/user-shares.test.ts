@@ -201,31 +201,21 @@ describe('a chat in the background', () => {
 });
 
 describe('enter', () => {
-  it('is for so many requests at once → the next one may retry after a second', () => {
-    start({ maxInFlight: () => 2 });
-    shares.enter('me');
-    shares.enter('me');
-    const facts = expect.objectContaining({ retryAfterMs: 1000 });
-    expect(() => shares.enter('me')).toThrow(expect.objectContaining({ code: 'rate_limited', facts }));
-    shares.enter('another');
-  });
-
-  it('is of a request that ends, or was refused → one place is given back, and none', () => {
-    start({ maxInFlight: () => 2 });
-    shares.enter('me');
-    const place = shares.enter('me');
-    expect(() => shares.enter('me')).toThrow(limited);
-    place[Symbol.dispose]();
-    // Had it been given back twice, two more would fit beside the one that stays.
-    shares.enter('me');
-    expect(() => shares.enter('me')).toThrow(limited);
-  });
-
-  it('has a number of places that changes → it follows', () => {
-    let maxInFlight: number | undefined = 1;
+  it('is for so many requests at once -> the next one may retry after a second, or when one has ended', () => {
+    let maxInFlight: number | undefined = 2;
     start({ maxInFlight: () => maxInFlight });
     shares.enter('me');
-    expect(() => shares.enter('me')).toThrow(limited);
+    const place = shares.enter('me');
+    const facts = expect.objectContaining({ retryAfterMs: 1000 });
+    const isRefused = () =>
+      expect(() => shares.enter('me')).toThrow(expect.objectContaining({ code: 'rate_limited', facts }));
+    isRefused();
+    shares.enter('another');
+    place[Symbol.dispose]();
+    // Had the one that was refused given its place back too, two more would fit beside the one that stays.
+    shares.enter('me');
+    isRefused();
+    // Their number changes with the fleet.
     maxInFlight = undefined;
     shares.enter('me');
   });
@@ -241,25 +231,23 @@ describe('enter', () => {
 });
 
 describe('joinStream', () => {
-  const detail = 'This user reads too many stored chats at once.';
-  const tooMany = expect.objectContaining({
-    code: 'rate_limited',
-    facts: expect.objectContaining({ detail, retryAfterMs: 1000 }),
-  });
-
-  it('is for twenty chats at once that other requests have begun → the next one is refused', () => {
+  it('is for twenty chats at once that other requests have begun -> the next one is refused', () => {
+    const detail = 'This user reads too many stored chats at once.';
+    const facts = expect.objectContaining({ detail, retryAfterMs: 1000 });
     const places = Array.from({ length: 20 }, () => shares.enter('me'));
     for (const place of places) place.joinStream();
-    const refused = shares.enter('me');
-    expect(() => refused.joinStream()).toThrow(tooMany);
-    // Neither gives back what it does not have.
-    refused[Symbol.dispose]();
-    shares.enter('me')[Symbol.dispose]();
-    expect(() => shares.enter('me').joinStream()).toThrow(tooMany);
+    const isRefused = () => {
+      const place = shares.enter('me');
+      expect(() => place.joinStream()).toThrow(expect.objectContaining({ code: 'rate_limited', facts }));
+      // It gives back nothing that it does not have.
+      place[Symbol.dispose]();
+    };
+    isRefused();
+    isRefused();
     shares.enter('another').joinStream();
     places[0]?.[Symbol.dispose]();
     shares.enter('me').joinStream();
-    expect(() => shares.enter('me').joinStream()).toThrow(tooMany);
+    isRefused();
   });
 });
 

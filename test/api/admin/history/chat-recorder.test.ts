@@ -146,32 +146,6 @@ describe('a chat that', () => {
     expect(ended).toMatchObject([recorded]);
   });
 
-  it.each(['cancelled', 'timeout'] as const)(
-    "is cut -> the worker's times of the call, and when its request ended (%s)",
-    (code) => {
-      const one = request();
-      vi.advanceTimersByTime(2000);
-      leave(one, code);
-      expect(ended).toEqual([]);
-      vi.advanceTimersByTime(200);
-      settle({ kind: 'cancelled', queueMs: 300, providerMs: 1700, firstTokenMs: 500 });
-      expect(ended).toMatchObject([
-        { code, queuedMs: 100, startedMs: 400, firstTokenMs: 900, endedMs: 2100, providerMs: 1700 },
-      ]);
-    },
-  );
-
-  it('is cut, and whose worker says nothing -> recorded after a second', () => {
-    const one = request();
-    vi.advanceTimersByTime(2000);
-    leave(one, 'cancelled');
-    vi.advanceTimersByTime(999);
-    expect(ended).toEqual([]);
-    vi.advanceTimersByTime(1);
-    expect(ended).toMatchObject([{ code: 'cancelled', queuedMs: 100, endedMs: 2100 }]);
-    expect(ended[0]).not.toHaveProperty('startedMs');
-  });
-
   it('has odd times by other clocks -> none before another or after the end', () => {
     watch({ ...ok, queueMs: 1e9, providerMs: 1, firstTokenMs: -5 });
     expect(ended[0]).toMatchObject({ queuedMs: 150, startedMs: 3150, firstTokenMs: 3150, endedMs: 3150 });
@@ -189,63 +163,64 @@ describe('a chat that', () => {
     expect(arrivals).toEqual(['openai', 'openai', 'openai']);
   });
 
-  it.each<[string, RequestCode, (one: AttachedRequest) => void]>([
-    ['as it ends', 'ok', () => settle(ok)],
-    ['at its deadline', 'timeout', () => vi.advanceTimersByTime(forMs - 2000)],
-    ['when the queue did not take it', 'queue_unavailable', (one) => one.fail(new Error('not added'))],
-  ])('goes on without its request -> its end is recorded once, %s', (_, code, finish) => {
-    const one = request({ isStored: true });
-    vi.advanceTimersByTime(1000);
-    leave(one, 'cancelled');
-    vi.advanceTimersByTime(1000);
-    expect(ended).toEqual([]);
-    finish(one);
-    expect(ended).toMatchObject([{ code, endedMs: Date.now() - 1_000_000 + 100 }]);
-    expect(arrivals).toHaveLength(1);
-  });
+  type Step = (requests: AttachedRequest[]) => unknown;
+  const comes =
+    (own?: Asked): Step =>
+    (requests) =>
+      requests.push(request(own));
+  const ms =
+    (time: number): Step =>
+    () =>
+      vi.advanceTimersByTime(time);
+  /** What is done with one of the requests. */
+  const withOne =
+    (work: (one: AttachedRequest) => void, place = 0): Step =>
+    (requests) =>
+      work(requests[place] ?? expect.unreachable());
+  const leaves = (place: number, code?: RequestCode) => withOne((one) => leave(one, code), place);
+  const fails = (place: number) => withOne((one) => fail(one, 'queue_unavailable'), place);
+  const isNotAdded = (place: number) => withOne((one) => one.fail(new Error('not added')), place);
+  const ends: Step = () => settle(ok);
+  const isCut: Step = () => settle({ kind: 'cancelled', queueMs: 300, providerMs: 1700, firstTokenMs: 500 });
+  const isOpen: Step = () => expect(ended).toEqual([]);
+  const isUnknown: Step = () => expect(ended[0]).not.toHaveProperty('startedMs');
+  const first = comes({ isStored: true });
+  const another = comes({ isStored: true, requestId: 'another', elapsedMs: 0 });
+  const goesOn = [first, ms(1000), leaves(0, 'cancelled'), ms(1000), isOpen];
+  const cut = { queuedMs: 100, startedMs: 400, firstTokenMs: 900, endedMs: 2100, providerMs: 1700 };
+  const whole = { id: 'id', code: 'ok', queuedMs: 100, startedMs: 400, endedMs: 2100 };
 
-  it('is joined by another request -> one chat, with the times of the first', () => {
-    request({ isStored: true });
-    vi.advanceTimersByTime(1000);
-    request({ isStored: true, requestId: 'second', elapsedMs: 0 });
-    vi.advanceTimersByTime(1000);
-    settle(ok);
-    expect(ended).toMatchObject([{ id: 'id', code: 'ok', queuedMs: 100, startedMs: 400, endedMs: 2100 }]);
-    expect(arrivals).toHaveLength(1);
-  });
-
-  it.each([false, true])(
-    'is left by all that joined it -> one end (the first one last: %s)',
-    (isFirstLast) => {
-      const requests = [request({ isStored: true }), request({ isStored: true, requestId: 'second' })];
-      for (const one of isFirstLast ? requests.toReversed() : requests) leave(one);
-      expect([arrivals.length, ended.length]).toEqual([1, 0]);
-      settle(ok);
-      expect(ended.map(({ code }) => code)).toEqual(['ok']);
-      expect(arrivals).toHaveLength(1);
-    },
-  );
-
-  it('is joined by a request that fails alone -> that is no end of it', () => {
-    const isStored = true;
-    request({ isStored });
-    fail(request({ isStored, requestId: '2' }), 'queue_unavailable');
-    const third = request({ isStored, requestId: '3' });
-    leave(third);
-    third.fail(new Error('not added'));
-    expect(ended).toEqual([]);
-    settle(ok);
-    expect(ended).toMatchObject([{ id: 'id', code: 'ok' }]);
-    for (const one of [request({ isStored }), request({ isStored })]) fail(one, 'queue_unavailable');
-    expect(ended.map(({ code }) => code)).toEqual(['ok', 'queue_unavailable']);
-    expect(arrivals).toHaveLength(2);
-  });
-
-  it('is found by a request after another one has seen its end -> is one more', () => {
-    request({ isStored: true });
-    settle(ok);
-    fail(request({ isStored: true, requestId: 'late' }));
-    expect([arrivals.length, ended.length]).toEqual([2, 2]);
+  it.each<[string, Step[], recorded: object[], arrived?: number]>([
+    // The worker's times of the call, and when its request ended.
+    ['is left', [comes(), ms(2000), leaves(0, 'cancelled'), isOpen, isCut], [{ code: 'cancelled', ...cut }]],
+    ['is late', [comes(), ms(2000), leaves(0), ms(200), isOpen, isCut], [{ code: 'timeout', ...cut }]],
+    [
+      'is left, and of whose worker nothing is heard for a second',
+      [comes(), ms(2000), leaves(0), ms(999), isOpen, ms(1), isUnknown],
+      [{ code: 'timeout', queuedMs: 100, endedMs: 2100 }],
+    ],
+    ['goes on alone, and ends', [...goesOn, ends], [{ code: 'ok', endedMs: 2100 }]],
+    ['goes on until its deadline', [...goesOn, ms(58_000)], [{ code: 'timeout', endedMs: 60_100 }]],
+    ['goes on, not added', [...goesOn, isNotAdded(0)], [{ code: 'queue_unavailable', endedMs: 2100 }]],
+    ['is joined by another request', [first, ms(1000), another, ms(1000), ends], [whole]],
+    ['is left by all that joined it', [first, another, leaves(0), leaves(1), isOpen, ends], [{ id: 'id' }]],
+    ['is left by the first one last', [first, another, leaves(1), leaves(0), isOpen, ends], [{ id: 'id' }]],
+    [
+      'is joined by requests that fail alone',
+      [first, another, fails(1), another, leaves(2), isNotAdded(2), isOpen, ends],
+      [{ id: 'id', code: 'ok' }],
+    ],
+    [
+      'has ended before others come, which fail',
+      [first, ends, first, first, fails(1), fails(2)],
+      [{ code: 'ok' }, { code: 'queue_unavailable' }],
+      2,
+    ],
+  ])('%s -> is recorded once', (_, steps, recorded, arrived = 1) => {
+    const requests: AttachedRequest[] = [];
+    for (const step of steps) step(requests);
+    expect(ended).toMatchObject(recorded);
+    expect(arrivals).toHaveLength(arrived);
   });
 
   it('is only read here -> neither its arrival nor its end is recorded', () => {

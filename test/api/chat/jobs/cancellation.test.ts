@@ -1,43 +1,34 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Cancellation } from '../../../../api/chat/jobs/cancellation.js';
-import { parseConfig } from '../../../../shared/config/config.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
-import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { apiInstruments } from '../../../support/metrics.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../../support/recording-relay.js';
+import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
+import { storeOf } from '../../../support/stores.js';
 
 const { log } = createRecordingLog();
-let postgres: TestDatabase;
+let shared: SharedStore;
 let store: QueueStore;
 let queue: Queue;
 let relay: RecordingRelay;
 let cancellation: Cancellation;
 
 beforeAll(async () => {
-  postgres = await startEmptyDatabase();
-  const config = parseConfig({ DATABASE_URL: postgres.url }, 'migrate');
-  await migrateQueueStore(config);
-  store = openQueueStore(config, log);
+  shared = await openSharedStore(storeOf('postgres'), log);
+  store = shared.store;
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
-  await queue.close();
-  await store.close();
-  await postgres.stop();
+  await queue?.close();
+  await shared?.stop();
 });
 beforeEach(() => {
   relay = createRecordingRelay();
-  cancellation = new Cancellation({
-    queueOf: () => queue,
-    store,
-    relay,
-    metrics: apiInstruments.metrics,
-    log,
-  });
+  const { metrics } = apiInstruments;
+  cancellation = new Cancellation({ queueOf: () => queue, store, relay, metrics, log });
 });
 
 const storedJob = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;
@@ -55,8 +46,8 @@ const messagesFor = (...jobIds: string[]) => [
   { topic: topics.storedResult, message: { v: 1, settled: jobIds.map((jobId) => ({ jobId })) } },
 ];
 
-describe('cancelUnconfirmed', () => {
-  it('publishes the cancel again until the store takes the message', async () => {
+describe('a job whose add is unconfirmed, and that is cancelled', () => {
+  it('has a store that takes no message -> the cancel is published again until it does', async () => {
     const publish = vi.spyOn(relay, 'publish').mockRejectedValueOnce(new Error('away'));
     cancellation.cancelUnconfirmed({ jobId: 'refused', provider: 'openai' });
     await cancellation.flush();
@@ -67,7 +58,7 @@ describe('cancelUnconfirmed', () => {
     publish.mockRestore();
   });
 
-  it('removes a job that the store has taken all the same', async () => {
+  it('was taken by the store all the same -> is removed', async () => {
     await add('taken');
     cancellation.cancelUnconfirmed({ jobId: 'taken', provider: 'openai' });
     await cancellation.flush();
@@ -75,8 +66,8 @@ describe('cancelUnconfirmed', () => {
   });
 });
 
-describe('cancel, of a stored chat', () => {
-  it('publishes all that are cancelled together in one message to the pools and one to the API', async () => {
+describe('a stored chat that is cancelled', () => {
+  it('is one of several at once -> there is one message to the pools, and one to the API', async () => {
     const jobIds = ['one', 'two', 'three'];
     await Promise.all(jobIds.map(add));
     for (const jobId of jobIds) cancellation.cancel(storedJob(jobId));
@@ -85,14 +76,14 @@ describe('cancel, of a stored chat', () => {
     expect(await queue.getWaitingCount()).toBe(0);
   });
 
-  it('happens once however many ask at the same time', async () => {
+  it('is asked for by many at once -> happens once', async () => {
     await add('cancelled-often');
     for (let n = 0; n < 10; n += 1) cancellation.cancel(storedJob('cancelled-often'));
     await cancellation.flush();
     expect(relay.published).toEqual(messagesFor('cancelled-often'));
   });
 
-  it('does nothing to a job that is gone or has ended, and does it for one that is there again', async () => {
+  it('is gone or has ended -> nothing, until it is there again', async () => {
     await complete('ended');
     cancellation.cancel(storedJob('ended'));
     cancellation.cancel({ ...storedJob('gone'), fallback: [{ provider: 'bedrock' }] });
@@ -105,7 +96,7 @@ describe('cancel, of a stored chat', () => {
     expect(relay.published).toEqual(messagesFor('gone'));
   });
 
-  it('happens to a chat that was passed on after it was read', async () => {
+  it('was passed on after it was read -> is cancelled where it is', async () => {
     await complete('moved');
     await add('moved-2');
     cancellation.cancel({ ...storedJob('moved'), fallback: [{ provider: 'bedrock' }] });

@@ -4,53 +4,42 @@ import { JobClient, type NewJob } from '../../../../api/chat/jobs/job-client.js'
 import { JobRecords, type PendingJob } from '../../../../api/chat/jobs/job-records.js';
 import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
 import { LiveChats } from '../../../../api/chat/live-chats.js';
-import { parseConfig } from '../../../../shared/config/config.js';
 import { describeProviders } from '../../../../shared/fleet/fleet.js';
 import { resendSchema } from '../../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
 import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { openRelay } from '../../../../shared/queue/relay.js';
-import { migrateQueueStore, openQueueStore } from '../../../../shared/queue/stores/open.js';
+import { openRelay, type Relay } from '../../../../shared/queue/relay.js';
 import { attach, leave } from '../../../support/attached.js';
-import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
 import { heartbeatOf } from '../../../support/heartbeats.js';
 import { heldTimeouts } from '../../../support/held-timeouts.js';
 import { apiInstruments } from '../../../support/metrics.js';
-import { patience, patienceMs } from '../../../support/patience.js';
+import { patience } from '../../../support/patience.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
-import { openWire, type Wire } from '../../../support/wire.js';
+import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
+import { storeOf } from '../../../support/stores.js';
 
 const chats = new LiveChats();
 const { log } = createRecordingLog();
 const timeouts = heldTimeouts();
-let postgres: TestDatabase;
-let wire: Wire;
+let shared: SharedStore;
 let store: QueueStore;
 let client: JobClient;
+/** That of another process. */
+let relay: Relay;
 
 beforeAll(async () => {
-  postgres = await startEmptyDatabase();
-  const url = new URL(postgres.url);
-  await migrateQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'));
-  wire = await openWire(Number(url.port));
-  url.port = String(wire.port);
-  store = openQueueStore(parseConfig({ DATABASE_URL: url.href }, 'migrate'), log);
-  await store.whenReady(AbortSignal.timeout(patienceMs));
-  client = await JobClient.open({
-    store,
-    chats,
-    metrics: apiInstruments.metrics,
-    log,
-    withTimeout: timeouts.withTimeout,
-  });
+  shared = await openSharedStore(storeOf('postgres'), log);
+  store = shared.store;
+  const { metrics } = apiInstruments;
+  client = await JobClient.open({ store, chats, metrics, log, withTimeout: timeouts.withTimeout });
+  relay = await openRelay(shared.another, { name: 'test', log });
 });
 afterAll(async () => {
-  await client.close();
-  await store.close();
-  await wire.close();
-  await postgres.stop();
+  await relay?.close();
+  await client?.close();
+  await shared?.stop();
 });
 
 const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
@@ -59,8 +48,8 @@ const later = () => Date.now() + 10_000;
 const add = (jobId: string, own: Partial<NewJob> = {}) =>
   client.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
 
-describe('JobClient', () => {
-  it('finds the outcome in the record when its message is lost', async () => {
+describe('the client of jobs', () => {
+  it('misses the message of an outcome -> finds it in the record', async () => {
     const { outcome } = attach(chats, 'unpublished');
     await add('unpublished');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
@@ -70,20 +59,17 @@ describe('JobClient', () => {
     await worker.close();
   });
 
-  it('reads the record of a stored chat when a message says that it has ended', async () => {
+  it('hears that a stored chat has ended -> reads its record', async () => {
     const job = { jobId: 'stored', provider: 'openai', isStored: true } as const;
     const waiting = attach(chats, 'stored', { chat: { expiresAt: later() } });
     await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'stored' }] });
     expect(await waiting.outcome).toEqual(ok);
     expect(await client.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
-    await relay.close();
   });
 
-  it('reads the heartbeats of all pools of a process from one message', async () => {
+  it('hears one message of a process -> has the heartbeats of all of its pools', async () => {
     const pools = ['bedrock', 'unheard of', 'vertexai'].map((provider) => ({ ...heartbeatOf(), provider }));
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.broadcast(topics.processes, { v: 1, worker: 'one', pools });
     const heard = () =>
       describeProviders(client.heartbeats).flatMap(({ provider, workers }) => workers.map(() => provider));
@@ -93,11 +79,9 @@ describe('JobClient', () => {
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
     await vi.waitFor(() => expect(describeProviders(client.heartbeats)[2]?.workers).toEqual([]), patience);
-    await relay.close();
   });
 
-  it('tells every provider that may have the chat of a reader who leaves it', async () => {
-    const relay = await openRelay(store, { name: 'test', log });
+  it('has a reader who leaves a chat -> tells every provider that may have it', async () => {
     const told: string[] = [];
     for (const provider of ['openai', 'anthropic'] as const)
       await relay.subscribe(topics.resend(provider), resendSchema, ({ jobId, left }) => {
@@ -109,10 +93,9 @@ describe('JobClient', () => {
     };
     client.requestResend(read, { reader: undefined, from: 0, max: 1, left: true });
     await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
-    await relay.close();
   });
 
-  it('reads that a job is queued, or unknown', async () => {
+  it('reads a job -> whether it is queued, or unknown', async () => {
     await add('queued', { provider: 'vertexai' });
     expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
     await add('later-2', { provider: 'vertexai' });
@@ -121,7 +104,7 @@ describe('JobClient', () => {
     expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
   });
 
-  it('reads all records, also when one of them cannot be read', async () => {
+  it('reads many records, and one cannot be read -> has the others', async () => {
     await store.records.create(resultKey('of-a-newer'), { value: '{"v":3}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
     const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
@@ -135,7 +118,7 @@ describe('JobClient', () => {
     await queue.close();
   });
 
-  it('records that it has seen a pending job', async () => {
+  it('finds a job pending -> records that it has seen it', async () => {
     const startedAt = Date.now();
     const waiting = attach(chats, 'seen', { command: { provider: 'vertexai' } });
     const seen = vi.spyOn(waiting.chat, 'seen');
@@ -147,7 +130,7 @@ describe('JobClient', () => {
     leave(chats, waiting);
   });
 
-  it('passes on what nobody does any more, but no stream that has begun', async () => {
+  it('has chats that nobody does any more -> passes them on, but no stream that has begun', async () => {
     const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
     const served = vi.spyOn(client.pools, 'isServed').mockReturnValue(true);
     const named = { provider: 'vertexai' as const, fallback: [{ provider: 'bedrock' as const }] };
@@ -168,7 +151,7 @@ describe('JobClient', () => {
     }
   });
 
-  it('takes an outcome that it cannot read for internal, and goes on with the others of the message', async () => {
+  it('hears an outcome that it cannot read -> takes it for internal, and goes on with the others', async () => {
     const jobs = ['odd', 'even'].map((id) => attach(chats, id).outcome);
     const replyTo = Promise.withResolvers<string>();
     const worker = store.createWorker(
@@ -180,7 +163,6 @@ describe('JobClient', () => {
       {},
     );
     await add('to-learn-the-address');
-    const relay = await openRelay(store, { name: 'test', log });
     await relay.publish(topics.reply(await replyTo.promise), {
       v: 1,
       settled: [
@@ -189,14 +171,13 @@ describe('JobClient', () => {
       ],
     });
     expect(await Promise.all(jobs)).toEqual([expect.objectContaining({ code: 'internal' }), ok]);
-    await relay.close();
     await worker.close();
   });
 
   describe('with a store that has fallen silent', () => {
     beforeEach(() => {
-      wire.freeze();
-      return () => wire.thaw();
+      shared.wire.freeze();
+      return () => shared.wire.thaw();
     });
 
     it.each<[string, () => Promise<unknown>]>([
