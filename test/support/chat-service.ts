@@ -37,7 +37,7 @@ interface StartOptions {
   imageUploads?: NonNullable<ConstructorParameters<typeof ChatService>[0]['imageUploads']>;
 }
 
-/** What is done to the service, one thing after the other; each is over when all has come of it that can. */
+/** The steps of a test, one after the other; each ends when it has no more effects. */
 export type Step = (service: Started) => unknown;
 export type Started = ReturnType<typeof startChatService>;
 
@@ -80,10 +80,10 @@ export const withoutResends: Step = ({ asked }) => {
   asked.splice(0, asked.length, ...asked.filter((each) => typeof each === 'string'));
 };
 
-/** What becomes of a request until it is answered. */
+/** The steps of a request until it is answered. */
 export const waits = { kind: 'waits' };
 
-/** What is given, the steps, a part of the reply or of the failure, what was asked of the queue, and written. */
+/** Given, steps, a part of the reply or of the failure, the requests to the queue, and the written text. */
 export type Row = [given: string, steps: Step[], is: object, asked: string, written?: string];
 
 export async function comeTo(service: Started, [, steps, is, asked, written = '']: Row): Promise<void> {

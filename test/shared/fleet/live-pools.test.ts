@@ -114,7 +114,7 @@ describe('Heartbeats', () => {
 describe('admit', () => {
   const [first, second] = ['projects/p/endpoints/1', 'projects/p/endpoints/2'];
   const open = { model: 'm', state: 'open', nextProbeMs: 2000 } as const;
-  /** What a worker may say of itself. */
+  /** The fields of a worker's heartbeat. */
   const states: Record<string, Partial<PoolHeartbeat>> = {
     ...{ paused: { state: 'paused' }, probing: { state: 'probing' }, stopped: { state: 'stopped' } },
     ...{ full: { inFlight: 10 }, 'full, for x': { inFlight: 10, models: ['x'], defaultModel: 'x' } },
@@ -130,7 +130,7 @@ describe('admit', () => {
   };
   const ends: Record<string, string> = { ok, gone, invalid, overloaded: 'overloaded' };
 
-  /** 'two paused' is what the worker says, '3 s' passes, and 'gone for x by V' is what V's request for the model x gets. */
+  /** Steps: 'two paused' is a worker's heartbeat, '3 s' passes, 'gone for x by V' answers V's request for x. */
   function take(step: string): void {
     const [, worker, how = ''] = /^(one|two)(?: (.+))?$/.exec(step) ?? [];
     const [, end = '', model = 'm', user = 'me'] = /^(\w+)(?: for (\S*))?(?: by (\S+))?$/.exec(step) ?? [];

@@ -36,7 +36,7 @@ function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isS
   call = new CallSignal(callOf({ ...times, ...givenFields({ deltas }), settings: limits }));
 }
 
-/** Plays 'activity' and 'delta' of the provider, '200 ms' that pass, and '300 ms: timeout', the end after exactly that. */
+/** Plays steps: 'activity' or 'delta' of the provider, '200 ms' that pass, '300 ms: timeout' for the end after them. */
 function play(steps: string): void {
   for (const step of steps.split(', ')) {
     const [ms, code] = step.split(' ms: ');

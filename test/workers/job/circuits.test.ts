@@ -227,7 +227,7 @@ describe("users' calls without an answer in time", () => {
     return job.ended;
   };
 
-  /** '10 of M cut' are ten at the same time; 'M is refused' and 'M is answered' say how one ends, '100 ms' is a pause. */
+  /** Steps: '10 of M cut' are ten at once; 'M is refused' and 'M is answered' say how one ends; '100 ms' is a pause. */
   async function make(step: string): Promise<void> {
     const [, count, user = '', how] =
       /^(?:(\d+) of )?(\S+) (cut|timed out|is refused|is answered)$/.exec(step) ?? [];

@@ -172,7 +172,7 @@ describe('a chat that', () => {
     (time: number): Step =>
     () =>
       vi.advanceTimersByTime(time);
-  /** What is done with one of the requests. */
+  /** A step of one of the requests. */
   const withOne =
     (work: (one: AttachedRequest) => void, place = 0): Step =>
     (requests) =>
