@@ -16,6 +16,7 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { countAll } from '../../shared/queue/priority.js';
 import { command } from './attached.js';
 import { userNamed } from './identities.js';
+import { countOwnTimers } from './own-timers.js';
 
 type Jobs = NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>>;
 
@@ -106,6 +107,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
   vi.useFakeTimers({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
   });
+  const ownTimers = countOwnTimers('api/chat');
   const client = new AbortController();
   const chats = new LiveChats();
   const shares = new UserShares(limits);
@@ -164,7 +166,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
       vi.advanceTimersByTime(1000);
       const listeners = getEventListeners(client.signal, 'abort');
       const outstanding = Object.values(shares.of('openai')).map((levels) => countAll(levels));
-      expect([vi.getTimerCount(), chats.all(), listeners, outstanding]).toEqual([0, [], [], [0, 0]]);
+      expect([ownTimers(), chats.all(), listeners, outstanding]).toEqual([0, [], [], [0, 0]]);
       vi.useRealTimers();
     },
   };

@@ -5,13 +5,16 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatReply } from '../../../api/chat/chat-command.js';
 import { acceptsEventStream, EventStream, readLastEventId } from '../../../api/chat/event-stream.js';
 import { Failure } from '../../../shared/failures.js';
+import { countOwnTimers } from '../../support/own-timers.js';
 import { type Served, serve } from '../../support/serve.js';
 
 let served: Served;
 let arrived: PromiseWithResolvers<{ request: Request; response: HttpResponse }>;
 
+let ownTimers: () => number;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  ownTimers = countOwnTimers('api/chat');
   arrived = Promise.withResolvers();
   const app = express().use((request, response) => arrived.resolve({ request, response }));
   served = await serve(app);
@@ -76,7 +79,7 @@ describe('EventStream', () => {
         'x-request-id': 'r',
       },
     ]);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(ownTimers()).toBe(0);
   });
 
   it('gets a reply that was cut at the token limit → it says so', async () => {
@@ -102,7 +105,7 @@ describe('EventStream', () => {
     vi.advanceTimersByTime(60_000);
     const failure = new Failure('provider_timeout');
     await expect(events.end(Promise.reject(failure))).rejects.toBe(failure);
-    expect([response.headersSent, vi.getTimerCount()]).toEqual([false, 0]);
+    expect([response.headersSent, ownTimers()]).toEqual([false, 0]);
   });
 
   it('fails as nobody expected → it is left to others', async () => {
@@ -142,7 +145,7 @@ describe('EventStream', () => {
     const closed = once(response, 'close');
     client.destroy();
     await closed;
-    expect(vi.getTimerCount()).toBe(0);
+    expect(ownTimers()).toBe(0);
     expect(events.write('b', at(2))).toBe(false);
     expect(await events.end(Promise.resolve(ok))).toEqual({ response: '' });
   });
@@ -161,7 +164,7 @@ describe('a slow client', () => {
     expect(getEventListeners(response, 'drain')).toEqual([]);
     await events.end(Promise.resolve(ok));
     expect((await text).length).toBeGreaterThan(large.length);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(ownTimers()).toBe(0);
   });
 
   it('reads nothing for 20 seconds → it is disconnected', async () => {
@@ -181,7 +184,7 @@ describe('a slow client', () => {
     const drained = expect(events.drained()).rejects.toMatchObject({ code: 'timeout' });
     client.destroy();
     await drained;
-    expect(vi.getTimerCount()).toBe(0);
+    expect(ownTimers()).toBe(0);
   });
 });
 

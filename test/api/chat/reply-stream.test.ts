@@ -10,9 +10,12 @@ import {
 import { Failure } from '../../../shared/failures.js';
 import type { Delta } from '../../../shared/protocol/deltas.js';
 import { type Mark, piecesOf } from '../../../shared/protocol/parts.js';
+import { countOwnTimers } from '../../support/own-timers.js';
 
+let ownTimers: () => number;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+  ownTimers = countOwnTimers('api/chat');
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -150,7 +153,7 @@ async function writesExactly({ text, cuts, events, answers, reads, start, parts 
   const lacking = marks.filter(({ at }) => at >= offset);
   expect(reader.marks).toEqual(lacking.map((mark) => [mark, mark.at - offset]));
   if (offset === 0) expect(piecesAsRead(reader)).toEqual(piecesOf({ text, marks }));
-  expect(vi.getTimerCount()).toBe(0);
+  expect(ownTimers()).toBe(0);
 }
 
 function cycle<T>(values: readonly T[]): () => T {
@@ -229,7 +232,7 @@ async function comesTo(opened: ReturnType<typeof open>, steps: readonly Step[], 
   // An answer of its own is for a place that cannot be; for all else the reader has a part of a text.
   if (failure) expect(reader.hasBegun).toBe(failure === interrupted);
   else stream.close();
-  expect(vi.getTimerCount()).toBe(0);
+  expect(ownTimers()).toBe(0);
 }
 
 describe('a stream that is sent here from its beginning', () => {

@@ -4,6 +4,7 @@ import { type Delta, type DeltasMessage, deltasSchema } from '../../../shared/pr
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
+import { countOwnTimers } from '../../support/own-timers.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';
@@ -16,8 +17,10 @@ let taking: Promise<void>;
 let publisher: DeltaPublisher;
 let jobs: RunningJobs;
 
+let ownTimers: () => number;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  ownTimers = countOwnTimers('workers/job');
   relay = createRecordingRelay();
   taking = Promise.resolve();
   jobs = new RunningJobs();
@@ -354,9 +357,9 @@ describe('a stream that ends', () => {
     stream.append('a');
     await turn();
     stream.append('b');
-    expect(vi.getTimerCount()).toBe(1);
+    expect(ownTimers()).toBe(1);
     stream[Symbol.dispose]();
-    expect(vi.getTimerCount()).toBe(0);
+    expect(ownTimers()).toBe(0);
     expect(jobs.ofChat('job')[0]?.deltas).toBeUndefined();
     resend('job', 'x', 0);
     const short = open('short', 'x');

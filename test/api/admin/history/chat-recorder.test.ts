@@ -8,6 +8,7 @@ import type { Attempt } from '../../../../shared/protocol/attempts.js';
 import type { Outcome } from '../../../../shared/protocol/outcome.js';
 import { command as commandOf } from '../../../support/attached.js';
 import { promptCanary as canary } from '../../../support/canaries.js';
+import { countOwnTimers } from '../../../support/own-timers.js';
 
 let chats: LiveChats;
 let ended: RecentRequest[];
@@ -27,14 +28,16 @@ const ok: Outcome = { kind: 'ok', text: canary, model: 'gpt-4', ...times };
 /** Until the deadline of a chat. */
 const forMs = 60_000;
 
+let ownTimers: () => number;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000, toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] });
+  ownTimers = countOwnTimers('api/chat');
   [ended, arrivals] = [[], []];
   chats = new LiveChats();
   chats.listen(new ChatRecorder(history));
 });
 afterEach(() => {
-  expect([chats.all(), vi.getTimerCount()]).toEqual([[], 0]);
+  expect([chats.all(), ownTimers()]).toEqual([[], 0]);
   vi.useRealTimers();
 });
 
