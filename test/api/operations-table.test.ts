@@ -7,11 +7,7 @@ import { userNamed } from '../support/identities.js';
 import { MemorySessions } from '../support/memory-sessions.js';
 import { type OpenApiDocument, operationsOf } from '../support/openapi-document.js';
 
-/**
- * What holds for every operation: who may use it, which methods, media types and bodies its address takes, which pages
- * may, and how it says no. The operations and the credentials that each asks for are those of the OpenAPI document;
- * those of operators' chat and posts are chat's and the blog's below `/admin`.
- */
+/** An operation of the OpenAPI document; operators' chat and posts are chat's and the blog's below `/admin`. */
 interface Row {
   readonly method: string;
   readonly path: string;
@@ -180,25 +176,25 @@ describe.each(rows)('$method $path', (row) => {
     expect((await ask(row, json)).headers.get('www-authenticate')).toBe(challenge);
   });
 
-  it('is sent what is no body of it -> 415 or 400', async () => {
-    if (bodyType === undefined) return;
-    const wrong = [
-      ['text/plain', '{}', 415, 'unsupported_media_type'],
-      [bodyType, '{', 400, 'invalid_json'],
-      [bodyType, '[]', 400, 'invalid_request'],
-    ] as const;
-    for (const [type, body, status, code] of wrong) {
-      const answer = await ask(row, { ...(await right()), 'Content-Type': type }, body);
-      expect([body, answer.status, codeOf(row, answer)]).toEqual([body, status, code]);
-    }
-  });
+  if (bodyType !== undefined)
+    it('is sent what is no body of it -> 415 or 400', async () => {
+      const wrong = [
+        ['text/plain', '{}', 415, 'unsupported_media_type'],
+        [bodyType, '{', 400, 'invalid_json'],
+        [bodyType, '[]', 400, 'invalid_request'],
+      ] as const;
+      for (const [type, body, status, code] of wrong) {
+        const answer = await ask(row, { ...(await right()), 'Content-Type': type }, body);
+        expect([body, answer.status, codeOf(row, answer)]).toEqual([body, status, code]);
+      }
+    });
 
   it('is asked at another spelling of its address -> there is nothing', async () => {
     for (const other of [`${address}/`, address.replace(/[a-z]/, (letter) => letter.toUpperCase())])
       expect([other, (await ask({ method, address: other }, await right())).status]).toEqual([other, 404]);
   });
 
-  it('is asked by a page of another origin -> what it may is for the configured ones, and never for operators’', async () => {
+  it('is asked by a page of another origin -> what it may is for the configured ones, and never for those of operators', async () => {
     const isOfOperators = path.startsWith('/admin');
     const isPublic = door === 'bearer {}';
     for (const [Origin, allowed] of [

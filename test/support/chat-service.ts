@@ -76,7 +76,7 @@ export const goesOn: Step = ({ chats }) => {
   chats.onOutcome('one', ok);
 };
 
-/** How often the text is asked for is the time's doing. */
+/** Leaves out how often the text was asked for, which depends on the time that has passed. */
 export const withoutResends: Step = ({ asked }) => {
   asked.splice(0, asked.length, ...asked.filter((each) => typeof each === 'string'));
 };

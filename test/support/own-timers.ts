@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+
 const pairs = [
   ['setTimeout', 'clearTimeout'],
   ['setInterval', 'clearInterval'],
@@ -10,12 +12,13 @@ const pairs = [
  */
 export function countOwnTimers(folder: string): () => number {
   const own = new Set<unknown>();
+  const source = `${resolve(folder)}/`;
   const globals = globalThis as unknown as Record<string, (...args: unknown[]) => unknown>;
   for (const [set, clear] of pairs) {
     const { [set]: setFake, [clear]: clearFake } = globals;
     // Real ones stay as they are.
     if (!setFake || !clearFake || !('clock' in setFake)) continue;
-    const isOwn = () => new Error('set here').stack?.includes(`/${folder}/`);
+    const isOwn = () => new Error('set here').stack?.includes(source);
     globals[set] = (run, ...args) => {
       const call = (...given: unknown[]) => {
         if (set === 'setTimeout') own.delete(timer);

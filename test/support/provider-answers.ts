@@ -1,12 +1,11 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { PlayedAnswer } from './playing-provider.js';
 
-/** Answers in the format of each provider. A block may be a text of JSON, for numbers that are not JavaScript's. */
-
 type Block = Record<string, unknown>;
 type Events = PlayedAnswer['events'];
 
 interface Answered {
+  /** A text of JSON is for numbers that are not JavaScript's. */
   blocks: readonly (Block | string)[];
   /** The blocks as they come in a stream. */
   pieces: Events;
@@ -16,6 +15,18 @@ interface Answered {
 
 const listOf = (blocks: Answered['blocks']): string =>
   `[${blocks.map((block) => (typeof block === 'string' ? block : JSON.stringify(block))).join()}]`;
+
+/** Signed thinking as Anthropic writes it, and as Bedrock does. */
+export const thinking = [
+  { type: 'thinking', thinking: 'Hm “ß”\n', signature: 'c2ln' },
+  { type: 'thinking', thinking: '', signature: 'bm9uZQ==' },
+  { type: 'redacted_thinking', data: 'cmVk' },
+];
+export const reasoning = [
+  { reasoningText: { text: 'Hm “ß”\n', signature: 'c2ln' } },
+  { reasoningText: { text: '', signature: 'bm9uZQ==' } },
+  { redactedContent: 'cmVk' },
+];
 
 /** The tokens of each answer below, as the adapters give them; thoughts are counted apart by all but Bedrock. */
 export const usage = { inputTokens: 15, outputTokens: 7, cachedTokens: 4 };

@@ -116,13 +116,13 @@ export async function countUntilNone(
 }
 
 /** Other lines than a program's log are stacks or warnings of Node: neither is ever expected. */
-export const unexpectedLines = (logs: string): string[] =>
+const unexpectedLines = (logs: string): string[] =>
   logs
     .split('\n')
     .filter((line) => line !== '' && (!line.startsWith('{') || /"level":60|unexpected error/.test(line)));
 
 /** In how many problems or lines of the logs a prompt or a secret is to be seen. */
-export function countLeaks(logs: string, answers: readonly ChatReply[]): number {
+function countLeaks(logs: string, answers: readonly ChatReply[]): number {
   const problems = answers.filter(({ status }) => status !== 200).map(({ body }) => JSON.stringify(body));
   const secrets = [promptCanary, ...Object.values(providerKeys), password, blogToken, chatToken];
   return [...logs.split('\n'), ...problems].filter((text) => secrets.some((secret) => text.includes(secret)))

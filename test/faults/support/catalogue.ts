@@ -113,7 +113,7 @@ async function startWorld({ store, down, ...options }: Setting, kind: StoreKind)
 }
 
 /** The exit codes of programs, but for 0. */
-export const exitsOf = async (programs: readonly ChildProgram[]): Promise<(number | null)[]> =>
+const exitsOf = async (programs: readonly ChildProgram[]): Promise<(number | null)[]> =>
   (await Promise.all(programs.map(({ exitCode }) => exitCode))).filter((code) => code !== 0);
 
 /** Connections at the simulator, but for the one that asks. */

@@ -10,7 +10,9 @@ import {
   deltas,
   openai,
   plain,
+  reasoning,
   started,
+  thinking,
   usage,
   used,
   vertexai,
@@ -38,16 +40,6 @@ const callA = ['a', 'weather', json, undefined];
 const callB = ['b', 'clock', '{}', undefined];
 const both = { text: 'Look:', reason: 'stop', calls: [callA, callB] };
 
-const thinking = [
-  { type: 'thinking', thinking: 'Hm “ß”\n', signature: 'c2ln' },
-  { type: 'thinking', thinking: '', signature: 'bm9uZQ==' },
-  { type: 'redacted_thinking', data: 'cmVk' },
-];
-const reasoning = [
-  { reasoningText: { text: 'Hm “ß”\n', signature: 'c2ln' } },
-  { reasoningText: { text: '', signature: 'bm9uZQ==' } },
-  { redactedContent: 'cmVk' },
-];
 const signedCalls = (blocks: object) => ({ calls: [['a', 'weather', json, JSON.stringify(blocks)], callB] });
 
 const geminiCalls = [

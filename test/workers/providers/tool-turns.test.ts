@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { startPlaying } from '../../support/playing-provider.js';
-import { plain } from '../../support/provider-answers.js';
+import { plain, reasoning, thinking } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
 
 const { play, sent } = await startPlaying();
@@ -57,16 +57,6 @@ const longId = 'i'.repeat(65);
 const id41 = 'i'.repeat(41);
 const oddId = 'call:größe';
 const shortId = expect.stringMatching(/^c_[\w-]{22}$/);
-const thinking = [
-  { type: 'thinking', thinking: 'Hm “ß”\n', signature: 'c2ln' },
-  { type: 'thinking', thinking: '', signature: 'bm9uZQ==' },
-  { type: 'redacted_thinking', data: 'cmVk' },
-];
-const reasoning = [
-  { reasoningText: { text: 'Hm “ß”\n', signature: 'c2ln' } },
-  { reasoningText: { text: '', signature: 'bm9uZQ==' } },
-  { redactedContent: 'cmVk' },
-];
 const reasoned = reasoning.map((reasoningContent) => ({ reasoningContent }));
 const signed = [opaque('anthropic', thinking), opaque('bedrock', reasoning), opaque('vertexai', 'AAAA')];
 const foreign = [
