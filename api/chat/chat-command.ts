@@ -83,7 +83,7 @@ export const isStored = (command: ChatCommand): command is StoredChatCommand =>
   command.storeOptions !== undefined;
 
 /** Throws when the signal has aborted: `unauthorized` if the request's credentials have ended, otherwise `timeout`. */
-export function throwIfLeft({ signal, provider }: Attachment & { provider: ProviderId }): void {
+export function throwIfLeft({ signal, provider }: Pick<ChatCommand, 'signal' | 'provider'>): void {
   if (signal.reason instanceof Failure) throw signal.reason;
   if (signal.aborted) throw new Failure('timeout', { provider });
 }

@@ -119,7 +119,7 @@ export function readOptions(
     isStrict: applied.isStrict,
     waitMs: waitS && waitS * 1000,
     elapsedMs: elapsedMsOf(response),
-    ...attach(request),
+    ...attachmentOf(request),
     trace: traceOf(response),
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
   };
@@ -127,10 +127,10 @@ export function readOptions(
 }
 
 /**
- * What tells a chat that its request has left: the signal aborts with `unauthorized` once the credentials end, and when
- * the client leaves. Throws as `onCredentialsEnd`.
+ * The signal aborts with `unauthorized` once the credentials of the request end, and when its client leaves. Throws as
+ * `onCredentialsEnd`.
  */
-export function attach(request: HttpRequest): Attachment {
+export function attachmentOf(request: HttpRequest): Attachment {
   const response = request.res as HttpResponse;
   const left = new AbortController();
   if (response.destroyed) left.abort();

@@ -22,7 +22,7 @@ import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
-import { attach } from './chat-request.js';
+import { attachmentOf } from './chat-request.js';
 import { answeredBy, type Completion, isCompletion, outcomeToFailure } from './chat-result.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
@@ -75,7 +75,7 @@ export class StoredChatsController extends Controller {
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
-    const reader = { sink: events, from: readLastEventId(lastEventId), ...attach(request) };
+    const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
     await events.end(chatService.follow(chat, result, reader));
     return represented();
   }
