@@ -80,6 +80,11 @@ export class AccessDirectory {
     return this.#loop.reload();
   }
 
+  /** As `reload`, at most once a second; who asks meanwhile waits for the next. */
+  reloadShared(): Promise<void> {
+    return this.#loop.reloadShared();
+  }
+
   onLoad(listener: () => void): () => void {
     return this.#loop.onLoad(listener);
   }

@@ -58,9 +58,12 @@ export function onCredentialsEnd(request: Request, listener: (failure: Failure) 
   return stop;
 }
 
-/** Resolves when all that the database says of access by now is known here, or cannot be read; never rejects. */
+/**
+ * Resolves within about a second, when all that the database says of access by now is known here, or cannot be read;
+ * never rejects.
+ */
 export const reloadAccess = (request: Request): Promise<void> =>
-  (request.app.locals.authentication as Authentication).directory.reload();
+  (request.app.locals.authentication as Authentication).directory.reloadShared();
 
 /** The token of a request that writes, if it is in the database: it may be revoked after it was checked here. */
 export function writeTokenOf(request: AuthenticatedRequest): WriteToken | undefined {

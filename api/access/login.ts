@@ -20,7 +20,7 @@ export interface Authentication {
     | 'checkSession'
     | 'findSession'
     | 'onLoad'
-    | 'reload'
+    | 'reloadShared'
   >;
   readonly loginLimiter: LoginLimiter;
   /** For Basic until the users are loaded: credentials that fail by then may be right, and must not count later. */

@@ -2,6 +2,8 @@
 const everyMsByDefault = 30_000;
 /** After a failure; sooner, because a user who was removed meanwhile must not stay for long. */
 const retryMs = 2_000;
+/** Between the loads that callers can cause. */
+const sharedPauseMs = 1_000;
 
 /** Runs a load whenever it is asked to, every thirty seconds, and soon after a failure; one at a time. */
 export class ReloadLoop {
@@ -11,6 +13,8 @@ export class ReloadLoop {
   #requested = false;
   #closed = false;
   #loading: Promise<void> | undefined;
+  #shared: Promise<void> | undefined;
+  #sharedPause: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
   /** `load` says whether it succeeded, and never rejects. */
@@ -28,6 +32,16 @@ export class ReloadLoop {
     this.#requested = true;
     this.#loading ??= this.#loadRequested();
     return this.#loading;
+  }
+
+  /** As `reload`, for what a caller can cause as often as it likes: at most once a second, for all who ask by then. */
+  reloadShared(): Promise<void> {
+    this.#shared ??= this.#sharedPause.then(() => {
+      this.#shared = undefined;
+      this.#sharedPause = new Promise((resolve) => void setTimeout(resolve, sharedPauseMs).unref());
+      return this.reload();
+    });
+    return this.#shared;
   }
 
   /** Calls the listener after each load, also one that failed, until what is returned is called. */

@@ -27,6 +27,23 @@ describe('ReloadLoop', () => {
     await done;
     expect(loads).toHaveLength(2);
   });
+  it('asked by a thousand callers -> loads at once, and a second later for all who asked meanwhile', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { loop, loads } = start();
+    const first = loop.reloadShared();
+    await vi.advanceTimersByTimeAsync(0);
+    const others = Array.from({ length: 1000 }, () => loop.reloadShared());
+    loads[0]?.resolve(true);
+    await first;
+    await vi.advanceTimersByTimeAsync(999);
+    expect(loads).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    loads[1]?.resolve(true);
+    await Promise.all(others);
+    expect(loads).toHaveLength(2);
+  });
+
   it('tells its listeners of each load, also of one that failed', async () => {
     const { loop, loads } = start();
     const listener = vi.fn();
