@@ -28,7 +28,7 @@ export const createAuthentication = (
     findToken: async () => undefined,
     checkSession: () => undefined,
     findSession: async () => undefined,
-    reload: async () => undefined,
+    reloadShared: async () => undefined,
     onLoad: () => () => undefined,
     ...directory,
   },
