@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -26,11 +26,21 @@ export async function startPostgresServer(): Promise<{ url: string; stop(): Prom
   const remove = () => rmSync(dataDir, { recursive: true, force: true });
   try {
     const { url, stop } = await startEmbeddedPostgres({ dataDir });
-    return { url, stop: () => stop().finally(remove) };
+    const end = async () => {
+      endAtOnce(dataDir);
+      await stop();
+    };
+    return { url, stop: () => end().finally(remove) };
   } catch (error) {
     remove();
     throw error;
   }
+}
+
+/** Without the checkpoint of an orderly end: the data is not read again. */
+function endAtOnce(dataDir: string): void {
+  const [pid] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n');
+  process.kill(Number(pid), 'SIGQUIT');
 }
 
 /** Creates the templates that `createDatabase` copies. */

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { MarkdownRenderer } from '../../../../api/blog/rendering/markdown.js';
-import { growth, linear } from '../../../support/growth.js';
-import { unhurriedRenderer } from '../../../support/renderers.js';
+import type { MarkdownRenderer } from '../../api/blog/rendering/markdown.js';
+import { growth, linear } from '../support/growth.js';
+import { unhurriedRenderer } from '../support/renderers.js';
 
 const patient = unhurriedRenderer();
 afterAll(() => patient.close());
