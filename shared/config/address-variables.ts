@@ -51,7 +51,7 @@ export const addressVariables = {
   DATABASE_POOL_SIZE: count(1000)
     .default(10)
     .describe(
-      'Connections to PostgreSQL per API process, not counting two for health checks and notifications, nor those of a queue stored in PostgreSQL.',
+      'Connections of each API process to PostgreSQL. Two more are used for health checks and notifications, and up to 22 if the queue is in PostgreSQL.',
     ),
   REDIS_URL: secret(
     storeUrl(parseRedisUrl),
