@@ -29,6 +29,11 @@ beforeAll(async () => {
   deployment = await startDeployment({ variables: profiles.plain });
   other = await deployment.startApi({ SHUTDOWN_GRACE_MS: '3600000' });
   operator = await createToken(deployment);
+  // A process that is busy with its start may not read of a token in time, and says 503.
+  await vi.waitFor(
+    async () => expect((await operator.ask('/admin/pools', other.url)).status).toBe(200),
+    patience,
+  );
 });
 afterAll(() => deployment?.stop());
 
@@ -38,7 +43,9 @@ const fleet = async () => (await (await operator.ask()).json()) as Fleet;
 
 describe('the recent past of one API process', () => {
   it('is looked at from another → its chats, as they end, measurements and jobs, without a text', async () => {
-    const events = readEvents(await operator.ask('/admin/events?include=requests,samples', other.url));
+    const followed = await operator.ask('/admin/events?include=requests,samples', other.url);
+    expect(followed.status).toBe(200);
+    const events = readEvents(followed);
     expect((await events.next()).value?.event).toBe('snapshot');
     const call = { messages: [{ content: promptCanary }], headers: { 'X-LLM-Fallback': 'none' } };
     const answers = [
