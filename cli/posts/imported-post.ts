@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { postInput } from '../../db/posts/post-rules.js';
+import { postInput, titleOf } from '../../db/posts/post-rules.js';
 import type { ImportedPost } from '../../db/posts/post-transfer.js';
 import { slugOfTitle } from '../../db/posts/slug.js';
 import { earliestTime, parseTime } from '../output/time.js';
@@ -85,7 +85,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   const isIdle = (field: string) =>
     publicationTimes.some((other) => other === field && other !== when) || (field === 'version' && !id);
   const post = {
-    ...{ id, source, defaultAuthor, content: data.content, title: data.title ?? null, tags: data.tags ?? [] },
+    ...{ id, source, defaultAuthor, content: data.content, title: titleOf(data), tags: data.tags ?? [] },
     slug: data.slug ?? slugFor(raw),
     author: data.author ?? undefined,
     status: data.status ?? (hiddenBy.length > 0 ? ('draft' as const) : ('published' as const)),

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { text } from '../../shared/validation.js';
+import { isBlank } from '../../shared/conversation.js';
+import { line, text } from '../../shared/validation.js';
 import type { PostChanges } from './post-changes.js';
 import type { PostFields } from './post-creation.js';
 
 const maxTags = 20;
-const tag = text({ max: 50, blank: false });
+const tag = line({ max: 50, blank: false });
 const tags = z
   .array(z.unknown(), { error: 'must be an array' })
   // Checked before the tags themselves, so that a million of them are one error.
@@ -23,8 +24,8 @@ export const slug = z
 export const postInput = z.object(
   {
     content: text({ max: 262_144, blank: false }),
-    title: text({ max: 300 }).nullish(),
-    author: text({ max: 200, blank: false }).nullish(),
+    title: line({ max: 300 }).nullish(),
+    author: line({ max: 200, blank: false }).nullish(),
     tags: tags.nullish(),
     slug: slug.nullish(),
     status: z.enum(['published', 'draft'], { error: 'must be published or draft' }).nullish(),
@@ -35,11 +36,15 @@ export const postInput = z.object(
 /** Checks a merge patch (RFC 7396) of a post. */
 export const postPatch = postInput.partial({ content: true });
 
+/** Null for a blank title, too. */
+export const titleOf = ({ title }: { title?: string | null | undefined }): string | null =>
+  title == null || isBlank(title) ? null : title;
+
 /** The post that a body describes, with all defaults; `author` is the author when the body names none. */
 export function toPostFields(input: z.output<typeof postInput>, author: string): PostFields {
   return {
     content: input.content,
-    title: input.title ?? null,
+    title: titleOf(input),
     author: input.author ?? author,
     tags: input.tags ?? [],
     slug: input.slug ?? undefined,
@@ -51,7 +56,7 @@ export function toPostFields(input: z.output<typeof postInput>, author: string):
 export function toPostChanges(patch: z.output<typeof postPatch>, author: string): PostChanges {
   return {
     ...(patch.content !== undefined && { content: patch.content }),
-    ...(patch.title !== undefined && { title: patch.title }),
+    ...(patch.title !== undefined && { title: titleOf(patch) }),
     ...(patch.author !== undefined && { author: patch.author ?? author }),
     ...(patch.tags !== undefined && { tags: patch.tags ?? [] }),
     ...(patch.slug !== undefined && { slug: patch.slug }),
