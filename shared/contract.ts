@@ -95,7 +95,7 @@ export interface PostInput {
   author?: string | null;
   /** At most 20, each a line of at most 50 characters, trimmed; none by default. */
   tags?: string[] | null;
-  /** Lowercase letters, digits and single hyphens; made from the title by default. */
+  /** Lowercase letters, of any script, digits and single hyphens; made from the title by default. */
   slug?: string | null;
   /** `published` by default. */
   status?: PostStatus | null;
@@ -111,7 +111,7 @@ export interface PostPatch {
   author?: string | null;
   /** At most 20, each of at most 50 characters. */
   tags?: string[] | null;
-  /** Lowercase letters, digits and single hyphens. */
+  /** Lowercase letters, of any script, digits and single hyphens. */
   slug?: string | null;
   status?: PostStatus | null;
 }

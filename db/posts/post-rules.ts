@@ -14,11 +14,21 @@ const tags = z
   .transform((given) => [...new Set(given)])
   .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: maxTags });
 
+/** Marks, such as the vowels of Thai, belong to a letter. */
+const words = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}]*(?:-[\p{L}\p{N}][\p{L}\p{N}\p{M}]*)*$/u;
+
 /** Checks a slug. */
 export const slug = z
   .string({ error: 'must be a string' })
   .max(100, { error: 'must be at most 100 characters' })
-  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, { error: 'must be lowercase letters, digits and single hyphens' });
+  .refine((text) => Buffer.byteLength(text) <= 200, {
+    error: 'must be at most 200 bytes in UTF-8',
+    abort: true,
+  })
+  .refine(
+    (text) => words.test(text) && text === text.normalize('NFC').toLowerCase(),
+    'must be lowercase letters, digits and single hyphens',
+  );
 
 /** Checks the body of a whole post. Absent fields stay absent, and null stays null. */
 export const postInput = z.object(
