@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Environment } from '../shared/config/config.js';
 import { runProgram } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
@@ -193,20 +193,24 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
   const commands = () => import('./commands/posts.js');
   const posts = quillgate.command('posts').description('import and export posts');
   posts
-    .command('import <path>')
-    .description('import posts from a folder of Markdown files or from a JSON file; can be repeated')
-    .option('--force', 'overwrite posts that were changed since their files were read')
-    .action(async (path, options) => (await commands()).importPosts(environment, path, options));
-  posts
-    .command('export <path>')
-    .description(
-      'export all posts, including drafts, to a folder of Markdown files or to a file that ends in .json',
-    )
-    .option('--force', 'write into a folder that is not empty, or overwrite a file')
-    .option('--prune', 'remove and name the Markdown files in the folder that belong to no post')
+    .command('import <folder>')
+    .description('import the Markdown files of a folder, with YAML between two lines of ---; can be repeated')
     .option(
-      '--full',
-      'write every field of every post, even if the imported file could be written back unchanged',
+      '--force',
+      'overwrite posts of other files, and posts that were changed since their files were read',
     )
-    .action(async (path, options) => (await commands()).exportPosts(environment, path, options));
+    .action(async (folder, options) => (await commands()).importPosts(environment, folder, options));
+  posts
+    .command('export <folder>')
+    .description(
+      'export all posts, including drafts, as Markdown files in the form of this program, to the paths they came from',
+    )
+    .option(
+      '--force',
+      'write into a folder that is not empty; overwritten files keep nothing but their posts',
+    )
+    .option('--prune', 'remove and name the Markdown files in the folder that belong to no post')
+    // 0.7 wrote all fields only with it.
+    .addOption(new Option('--full').hideHelp())
+    .action(async (folder, options) => (await commands()).exportPosts(environment, folder, options));
 }

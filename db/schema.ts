@@ -69,16 +69,18 @@ export const posts = pgTable(
   ],
 );
 
-/** The file of an imported post, so that an export returns it as it was while the post is unchanged. */
+/** The file that made a post: no other file changes it, and an export writes to its path. */
 export const postSources = pgTable('post_sources', {
   postId: uuid('post_id')
     .primaryKey()
     .references(() => posts.id, { onDelete: 'cascade' }),
   /** The version of the post in the file. */
   version: integer('version').notNull(),
+  /** Name of the imported folder; null for posts whose import did not keep it. */
+  folder: text('folder'),
   /** Relative to the imported folder, with `/`. */
   path: text('path').notNull(),
-  /** The file up to its content, the delimiters included. */
+  /** The file up to its content, the delimiters included, for exports of 0.7. */
   head: text('head').notNull(),
 });
 

@@ -89,13 +89,13 @@ export interface Post {
 export interface PostInput {
   /** Markdown; 1 to 262,144 characters, not blank. */
   content: string;
-  /** At most 300 characters; null by default. */
+  /** One line of at most 300 characters, trimmed; null by default, and when it is blank. */
   title?: string | null;
-  /** At most 200 characters; by default the owner of the token. */
+  /** One line of at most 200 characters, trimmed; by default the owner of the token. */
   author?: string | null;
-  /** At most 20, each of at most 50 characters; none by default. */
+  /** At most 20, each a line of at most 50 characters, trimmed; none by default. */
   tags?: string[] | null;
-  /** Lowercase letters, digits and single hyphens; made from the title by default. */
+  /** Lowercase letters, of any script, digits and single hyphens; made from the title by default. */
   slug?: string | null;
   /** `published` by default. */
   status?: PostStatus | null;
@@ -111,7 +111,7 @@ export interface PostPatch {
   author?: string | null;
   /** At most 20, each of at most 50 characters. */
   tags?: string[] | null;
-  /** Lowercase letters, digits and single hyphens. */
+  /** Lowercase letters, of any script, digits and single hyphens. */
   slug?: string | null;
   status?: PostStatus | null;
 }

@@ -3,15 +3,31 @@ import type { ProblemError } from './contract.js';
 import { isBlank } from './conversation.js';
 import { Failure } from './failures.js';
 
+const string = z.string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') });
+
 /** Checks a text that PostgreSQL can store (no NUL), of at most `max` code points, as JSON Schema counts them. */
-export function text({ max, blank = true }: { max: number; blank?: boolean }) {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })
+export const text = ({ max, blank = true }: { max: number; blank?: boolean }) =>
+  string
     .refine((value) => blank || !isBlank(value), 'must not be blank')
     .refine((value) => !value.includes('\0'), 'must not contain NUL characters')
     .refine((value) => hasAtMost(max, value), `must be at most ${max} characters`)
     .meta({ ...(!blank && { minLength: 1, pattern: '\\S' }), maxLength: max });
-}
+
+/** As `text`, for one line: trims both ends, and refuses what can be neither seen nor typed within. */
+export const line = ({ max, blank = true }: { max: number; blank?: boolean }) =>
+  string
+    .overwrite((value) => value.replace(ends, ''))
+    .refine((value) => blank || !isBlank(value), 'must not be blank')
+    .refine((value) => !unseen.test(value), 'must not contain line ends or invisible characters')
+    .refine((value) => hasAtMost(max, value), `must be at most ${max} characters`)
+    .meta({ ...(!blank && { minLength: 1, pattern: '\\S' }), maxLength: max });
+
+/** Not the joiners, variation selectors and tags, which shape letters and emoji. */
+const unseen =
+  /[[\p{Cc}\p{Zl}\p{Zp}\p{DI}]--[\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f\u{e0020}-\u{e007f}\u{e0100}-\u{e01ef}]]/v;
+const atEnd = `(?:[\\s\\u200c\\u200d]|${unseen.source})`;
+/** The look behind keeps this linear: a run is looked through from its beginning alone. */
+const ends = new RegExp(`^${atEnd}+|(?<!${atEnd})${atEnd}+$`, 'gv');
 
 /** A character has one or two UTF-16 units, so only lengths in between need counting. */
 const hasAtMost = (max: number, value: string): boolean =>

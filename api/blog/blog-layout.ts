@@ -72,9 +72,9 @@ export const inEnglish = ({ language }: Blog): string => (/^en\b/i.test(language
 export const indexPath = ({ basePath }: Blog, query = ''): string =>
   `${basePath}/blogs${query === '' ? '' : `?${query}`}`;
 
-/** Path of a post, relative to the blog's base: by its slug, unless that looks like the id of another post. */
+/** Encoded path of a post, relative to the blog's base: by its slug, unless that looks like the id of another post. */
 export const postPath = ({ id, slug }: Pick<Post, 'id' | 'slug'>): string =>
-  `/blogs/${isUuid(slug) ? id : slug}`;
+  `/blogs/${isUuid(slug) ? id : encodeURIComponent(slug)}`;
 
 /** The path below which the request found the blog: operators have it in another place. */
 export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'>): string =>

@@ -10,10 +10,13 @@ export interface Slug {
   fallback: string;
 }
 
-/** The slug that a post gets from its title: ASCII letters, digits and hyphens, at most 89 characters. */
+/**
+ * The slug that a post gets from its title: letters, digits and hyphens, at most 89 characters, 199 bytes of UTF-8.
+ * Letters without a usual spelling in ASCII (Chinese, Hindi, Hebrew, …) stay, as RFC 3987 has them in addresses.
+ */
 export function slugOfTitle(title: string | null, id: string): Slug {
   const suffix = id.slice(-suffixLength);
-  const words = shorten(slugify(title ?? '', { decamelize: false }));
+  const words = shorten(wordsOf(title ?? ''));
   if (words === '') return slugAsGiven(`post-${suffix}`);
   return { wanted: words, fallback: `${words}-${suffix}` };
 }
@@ -31,10 +34,39 @@ export function freeSlug(db: Drizzle, { wanted, fallback }: Record<keyof Slug, s
 /** The last hexadecimal digits of a UUIDv7 are random. */
 const suffixLength = 8;
 const maxCharacters = 80;
+/** With the suffix, an id and an ending it is a file's name, of 255 bytes at most. */
+const maxBytes = 190;
 
-/** Cut behind a whole word, unless the first one is too long by itself. */
+/** Scripts that slugify writes in ASCII, and what belongs to no script. */
+const known = String.raw`[\p{scx=Latn}\p{scx=Grek}\p{scx=Cyrl}\p{scx=Arab}\p{scx=Armn}\p{scx=Geor}\p{scx=Thaa}\p{scx=Zyyy}]`;
+/** A letter or digit of any other script, and the ones behind it with their marks and joiners. */
+const ownLetters = new RegExp(
+  String.raw`([[\p{L}\p{N}]--${known}](?:[\u200c\u200d]*[[\p{L}\p{M}\p{N}]--${known}])*)`,
+  'v',
+);
+
+/** Own letters are at the odd places, because the pattern has a group. */
+function wordsOf(title: string): string {
+  const own = (text: string) =>
+    text
+      .replace(/[\u200c\u200d]/g, '')
+      .normalize('NFC')
+      .toLowerCase();
+  const parts = title.split(ownLetters);
+  const words = parts.map((part, n) => (n % 2 === 1 ? own(part) : slugify(part, { decamelize: false })));
+  return words.filter((word) => word !== '').join('-');
+}
+
+/** Cut behind a whole word, unless the first one is too long by itself, and never between a letter and its marks. */
 function shorten(slug: string): string {
-  if (slug.length <= maxCharacters) return slug;
-  const end = slug.lastIndexOf('-', maxCharacters);
-  return slug.slice(0, end > 0 ? end : maxCharacters);
+  let end = 0;
+  for (const [letter] of slug.matchAll(/\P{M}\p{M}*/gu)) {
+    const text = slug.slice(0, end + letter.length);
+    if (text.length > maxCharacters || Buffer.byteLength(text) > maxBytes) {
+      const word = slug.lastIndexOf('-', end);
+      return slug.slice(0, word > 0 ? word : end);
+    }
+    end += letter.length;
+  }
+  return slug;
 }

@@ -1,11 +1,11 @@
-import { join } from 'node:path';
 import { afterAll, beforeEach, expect } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/commands/posts.js';
 import { sql } from '../../db/database/drizzle.js';
 import type { PostFields } from '../../db/posts/post-creation.js';
-import { createPostImport } from '../../db/posts/post-import.js';
 import { PostStore } from '../../db/posts/post-store.js';
+import { PostTransfer } from '../../db/posts/post-transfer.js';
 import type { Environment } from '../../shared/config/config.js';
+import type { Post } from '../../shared/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { openTestDatabase } from '../support/database.js';
 import { makeFolder, readTree, type Tree } from '../support/folders.js';
@@ -19,29 +19,40 @@ export async function openPosts({ poolSize = 1 } = {}) {
   beforeEach(forget);
   const environment = { DATABASE_URL: url };
   const store = new PostStore(database);
-  const transfer = createPostImport(database);
+  const transfer = new PostTransfer(database);
   const defaults = { author: 'blog', status: 'published', slug: undefined, title: null } as const;
+  const all = async (): Promise<Post[]> => {
+    const posts = [];
+    for await (const page of transfer.pages()) posts.push(...page);
+    return posts;
+  };
   return {
-    ...{ database, environment, store, transfer, forget },
+    ...{ database, environment, store, transfer, forget, all },
     create: (facts: Partial<PostFields>) =>
       store.create({ ...defaults, tags: [], content: 'text', ...facts }),
-    idOf: async (slug: string) => (await transfer.slugOwners([slug])).get(slug)?.id ?? 'none',
+    /** The content of every post by its slug. */
+    contents: async () => Object.fromEntries((await all()).map(({ slug, content }) => [slug, content])),
+    idOf: async (slug: string) => (await store.getBySlug(slug, { drafts: true }))?.id ?? 'none',
     ...commandsOn(environment),
   };
 }
 
 /** The commands on posts in an environment. */
 export const commandsOn = (environment: Environment) => ({
-  importFrom: (path: string) => importFrom(environment, path),
+  importFrom: (path: string, options?: { force: boolean }) => importFrom(environment, path, options),
   /** Why nothing, or not all of it, was imported. */
-  refusalOf: (path: string) => complaintOf(importFrom(environment, path)),
-  exportTree: (options?: { full?: boolean }) => exportTree(environment, options),
-  exportJson: () => exportJson(environment),
+  refusalOf: (path: string, options?: { force: boolean }) =>
+    complaintOf(importFrom(environment, path, options)),
+  exportTree: () => exportTree(environment),
 });
 
-/** Imports a path and gives what was said; rejects as the command does. */
-export async function importFrom(environment: Environment, path: string): Promise<string> {
-  return (await printedBy(() => importPosts(environment, path))).stderr;
+/** Imports a folder and gives what was said; rejects as the command does. */
+export async function importFrom(
+  environment: Environment,
+  path: string,
+  options?: { force: boolean },
+): Promise<string> {
+  return (await printedBy(() => importPosts(environment, path, options))).stderr;
 }
 
 /** The message of a command that gives up. */
@@ -55,17 +66,9 @@ export async function complaintOf(command: Promise<unknown>): Promise<string> {
 }
 
 /** Exports to a new folder and gives its files. */
-export async function exportTree(environment: Environment, { full = false } = {}): Promise<Tree> {
+export async function exportTree(environment: Environment): Promise<Tree> {
   collectOutput();
   const folder = makeFolder();
-  await exportPosts(environment, folder, { full });
+  await exportPosts(environment, folder, {});
   return readTree(folder);
-}
-
-/** Exports to a JSON file and gives its text. */
-async function exportJson(environment: Environment): Promise<string> {
-  collectOutput();
-  const folder = makeFolder();
-  await exportPosts(environment, join(folder, 'posts.json'), {});
-  return Buffer.from(readTree(folder)['posts.json'] ?? '', 'latin1').toString('utf8');
 }

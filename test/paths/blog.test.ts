@@ -45,6 +45,20 @@ describe('the pages of a blog with a published post and a draft', () => {
     expect(part).toContain(`<loc>${origin}${base}/blogs/to-be-found</loc>`);
     expect(part).not.toContain('not-to-be-found');
   });
+
+  it('a title in Japanese → a slug in its letters, encoded in every address', async () => {
+    const { id, slug } = await create({ title: '日本語、こんにちは', content: 'Here' });
+    expect(slug).toBe('日本語-こんにちは');
+    const address = `${base}/blogs/${encodeURIComponent(slug)}`;
+    const html = await textOf(address, { Accept: 'text/html' });
+    expect(html).toContain(`<link rel="canonical" href="${origin}${address}">`);
+    expect(await textOf(`${base}/sitemap.xml?part=1`)).toContain(`<loc>${origin}${address}</loc>`);
+    expect(await textOf(`${base}/feed.xml`)).toContain(`${origin}${address}`);
+    await blog(`/${id}`, { method: 'PATCH', json: { slug: '再見' } });
+    const moved = await fetch(`${deployment.url}${address}`, { redirect: 'manual' });
+    const location = `${base}/blogs/${encodeURIComponent('再見')}`;
+    expect([moved.status, moved.headers.get('location')]).toEqual([308, location]);
+  });
 });
 
 describe('the feeds', () => {

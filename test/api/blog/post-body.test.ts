@@ -1,10 +1,12 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import { checkPost } from '../../../api/blog/post-body.js';
 import { jsonBody } from '../../../api/http/json-body.js';
 import { problemHandler } from '../../../api/http/problem.js';
-import { postInput, postPatch } from '../../../db/posts/post-rules.js';
+import { postInput, postPatch, toPostChanges, toPostFields } from '../../../db/posts/post-rules.js';
 import type { Problem } from '../../../shared/contract.js';
+import { growth, linear } from '../../support/growth.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
 
@@ -53,7 +55,12 @@ describe('a post', () => {
     ['an empty title and no tags', { content, title: '', tags: [], status: null }],
     ['20 tags', { content, tags: Array.from({ length: 20 }, (_, n) => `tag ${n}`) }],
     ['a slug of 100 characters', { content, slug: 'a'.repeat(100) }],
-    ['white space, controls and marks around', { content: '\r\n\t text \u0001\u200e', title: ' \u202e' }],
+    ['a slug in other letters', { content, slug: '日本語-データ-हिन्दी' }],
+    ['white space, controls and marks in the content', { content: '\r\n\t text \u0001\u200e' }],
+    [
+      'shaping characters in a line',
+      { content, title: 'می\u200cخواهم ❤\ufe0f', tags: ['👩\u200d👧', '葛\u{e0100}'] },
+    ],
     ['what SQL and HTML could trip over', { content: `'; DROP TABLE posts; --<script>`, title: `\\'"%_$1` }],
   ])('has %s -> is passed on as it was sent', async (_, body) => {
     expect((await send(body)).body).toEqual(body);
@@ -68,7 +75,7 @@ describe('a post', () => {
     expect((await send(bodyOf(emoji(max)))).body).toEqual(bodyOf(emoji(max)));
     const wrong = [
       [emoji(max + 1), `must be at most ${max} characters`],
-      ['a\0', 'must not contain NUL characters'],
+      ['a\0b', `must not contain ${pointer === '/content' ? 'NUL' : 'line ends or invisible'} characters`],
       ...[1, ['a'], {}].map((value) => [value, 'must be a string'] as const),
       ...(mayBeBlank
         ? []
@@ -87,9 +94,23 @@ describe('a post', () => {
     [{ content, tags: ['a', 'b', 'c', null] }, '/tags/3', 'must be a string'],
     [{ content, slug: 1 }, '/slug', 'must be a string'],
     [{ content, slug: 'a'.repeat(101) }, '/slug', 'must be at most 100 characters'],
-    ...['', 'A', 'ä', 'a_b', '-a', 'a-', 'a--b', 'a b', 'a\n', 'a\0', '../a'].map(
-      (slug): [object, string, string] => [{ content, slug }, '/slug', slugRule],
-    ),
+    ...[
+      '',
+      'A',
+      'Ä',
+      'a\u0308',
+      '\u0e31a',
+      'a_b',
+      '-a',
+      'a-',
+      'a--b',
+      'a b',
+      'a\n',
+      'a\0',
+      '../a',
+      'a。',
+    ].map((slug): [object, string, string] => [{ content, slug }, '/slug', slugRule]),
+    [{ content, slug: '字'.repeat(67) }, '/slug', 'must be at most 200 bytes in UTF-8'],
     [{ content, status: 'Published' }, '/status', 'must be published or draft'],
     [{ content, status: ['draft'] }, '/status', 'must be published or draft'],
   ])('is %j -> is refused at %s', async (body, pointer, detail) => {
@@ -106,10 +127,51 @@ describe('a post', () => {
   );
 
   it('has several errors -> all are listed, and nothing of it is quoted', async () => {
-    const { text, body } = await send({ content: 7, title: ['canary'], tags: ['canary\0'], slug: 'CANARY' });
+    const { text, body } = await send({ content: 7, title: ['canary'], tags: ['can\0ary'], slug: 'CANARY' });
     const pointers = (body as Problem).errors?.map(({ pointer }) => pointer);
     expect(pointers).toEqual(['/content', '/title', '/tags/0', '/slug']);
     expect(text).not.toMatch(/canary/i);
+  });
+
+  it.each([
+    '\n',
+    '\r\n',
+    '\u2028',
+    '\u0085',
+    '\t',
+    '\u200b',
+    '\u00ad',
+    '\u202e',
+    '\ufeff',
+    '\u2060',
+    '\u3164',
+  ])('has %j within a line -> is refused there, but not at its ends', async (mark) => {
+    const detail = 'must not contain line ends or invisible characters';
+    const lines = (text: string) => ({ content, title: text, author: text, tags: ['a', text] });
+    const pointers = ['/title', '/author', '/tags/1'];
+    expect(await errorsOf(lines(`b${mark}c`))).toEqual(pointers.map((pointer) => ({ pointer, detail })));
+    for (const text of [`${mark} b c`, `b c ${mark}`, `${mark}\u00a0b c\u200d${mark}`])
+      expect((await send(lines(text))).body).toEqual(lines('b c'));
+  });
+
+  it('has tags that are equal but for their ends -> has each once', async () => {
+    const tags = [' apples ', 'a', 'a ', '\u200bapples', 'plums\n'];
+    expect((await send({ content, tags })).body).toEqual({ content, tags: ['apples', 'a', 'plums'] });
+  });
+
+  it.each(['', '  ', '\u200b\n', '\u200d', null])('has the title %j -> has none', async (title) => {
+    const input = (await send({ content, title })).body as z.output<typeof postInput>;
+    expect(toPostFields(input, 'blog').title).toBeNull();
+    const patch = (await send({ title }, { method: 'PATCH' })).body as z.output<typeof postPatch>;
+    expect(toPostChanges(patch, 'blog')).toEqual({ title: null });
+  });
+
+  it('has a title of many blanks -> the cost grows with its length', async () => {
+    const prepare = (count: number) => {
+      const title = `a${' '.repeat(count)}b${' '.repeat(count)}`;
+      return () => void postInput.safeParse({ content, title });
+    };
+    expect(await growth(prepare, { upTo: 100_000 })).toBeLessThanOrEqual(linear);
   });
 
   it('has a tag twice -> has it once, in the order of the first ones', async () => {

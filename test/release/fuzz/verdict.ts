@@ -115,7 +115,10 @@ function judgeOddity({ method, path }: DescribedOperation, sent: SentRequest, st
   const isAdmin = path.startsWith('/admin/');
   const hasScopes = isOpenAi || isAdmin || (method !== 'GET' && !path.startsWith('/chat'));
   // It may be a post's: their titles are random as well.
-  const isSlug = path === '/blogs/{id}' && method === 'GET' && /\/[a-z0-9]+(-[a-z0-9]+)*$/.test(sent.target);
+  const isSlug =
+    path === '/blogs/{id}' &&
+    method === 'GET' &&
+    /\/(?:[a-z0-9]|%[89A-F][0-9A-F])+(-(?:[a-z0-9]|%[89A-F][0-9A-F])+)*$/.test(sent.target);
   const expected = {
     address: undefined,
     method: [405],

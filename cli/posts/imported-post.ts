@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { postInput, titleOf } from '../../db/posts/post-rules.js';
+import type { ImportedPost } from '../../db/posts/post-transfer.js';
+import { slugOfTitle } from '../../db/posts/slug.js';
+import { earliestTime, parseTime } from '../output/time.js';
+import type { Field } from './markdown-file.js';
+import type { NamedPost } from './post-import.js';
+
+/** A post as it is in a file, before it is checked. */
+export interface RawPost {
+  name: string;
+  fields: ReadonlyMap<string, Field>;
+  content: string;
+  /** For what the fields do not say; the slug is made from `name` where they have no title. */
+  implied: { title: string | null; day: string | undefined; isDraft: boolean; name: string };
+  source: ImportedPost['source'];
+}
+
+/** A post that was checked. */
+export interface CheckedPost extends NamedPost {
+  /** Fields that posts do not have. */
+  unused: readonly string[];
+  /** Why the post is a draft although the file does not say `status: draft`. */
+  hiddenBy: readonly string[];
+}
+
+const whole = { error: 'must be a whole number from 1 to 999999999' };
+const time = z
+  .string({ error: 'must be a time' })
+  .refine((text) => parseTime(text) !== undefined, 'must be a time (RFC 3339) or a day (2030-12-31)')
+  .nullish();
+const publicationTimes = ['publishedAt', 'publishDate', 'date'] as const;
+const schema = postInput.extend({
+  id: z.uuid({ error: 'must be a UUID' }).toLowerCase().nullish(),
+  ...{ publishedAt: time, publishDate: time, date: time, createdAt: time, updatedAt: time },
+  // Leaves room for all later changes of the post.
+  version: z.coerce.number(whole).int(whole).min(1, whole).max(999_999_999, whole).nullish(),
+});
+const ownNames = new Map(Object.keys(schema.shape).map((name) => [name.toLowerCase(), name]));
+
+const isNo = (text: string): boolean => /^(?:false|no|off|0)$/i.test(text);
+const isYes = (text: string): boolean => !isNo(text);
+const isFuture = (text: string): boolean => (earliestTime(text) ?? '') > new Date().toISOString();
+
+/** Fields by which programs keep a post from readers, in lower case. An import must not publish such a post. */
+const hiding = new Map([
+  ...['draft', 'hidden', 'private', 'unlisted', 'password'].map((name) => [name, isYes] as const),
+  ...['published', 'publish'].map((name) => [name, isNo] as const),
+  ...['date', 'publishdate', 'publishedat'].map((name) => [name, isFuture] as const),
+  ['expirydate', (text: string) => !isFuture(text)] as const,
+]);
+
+/** Checks a post by the rules of the API. The problems do not quote the file. `defaultAuthor` is for a new post. */
+export function checkPost(raw: RawPost, defaultAuthor: string): { post?: CheckedPost; problems: string[] } {
+  const at = (field: string, message: string) => {
+    const { line } = raw.fields.get(field) ?? {};
+    return `${raw.name}: ${line ? `line ${line}: ` : ''}${message}`;
+  };
+  const given = Object.fromEntries([...raw.fields].map(([name, { value }]) => [name, value]));
+  const date = publicationTimes.some((name) => name in given) ? {} : { date: raw.implied.day };
+  const tags = typeof given.tags === 'string' ? given.tags.split(',').map((tag) => tag.trim()) : given.tags;
+  const input = { title: raw.implied.title, ...date, ...given, content: raw.content, tags };
+  const { data, error } = schema.safeParse(input);
+  const problems = (error?.issues ?? []).map(({ path, message }) =>
+    at(String(path[0]), `${path.join('.')}: ${message}`),
+  );
+  const ownNameOf = (field: string) => ownNames.get(field.toLowerCase()) ?? field;
+  const misspelt = [...raw.fields.keys()].filter((field) => ownNameOf(field) !== field);
+  problems.push(...misspelt.map((field) => at(field, `must be written ${ownNameOf(field)}`)));
+  // Escapes in YAML can be lone surrogates, which PostgreSQL would replace.
+  const texts = Object.values(input).flat();
+  if (texts.some((text) => typeof text === 'string' && !text.isWellFormed()))
+    problems.push(`${raw.name}: must be well-formed Unicode`);
+  if (data === undefined || problems.length > 0) return { problems };
+  return { post: toChecked(raw, data, defaultAuthor), problems };
+}
+
+function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: string): CheckedPost {
+  const { name, source, fields } = raw;
+  const id = data.id ?? undefined;
+  const when = publicationTimes.find((field) => data[field] != null);
+  const hiddenBy = data.status == null ? reasonsToHide(raw) : [];
+  // A version without an id is not that of a post.
+  const isIdle = (field: string) =>
+    publicationTimes.some((other) => other === field && other !== when) || (field === 'version' && !id);
+  const post = {
+    ...{ id, source, defaultAuthor, content: data.content, title: titleOf(data), tags: data.tags ?? [] },
+    slug: data.slug ?? slugFor(raw),
+    author: data.author ?? undefined,
+    status: data.status ?? (hiddenBy.length > 0 ? ('draft' as const) : ('published' as const)),
+    publishedAt: when && parseTime(data[when] ?? ''),
+    createdAt: parseTime(data.createdAt ?? ''),
+    updatedAt: parseTime(data.updatedAt ?? ''),
+    version: id === undefined ? undefined : (data.version ?? undefined),
+  };
+  const unused = [...fields].filter(
+    ([field, { value }]) => !(field in schema.shape) || (isIdle(field) && value !== null),
+  );
+  return { name, post, unused: unused.map(([field]) => field), hiddenBy };
+}
+
+/** Made from the title of the front matter, else from the file's name: a heading is changed too easily. */
+function slugFor({ fields, implied, source }: RawPost): string {
+  const suffix = createHash('sha256').update(source.path, 'utf8').digest('hex').slice(0, 8);
+  const slugOf = (text: unknown) => slugOfTitle(typeof text === 'string' ? text : null, suffix).wanted;
+  const slug = slugOf(fields.get('title')?.value);
+  return slug === slugOf(null) ? slugOf(implied.name) : slug;
+}
+
+const reasonsToHide = ({ fields, implied }: RawPost): string[] => [
+  ...[...fields]
+    .filter(([name, { value }]) => value !== null && hiding.get(name.toLowerCase())?.(String(value)))
+    .map(([name]) => name),
+  ...(implied.isDraft ? ['_drafts'] : []),
+  ...(implied.day !== undefined && !fields.has('date') && isFuture(implied.day) ? ['date'] : []),
+];
