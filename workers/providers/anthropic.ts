@@ -73,7 +73,6 @@ async function* streamed(
   request: ProviderRequest,
   asked: Body,
 ): AsyncGenerator<ReplyPart> {
-  let stopReason = '';
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
   const body = { ...asked, stream: true as const };
@@ -83,14 +82,13 @@ async function* streamed(
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
-      stopReason = event.delta?.stop_reason ?? stopReason;
       const counted = event.usage ?? event.message?.usage;
       // Each event repeats only some of the counts.
       if (counted) counts = { ...counts, ...givenFields(counted) };
       yield {
         ...blocks.read(event),
-        // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
-        reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
+        // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
+        reason: finishReasons.get(event.delta?.stop_reason ?? ''),
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
       };
