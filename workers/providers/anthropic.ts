@@ -5,7 +5,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
-import { parseExactly, stringifyExactly } from './exact-json.js';
+import { parseAnswer, stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
@@ -60,8 +60,7 @@ type Body = Anthropic.MessageCreateParamsNonStreaming;
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
-  const json = await response.text();
-  const answer = message.parse(request.parameters?.tools ? parseExactly(json) : JSON.parse(json));
+  const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
   yield { reason: finishReasons.get(stop_reason), model, usage: toUsage(usage) };
   const blocks = new Blocks();
@@ -101,8 +100,7 @@ class Blocks {
   #thinking: Thinking = [];
 
   read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
-    // What a call begins with is empty, and its arguments come in pieces.
-    if (type === 'content_block_start' && block) return this.begin(index, { ...block, input: undefined });
+    if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
     if (type !== 'content_block_delta' || !delta) return {};
     if (delta.type === 'text_delta') return { text: delta.text };
     if (delta.type === 'input_json_delta') return { call: { key: index, arguments: delta.partial_json } };
@@ -127,9 +125,13 @@ class Blocks {
   }
 }
 
+/** Arguments come in pieces behind the beginning of their call, which has them empty; some relays fill them there. */
+const withPreset = ({ call, ...part }: ReplyPart): ReplyPart =>
+  call ? { call: { ...call, preset: call.arguments, arguments: undefined } } : part;
+
 /** Throws the SDK's own error for an error that comes as an event. */
 function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
-  const said: { error?: { type?: Anthropic.ErrorType } } | null = JSON.parse(data);
+  const said = parseAnswer(data) as { error?: { type?: Anthropic.ErrorType } } | null;
   if (event === 'error')
     throw new APIError(undefined, said ?? undefined, undefined, headers, said?.error?.type);
   return streamEvent.parse(said);

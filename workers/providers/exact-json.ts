@@ -15,6 +15,13 @@ export const parseExactly = (text: string, keep: (digits: string) => unknown = r
     typeof value === 'number' && String(value) !== source ? keep(source) : value,
   );
 
+/** Parses the JSON of an answer: exactly, if it has a call whose arguments are an object and not a text. */
+export const parseAnswer = (text: string): unknown =>
+  argumentsObject.test(text) ? parseExactly(text) : JSON.parse(text);
+
+/** Not found within a text, whose quotes are escaped. */
+const argumentsObject = /"input"\s*:\s*\{/;
+
 /** A number as the AWS SDK writes it digit by digit. */
 export const asNumericValue = (string: string): object => ({ string, type: 'bigDecimal' });
 

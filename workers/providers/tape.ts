@@ -18,6 +18,8 @@ export interface CallPiece {
   signature?: string | undefined;
   /** A piece of its JSON text; may be empty. */
   arguments?: string | undefined;
+  /** The arguments of a call of which no piece comes. */
+  preset?: string | undefined;
 }
 
 /**
@@ -71,6 +73,7 @@ export class Tape {
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
+    call.preset ??= piece.preset;
     if (!piece.arguments) return;
     call.arguments += piece.arguments;
     this.#write(piece.arguments, isFirst ? this.#markOf(call) : undefined);
@@ -100,8 +103,10 @@ export class Tape {
   #endCall(): void {
     const call = this.#call;
     this.#call = undefined;
-    if (call?.arguments === '') this.#write('{}', this.#markOf(call));
-    else if (call && !readObject(call.arguments)) throw this.#unusable('malformed_arguments');
+    if (!call) return;
+    const json = call.arguments || (call.preset ?? '{}');
+    if (!readObject(json)) throw this.#unusable('malformed_arguments');
+    if (call.arguments === '') this.#write(json, this.#markOf(call));
   }
 
   #markOf({ id, name, signature }: CallPiece): Mark {

@@ -84,6 +84,25 @@ describe('Tape', () => {
     ]);
   });
 
+  it('gives a call of which no piece comes the arguments that it began with', () => {
+    expect(
+      play([
+        { ...f, preset: '{"x":1}' },
+        { ...g, preset: '{}' },
+      ]).deltas,
+    ).toEqual([
+      ['{"x":1}', markF],
+      ['{}', { ...markG, at: 7 }],
+    ]);
+    expect(
+      play([
+        { ...f, preset: '{}' },
+        { key: 0, arguments: '{"x":2}' },
+      ]).text,
+    ).toBe('{"x":2}');
+    expect(refusal([{ ...f, preset: '[1]' }])).toMatchObject({ word: 'malformed_arguments' });
+  });
+
   it('marks a text that follows a call, and no other', () => {
     const { text, marks, deltas } = play(['a', 'b', { ...f, arguments: '{}' }, 'c', 'd', g, 'e']);
     expect(text).toBe('ab{}cd{}e');
