@@ -10,7 +10,7 @@ import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { readEvents } from './sdk-events.js';
+import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
@@ -130,11 +130,12 @@ const withPreset = ({ call, ...part }: ReplyPart): ReplyPart =>
   call ? { call: { ...call, preset: call.arguments, arguments: undefined } } : part;
 
 /** Throws the SDK's own error for an error that comes as an event. */
-function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
-  const said = parseAnswer(data) as { error?: { type?: Anthropic.ErrorType } } | null;
-  if (event === 'error')
-    throw new APIError(undefined, said ?? undefined, undefined, headers, said?.error?.type);
-  return streamEvent.parse(said);
+function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
+  const said = jsonOf(event) as { error?: { type?: Anthropic.ErrorType } };
+  if (event.event === 'error') throw new APIError(undefined, said, undefined, headers, said.error?.type);
+  const read = streamEvent.parse(said);
+  read.type ??= event.event;
+  return read;
 }
 
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
@@ -169,7 +170,7 @@ const message = z.object({
 });
 
 const streamEvent = z.object({
-  type: z.string(),
+  type: text,
   index: z.number().optional(),
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),

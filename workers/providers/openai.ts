@@ -8,7 +8,7 @@ import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { FinishReason, Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { readEvents } from './sdk-events.js';
+import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
 
@@ -76,7 +76,7 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
     for (const event of events) {
       if (event.data === '[DONE]') return;
       const { choices, model, usage } = parseEvent(event, response.headers);
-      const choice = choices[0];
+      const choice = choices?.[0];
       refused ||= Boolean(choice?.delta?.refusal);
       const finished = finishReasons.get(choice?.finish_reason ?? '');
       const reason = finished && refused ? 'blocked' : finished;
@@ -87,9 +87,9 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
 }
 
 /** Throws the SDK's own error for an error that comes as an event. */
-function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
-  const said: { error?: object } | null = JSON.parse(data);
-  const error = said?.error ?? (event === 'error' ? said : undefined);
+function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
+  const said = jsonOf(event) as { error?: object };
+  const error = said.error ?? (event.event === 'error' ? said : undefined);
   if (error) throw new APIError(undefined, error, undefined, headers);
   return chunk.parse(said);
 }
@@ -151,9 +151,10 @@ const completion = z.object({
   usage,
 });
 
+/** Some servers send chunks without choices: token counts alone, or signs of life. */
 const chunk = z.object({
   model: modelName,
-  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text })),
+  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
   usage,
 });
 
