@@ -2,14 +2,14 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import type { Provider, ProviderRequest } from './provider.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
@@ -62,7 +62,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: finishReasons.get(stop_reason), model, usage: toUsage(usage) };
+  yield { reason: endOf(finishReasons, stop_reason), isWhole: true, model, usage: toUsage(usage) };
   const blocks = new Blocks();
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
@@ -87,7 +87,8 @@ async function* streamed(
       yield {
         ...blocks.read(event),
         // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
-        reason: finishReasons.get(event.delta?.stop_reason ?? ''),
+        reason: endOf(finishReasons, event.delta?.stop_reason),
+        isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
       };
@@ -138,13 +139,15 @@ function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof
   return read;
 }
 
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['refusal', 'blocked'],
+  // It goes on when it is sent back, which happens with tools of Anthropic's own alone.
+  ['pause_turn', 'broken'],
 ]);
 
 const usage = z
@@ -165,7 +168,7 @@ const block = z.object({
 const message = z.object({
   model: modelName,
   content: z.array(block),
-  stop_reason: z.string(),
+  stop_reason: z.string().nullish(),
   usage,
 });
 

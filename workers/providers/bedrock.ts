@@ -4,13 +4,13 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { tokenCount } from './answer-fields.js';
+import { endOf, tokenCount } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { stringifyExactly } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
@@ -95,7 +95,7 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: finishReasons.get(answer.stopReason), usage: toUsage(answer.usage) };
+  yield { reason: endOf(finishReasons, answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
@@ -108,7 +108,7 @@ async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest)
     const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? {};
     yield {
       ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
-      reason: messageStop && finishReasons.get(messageStop.stopReason),
+      reason: endOf(finishReasons, messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
   }
@@ -151,7 +151,7 @@ function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
   };
 }
 
-const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['tool_use', 'stop'],

@@ -1,13 +1,13 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
-import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import type { Provider, ProviderRequest } from './provider.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
@@ -56,7 +56,8 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const answer = completion.parse(await response.json());
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
-    reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
+    reason: message.refusal ? 'blocked' : readEnd(finish_reason),
+    isWhole: true,
     model: answer.model,
     usage: toUsage(answer.usage),
   } as const;
@@ -70,19 +71,36 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
-  const keyOf = keysOfPieces();
-  let refused = false;
+  const chunks = new Chunks();
   for await (const events of readEvents(response)) {
     for (const event of events) {
-      if (event.data === '[DONE]') return;
-      const { choices, model, usage } = parseEvent(event, response.headers);
-      const choice = choices?.[0];
-      refused ||= Boolean(choice?.delta?.refusal);
-      const finished = finishReasons.get(choice?.finish_reason ?? '');
-      const reason = finished && refused ? 'blocked' : finished;
-      const rest = { reason, model, usage: toUsage(usage) };
-      for (const part of toParts(choice?.delta ?? {}, rest, keyOf)) yield part;
+      if (event.data === '[DONE]') {
+        yield chunks.end();
+        return;
+      }
+      for (const part of chunks.read(parseEvent(event, response.headers))) yield part;
     }
+  }
+}
+
+/** The chunks of a stream, and what is to be known of them at its end. */
+class Chunks {
+  readonly #keyOf = keysOfPieces();
+  #isRefused = false;
+  #isUnderstood = true;
+
+  read({ choices, model, usage }: z.infer<typeof chunk>): ReplyPart[] {
+    const choice = choices?.[0];
+    this.#isRefused ||= Boolean(choice?.delta?.refusal);
+    this.#isUnderstood &&= Boolean(choices ?? usage);
+    const end = readEnd(choice?.finish_reason);
+    const reason = end && this.#isRefused ? 'blocked' : end;
+    return toParts(choice?.delta ?? {}, { reason, model, usage: toUsage(usage) }, this.#keyOf);
+  }
+
+  /** Whole even without a reason, unless a chunk had something else, which may be what went wrong. */
+  end(): ReplyPart {
+    return { isWhole: this.#isUnderstood, reason: this.#isRefused ? 'blocked' : undefined };
   }
 }
 
@@ -121,11 +139,19 @@ const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPi
   arguments: called?.arguments ?? undefined,
 });
 
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
-  ['stop', 'stop'],
-  ['tool_calls', 'stop'],
+/** In any case, since some servers write `STOP`. */
+const readEnd = (word: string | null | undefined): EndWord | undefined =>
+  endOf(finishReasons, word?.toLowerCase());
+
+/** OpenAI's words, and those of others that speak its protocol: Together, TGI, Mistral, OpenRouter, DeepSeek, vLLM. */
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
+  ...['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'].map(
+    (word) => [word, 'stop'] as const,
+  ),
   ['length', 'length'],
+  ['max_tokens', 'length'],
   ['content_filter', 'blocked'],
+  ...['error', 'abort', 'insufficient_system_resource'].map((word) => [word, 'broken'] as const),
 ]);
 
 const usage = z
@@ -147,7 +173,7 @@ const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCa
 
 const completion = z.object({
   model: modelName,
-  choices: z.array(z.object({ message: said, finish_reason: z.string() })),
+  choices: z.array(z.object({ message: said, finish_reason: text })),
   usage,
 });
 

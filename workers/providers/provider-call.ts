@@ -11,11 +11,19 @@ export interface ReplyPart {
   /** Comes before the call of the same part. */
   text?: string | undefined;
   call?: CallPiece | undefined;
-  /** Only once the provider has said that the reply is complete; `malformed` if its model could not write a call. */
-  reason?: FinishReason | 'malformed' | undefined;
+  /** Only once the provider has said that the reply is complete. */
+  reason?: EndWord | undefined;
+  /** Whether the answer has come to its own end: then a provider may have left out the reason. */
+  isWhole?: boolean | undefined;
   model?: string | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
+
+/**
+ * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
+ * that the reply is not finished, and `unknown` that the word is new here.
+ */
+export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
 
 /** One call of a provider. */
 export interface ProviderCall {
@@ -32,8 +40,8 @@ export interface ProviderCall {
  *    credentials, ignore an abort;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. once the provider has said why the reply ends, nothing makes that a failure: the call waits a moment for the token
- *    counts, and neither silence nor an error behind the reply counts;
+ * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
+ *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
  * 5. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
@@ -68,7 +76,7 @@ const ignore = () => {};
 // One reason for all: making an exception for every call costs more than the abort itself.
 const callIsOver = new Error('The call is over.');
 
-/** What `withTimeout` gives in place of a part that has not come in time. */
+/** The error of `withTimeout` for a part that has not come in time. */
 const tooLate = new Error('Nothing has come in time.');
 
 /** In milliseconds. The token counts come at once, or never, and the end may: https://github.com/maximhq/bifrost/issues/6784 */
@@ -85,9 +93,13 @@ class Answer {
     this.#tape = new Tape(request, onDelta);
   }
 
-  /** Whether the provider has said that the reply is complete: then neither silence nor an error ends it otherwise. */
+  /**
+   * Whether the provider has said that the reply is complete: then neither silence nor an error ends it otherwise. A
+   * word that is new here may stand beside every piece.
+   */
   get isComplete(): boolean {
-    return this.#end.reason !== undefined;
+    const { reason = 'unknown', isWhole = false } = this.#end;
+    return isWhole || reason !== 'unknown';
   }
 
   /** Takes the parts to their end. Behind a complete reply it waits a moment for each part that says more. */
@@ -103,11 +115,20 @@ class Answer {
   }
 
   reply(): ProviderReply {
-    const { reason, model = this.#request.model } = this.#end;
+    const { model = this.#request.model } = this.#end;
     const usage = completeUsage(this.#end.usage);
+    const reason = this.#reason;
     if (reason === undefined) throw unusableAnswer('unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
     return { ...this.#tape.end(reason, usage), reason, model, ...(usage && { usage }) };
+  }
+
+  /** A reply that is there is not thrown away, and paid for again, for a word that is missing or new. */
+  get #reason(): FinishReason | 'malformed' | undefined {
+    const { reason, isWhole } = this.#end;
+    if (reason === 'broken') return undefined;
+    if (reason === 'unknown') return this.#tape.isEmpty ? undefined : 'length';
+    return reason ?? (isWhole && !this.#tape.isEmpty ? 'stop' : undefined);
   }
 
   /** Takes parts up to one that is enough; false if there is none. */
@@ -121,10 +142,11 @@ class Answer {
     }
   }
 
-  #take({ text, call, reason, model, usage }: ReplyPart): void {
+  #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
     this.#request.onActivity?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
+    end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;

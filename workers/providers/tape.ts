@@ -51,6 +51,10 @@ export class Tape {
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
   }
 
+  get isEmpty(): boolean {
+    return this.#text === '' && this.#keys.size === 0;
+  }
+
   addText(piece: string): void {
     if (this.#isInText) {
       this.#write(piece);

@@ -1,10 +1,10 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
-import { modelName, tokenCount } from './answer-fields.js';
+import { endOf, modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 import { toBody } from './vertexai-body.js';
 
@@ -104,7 +104,7 @@ function toParts(
   firstKey: number,
 ): ReplyPart[] {
   const candidate = candidates?.[0];
-  const reason = promptFeedback?.blockReason ? 'blocked' : finishReasons.get(candidate?.finishReason ?? '');
+  const reason = promptFeedback?.blockReason ? 'blocked' : endOf(finishReasons, candidate?.finishReason);
   const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
   const parts: ReplyPart[] = [];
   for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
@@ -118,7 +118,7 @@ function toParts(
   return [...parts, rest];
 }
 
-const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
   ['SAFETY', 'blocked'],

@@ -32,7 +32,7 @@ const failures: Record<ProviderId, string | Buffer> = {
   vertexai: 'data: {"error":{"code":500,"status":"INTERNAL","message":"broken"}}\n\n',
 };
 
-/** What comes behind the reason in place of the usual end, and whether the connection then stays open. */
+/** The events behind the reason in place of the usual end, and whether the connection then stays open. */
 const ends: [given: string, isOpen: boolean, (provider: ProviderId, response: ServerResponse) => void][] = [
   ['nothing', true, () => {}],
   [

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
-import { anthropic, deltas, openai, started, usage } from '../../support/provider-answers.js';
+import { anthropic, deltas, openai, plain, started, usage } from '../../support/provider-answers.js';
+import { replyModes } from '../../support/providers.js';
 
-/** What servers write that speak OpenAI's or Anthropic's protocol, and are others. */
+/** Answers of servers that speak OpenAI's or Anthropic's protocol, and are others. */
 
 const { play } = await startPlaying();
 const stream = true;
@@ -72,4 +73,99 @@ describe('an event without a part of the reply', () => {
       await expect(broken).rejects.toMatchObject({ code: 'provider_error', retryable: true });
     },
   );
+});
+
+const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
+
+/** An answer of OpenAI's side that ends so. */
+const ending = (finish_reason: unknown, message: object = { content: 'Hello' }): PlayedAnswer => ({
+  whole: JSON.stringify({ choices: [{ message, finish_reason }] }),
+  events: [
+    ['', { choices: [{ delta: message }] }],
+    ['', { choices: [{ delta: {}, finish_reason }] }],
+    ['', '[DONE]'],
+  ],
+});
+
+describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
+  const parameters = { tools: [{ name: 'f' }] };
+
+  it.each([
+    ...[undefined, null, '', 'eos', 'eos_token', 'end_turn', 'STOP', 'Stop', 'stop_sequence'],
+    'function_call',
+  ])('is said as %j -> it is a usual end', async (word) => {
+    expect(await play('openai', ending(word), { stream })).toMatchObject({ text: 'Hello', reason: 'stop' });
+    const calling = ending(word, { content: null, tool_calls: [call] });
+    expect(await play('openai', calling, { stream, parameters })).toMatchObject({
+      ...{ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' },
+    });
+  });
+
+  it.each(['model_length', 'MAX_TOKENS', 'repetition', 'a new word'])(
+    'is said as %j -> the reply may be incomplete, and is given',
+    async (word) => {
+      expect(await play('openai', ending(word), { stream })).toMatchObject({
+        ...{ text: 'Hello', reason: 'length' },
+      });
+    },
+  );
+
+  it.each([null, '', 'a new word'])('is said as %j behind nothing -> the reply is none', async (word) => {
+    const silent = play('openai', ending(word, { content: '' }), { stream });
+    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+  });
+
+  it.each(['error', 'abort', 'insufficient_system_resource'])(
+    'is said as %j, which says that it failed -> the reply is none',
+    async (word) => {
+      const broken = play('openai', ending(word), { stream });
+      await expect(broken).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+    },
+  );
+
+  it('is not said behind a refusal -> the reply is blocked', async () => {
+    const refused = ending(null, { content: null, refusal: 'No.' });
+    expect(await play('openai', refused, { stream })).toMatchObject({ reason: 'blocked', text: '' });
+  });
+
+  it.each(['anthropic', 'bedrock', 'vertexai'] as const)(
+    'is a new word of %s -> the reply may be incomplete, and is given',
+    async (provider) => {
+      const reply = await play(provider, plain[provider]('a_new_word'), { stream });
+      expect(reply).toMatchObject({ text: '{}', reason: 'length' });
+    },
+  );
+
+  it.each([undefined, null, ''])(
+    'is said as %j by a relay of Anthropic -> it is a usual end',
+    async (word) => {
+      const { whole, events } = plain.anthropic();
+      const reply = await play(
+        'anthropic',
+        {
+          whole: JSON.stringify({ ...JSON.parse(whole), stop_reason: word }),
+          events: events.map(([name, data]) =>
+            name === 'message_delta'
+              ? [name, { ...Object(data), delta: { stop_reason: word } }]
+              : [name, data],
+          ),
+        },
+        { stream },
+      );
+      expect(reply).toMatchObject({ text: '{}', reason: 'stop' });
+    },
+  );
+});
+
+describe('a stream that ends without a reason', () => {
+  it('has no [DONE] -> it was cut', async () => {
+    const cut = { whole: '', events: ending(null).events.slice(0, -1) };
+    await expect(play('openai', cut, { stream })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
+  });
+
+  it('had a chunk that says something else -> that may be what went wrong', async () => {
+    const [said = ['', ''], ...rest] = ending(null).events;
+    const odd = { whole: '', events: [said, ['', { detail: 'out of memory' }], ...rest] } as PlayedAnswer;
+    await expect(play('openai', odd, { stream })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
+  });
 });
