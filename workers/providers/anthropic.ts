@@ -5,7 +5,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
-import { parseAnswer, stringifyExactly } from './exact-json.js';
+import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
@@ -121,8 +121,7 @@ class Blocks {
     if (type !== 'tool_use') return {};
     const thought = this.#thinking.length > 0 ? JSON.stringify(this.#thinking) : undefined;
     this.#thinking = [];
-    const json = input === undefined ? undefined : stringifyExactly(input);
-    return { call: { key, id, name, signature: thought, arguments: json } };
+    return { call: { key, id, name, signature: thought, arguments: toJsonText(input) } };
   }
 }
 

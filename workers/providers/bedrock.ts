@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { endOf, tokenCount } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
-import { stringifyExactly } from './exact-json.js';
+import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
@@ -126,8 +126,8 @@ class Blocks {
     }
     if (!toolUse) return { text };
     const { toolUseId: id, name, input } = toolUse;
-    const json = typeof input === 'string' || input === undefined ? input : stringifyExactly(input);
-    return { text, call: { key, id, name, arguments: json, signature: id && this.#takeSignature() } };
+    const signature = id && this.#takeSignature();
+    return { text, call: { key, id, name, arguments: toJsonText(input), signature } };
   }
 
   #takeSignature(): string | undefined {

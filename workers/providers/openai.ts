@@ -3,6 +3,7 @@ import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
+import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
@@ -53,7 +54,7 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const fetchOptions = toFetchOptions(request);
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
-  const answer = completion.parse(await response.json());
+  const answer = completion.parse(parseAnswer(await response.text()));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
     reason: message.refusal ? 'blocked' : readEnd(finish_reason),
@@ -136,7 +137,7 @@ const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPi
   key,
   id: id ?? undefined,
   name: called?.name ?? undefined,
-  arguments: called?.arguments ?? undefined,
+  arguments: toJsonText(called?.arguments),
 });
 
 /** In any case, since some servers write `STOP`. */
@@ -167,7 +168,7 @@ const toolCall = z.object({
   /** Of a piece in a stream; a whole answer has the calls in their order. */
   index: z.int().nullish(),
   id: text,
-  function: z.object({ name: text, arguments: text }).nullish(),
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCall).nullish() });
 

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { isBlank } from '../../shared/conversation.js';
-import { readJson, readObject } from '../../shared/json.js';
+import { readJson } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
+import { toObjectText } from './exact-json.js';
 import { callsIn } from './message-shaping.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 
@@ -20,6 +21,15 @@ export interface CallPiece {
   arguments?: string | undefined;
   /** The arguments of a call of which no piece comes. */
   preset?: string | undefined;
+}
+
+/** A call whose end has not come. */
+interface OpenCall extends CallPiece {
+  arguments: string;
+  /** The first character of them that is not white space. */
+  opening?: string | undefined;
+  /** Whether the tape has them as far as they came. */
+  isBegun: boolean;
 }
 
 /**
@@ -41,7 +51,7 @@ export class Tape {
   #held = '';
   #isInText = false;
   /** The call that the answer is in. */
-  #call: (CallPiece & { arguments: string }) | undefined;
+  #call: OpenCall | undefined;
   #usage: Usage | undefined;
 
   constructor(request: ProviderRequest, onDelta: OnDelta) {
@@ -73,14 +83,16 @@ export class Tape {
   addCall(piece: CallPiece): void {
     this.#held = '';
     const call = piece.key === this.#call?.key ? this.#call : this.#beginCall(piece.key);
-    const isFirst = call.arguments === '';
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
     call.preset ??= piece.preset;
     if (!piece.arguments) return;
     call.arguments += piece.arguments;
-    this.#write(piece.arguments, isFirst ? this.#markOf(call) : undefined);
+    call.opening ||= piece.arguments.trimStart()[0];
+    if (call.isBegun) this.#write(piece.arguments);
+    // What does not begin as an object waits for its end, which tells what it is.
+    else if (call.opening === '{') this.#begin(call, call.arguments);
   }
 
   /** The whole reply, with what an end for this reason adds to it. */
@@ -100,7 +112,7 @@ export class Tape {
     if (this.#keys.size === maxCalls) throw this.#unusable('too_many_calls');
     this.#keys.add(key);
     this.#isInText = false;
-    this.#call = { key, arguments: '' };
+    this.#call = { key, arguments: '', isBegun: false };
     return this.#call;
   }
 
@@ -108,9 +120,14 @@ export class Tape {
     const call = this.#call;
     this.#call = undefined;
     if (!call) return;
-    const json = call.arguments || (call.preset ?? '{}');
-    if (!readObject(json)) throw this.#unusable('malformed_arguments');
-    if (call.arguments === '') this.#write(json, this.#markOf(call));
+    const json = toObjectText(call.arguments || (call.preset ?? ''));
+    if (json === undefined) throw this.#unusable('malformed_arguments');
+    if (!call.isBegun) this.#begin(call, json);
+  }
+
+  #begin(call: OpenCall, json: string): void {
+    call.isBegun = true;
+    this.#write(json, this.#markOf(call));
   }
 
   #markOf({ id, name, signature }: CallPiece): Mark {

@@ -2,6 +2,7 @@ import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { endOf, modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
+import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
@@ -110,8 +111,8 @@ function toParts(
   for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
     if (!thought) rest.text += text ?? '';
     if (!functionCall || reason === 'blocked') continue;
-    const { id, name, args = {} } = functionCall;
-    const call = { key: firstKey + parts.length, id, name, arguments: JSON.stringify(args) };
+    const { id, name, args } = functionCall;
+    const call = { key: firstKey + parts.length, id, name, arguments: toJsonText(args) ?? '{}' };
     parts.push({ text: rest.text, call: { ...call, signature: thoughtSignature } });
     rest.text = '';
   }

@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import type { ProviderId } from '../../../shared/contract.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
-import { anthropic, deltas, openai, plain, started, usage } from '../../support/provider-answers.js';
+import {
+  anthropic,
+  bedrock,
+  converseUsed,
+  deltas,
+  openai,
+  plain,
+  started,
+  usage,
+  vertexai,
+} from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
 
 /** Answers of servers that speak OpenAI's or Anthropic's protocol, and are others. */
@@ -73,6 +84,65 @@ describe('an event without a part of the reply', () => {
       await expect(broken).rejects.toMatchObject({ code: 'provider_error', retryable: true });
     },
   );
+});
+
+const large = '{"id":12345678901234567890,"sum":0.12345678901234567890,"none":null}';
+
+/** An answer of each provider with one call, whose arguments are this JSON. */
+const calling: Record<ProviderId, (json: string) => PlayedAnswer> = {
+  openai: (json) => {
+    const called = `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":${json}}}]}`;
+    return {
+      whole: `{"choices":[{"message":${called},"finish_reason":"stop"}]}`,
+      events: [
+        ['', `{"choices":[{"delta":${called}}]}`],
+        ['', { choices: [{ delta: {}, finish_reason: 'stop' }] }],
+      ],
+    };
+  },
+  anthropic: (json) => {
+    const block = `{"type":"tool_use","id":"a","name":"f","input":${json}}`;
+    const begun = `{"type":"content_block_start","index":0,"content_block":${block}}`;
+    return anthropic({ blocks: [block], pieces: [['content_block_start', begun]] });
+  },
+  bedrock: (json) =>
+    bedrock({
+      blocks: [`{"toolUse":{"toolUseId":"a","name":"f","input":${json}}}`],
+      pieces: converseUsed(0, 'a', 'f', json),
+    }),
+  vertexai: (json) => vertexai([[{ functionCall: { id: 'a', name: 'f', args: JSON.parse(json) } }]]),
+};
+
+describe.each(replyModes)('the arguments of a call in a $mode reply', ({ stream }) => {
+  const parameters = { tools: [{ name: 'f' }] };
+  const encoded = JSON.stringify('{"x":1}');
+
+  it.each<[ProviderId, json: string, gives: string]>([
+    ['openai', '{"x":1}', '{"x":1}'],
+    ['openai', large, large],
+    ['openai', 'null', '{}'],
+    ['openai', '"null"', '{}'],
+    ['openai', JSON.stringify(encoded), '{"x":1}'],
+    ['anthropic', 'null', '{}'],
+    ['anthropic', encoded, '{"x":1}'],
+    ['bedrock', 'null', '{}'],
+    ['bedrock', encoded, '{"x":1}'],
+    ['vertexai', 'null', '{}'],
+    ['vertexai', encoded, '{"x":1}'],
+  ])('are %s’s %s -> they are an object', async (provider, json, gives) => {
+    const { calls } = await play(provider, calling[provider](json), { stream, parameters });
+    expect(calls).toEqual([['a', 'f', gives, undefined]]);
+  });
+
+  it.each<[ProviderId, json: string]>([
+    ['openai', '[1]'],
+    ['openai', '7'],
+    ['anthropic', '[1]'],
+    ['vertexai', '[1]'],
+  ])('are %s’s %s -> the reply is none', async (provider, json) => {
+    const broken = play(provider, calling[provider](json), { stream, parameters });
+    await expect(broken).rejects.toMatchObject({ cause: { word: 'malformed_arguments' } });
+  });
 });
 
 const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };

@@ -103,6 +103,19 @@ describe('Tape', () => {
     expect(refusal([{ ...f, preset: '[1]' }])).toMatchObject({ word: 'malformed_arguments' });
   });
 
+  it.each([
+    [['null'], '{}'],
+    [['nu', 'll '], '{}'],
+    [['""'], '{}'],
+    [['"{\\"x', '\\":1}"'], '{"x":1}'],
+    [[JSON.stringify(JSON.stringify('{"x":1}'))], '{"x":1}'],
+    [['"null"'], '{}'],
+    [[' \n', ' {"x":1}'], ' \n {"x":1}'],
+  ])('makes an object of arguments that come as %j', (pieces, text) => {
+    const call = [f, ...pieces.map((piece) => ({ key: 0, arguments: piece }))];
+    expect(play(call)).toEqual({ text, marks: [markF], deltas: [[text, markF]] });
+  });
+
   it('marks a text that follows a call, and no other', () => {
     const { text, marks, deltas } = play(['a', 'b', { ...f, arguments: '{}' }, 'c', 'd', g, 'e']);
     expect(text).toBe('ab{}cd{}e');
@@ -191,8 +204,11 @@ describe('Tape', () => {
     ['a piece of an earlier call', 'interleaved_calls', [f, g, { key: 0, arguments: '{}' }]],
     ['a piece of a call before a text', 'interleaved_calls', [f, 'a', { key: 0, arguments: '{}' }]],
     ['arguments that are no JSON', 'malformed_arguments', [{ ...f, arguments: '{"x' }]],
-    ['arguments that are no object', 'malformed_arguments', [{ ...f, arguments: '[]' }, g]],
-    ['blank arguments', 'malformed_arguments', [{ ...f, arguments: ' ' }]],
+    ...['[]', '7', 'true', '"x"', '"[1]"', ' ', 'nul', '{}{}'].map((text): [string, string, Piece[]] => [
+      `arguments such as ${text}`,
+      'malformed_arguments',
+      [{ ...f, arguments: text }],
+    ]),
   ])('refuses %s', (_, word, pieces, parameters = { tools }) => {
     expect(refusal(pieces, { parameters })).toMatchObject({ code: 'provider_error', retryable: true, word });
   });
