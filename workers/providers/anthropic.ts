@@ -102,6 +102,7 @@ class Blocks {
 
   read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
     if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
+    if (type === 'content_block_stop') return { call: { key: index, isEnded: true } };
     if (type !== 'content_block_delta' || !delta) return {};
     if (delta.type === 'text_delta') return { text: delta.text };
     if (delta.type === 'input_json_delta') return { call: { key: index, arguments: delta.partial_json } };
@@ -126,8 +127,11 @@ class Blocks {
 }
 
 /** Arguments come in pieces behind the beginning of their call, which has them empty; some relays fill them there. */
-const withPreset = ({ call, ...part }: ReplyPart): ReplyPart =>
-  call ? { call: { ...call, preset: call.arguments, arguments: undefined } } : part;
+function withPreset({ call, ...part }: ReplyPart): ReplyPart {
+  if (!call) return part;
+  const { arguments: json, ...begun } = call;
+  return { call: { ...begun, preset: json === '{}' ? undefined : json } };
+}
 
 /** Throws the SDK's own error for an error that comes as an event. */
 function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {

@@ -104,10 +104,12 @@ async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest)
   const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
-    const { contentBlockStart, contentBlockDelta, messageStop, metadata } = streamEvent.parse(raw);
-    const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? {};
+    const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);
+    const { messageStop, metadata } = event;
+    const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? contentBlockStop ?? {};
     yield {
       ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
+      ...(contentBlockStop && { call: { key: index, isEnded: true } }),
       reason: endOf(finishReasons, messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
@@ -193,6 +195,7 @@ const contentBlockIndex = z.number().optional();
 const streamEvent = z.object({
   contentBlockStart: z.object({ contentBlockIndex, start: block.optional() }).optional(),
   contentBlockDelta: z.object({ contentBlockIndex, delta: block }).optional(),
+  contentBlockStop: z.object({ contentBlockIndex }).optional(),
   messageStop: z.object({ stopReason: z.string() }).optional(),
   metadata: z.object({ usage }).optional(),
 });

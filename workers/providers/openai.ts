@@ -117,14 +117,22 @@ type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key']
 
 /**
  * The keys for a stream: its pieces name their call by its index. Some servers that speak this protocol give each call
- * the index 0; there a name with another id begins the next one.
+ * the index 0; there a name with another id, or another name without an id, begins the next one, and an id goes back to
+ * its call.
  */
 function keysOfPieces(): KeyOf {
-  const ids = new Map<number, string>();
+  const keys = new Set<string>();
+  const current = new Map<number, string>();
+  const names = new Map<number, string>();
   return ({ index, id, function: called }, place) => {
     const at = index ?? place;
-    if (id && called?.name) ids.set(at, id);
-    return `${at} ${ids.get(at) ?? ''}`;
+    const { name } = called ?? {};
+    const own = `${at} ${id || name}`;
+    const begins = name && (id || (names.get(at) ?? name) !== name);
+    if (begins || keys.has(own)) current.set(at, own);
+    if (begins) keys.add(own);
+    if (name) names.set(at, name);
+    return current.get(at) ?? at;
   };
 }
 

@@ -239,3 +239,94 @@ describe('a stream that ends without a reason', () => {
     await expect(play('openai', odd, { stream })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
   });
 });
+
+describe('the calls of a stream of OpenAI’s side', () => {
+  const parameters = { tools: [{ name: 'f' }, { name: 'g' }] };
+  const piece = (index: number | undefined, json: string, more: object = {}) => ({
+    ...{ index, function: { arguments: json, ...more } },
+  });
+  const begin = (index: number | undefined, id: string | undefined, name: string, json = '') => ({
+    ...{ id, ...piece(index, json, { name }) },
+  });
+  const [x, y] = ['{"x":1}', '{"y":2}'];
+  const both = {
+    calls: [
+      ['a', 'f', x, undefined],
+      ['b', 'g', y, undefined],
+    ],
+    reason: 'stop',
+  };
+  const own = expect.stringMatching(/^call_/);
+
+  /** A stream with these deltas; a list is the calls of one. */
+  const answer = (...deltas: (object[] | string)[]) => {
+    const said = deltas.map((delta) =>
+      typeof delta === 'string' ? { content: delta } : { tool_calls: delta },
+    );
+    return play('openai', openai({}, said), { stream, parameters });
+  };
+
+  it.each<[given: string, deltas: (object[] | string)[]]>([
+    [
+      'come in turns',
+      [
+        [begin(0, 'a', 'f')],
+        [begin(1, 'b', 'g')],
+        [piece(0, '{"x"')],
+        [piece(1, '{"y"')],
+        [piece(0, ':1}')],
+        [piece(1, ':2}')],
+      ],
+    ],
+    ['come in turns, the second first', [[begin(0, 'a', 'f')], [begin(1, 'b', 'g', y)], [piece(0, x)]]],
+    ['come in one chunk', [[begin(0, 'a', 'f', x), begin(1, 'b', 'g', y)]]],
+    [
+      'begin in one chunk',
+      [
+        [begin(0, 'a', 'f'), begin(1, 'b', 'g')],
+        [piece(0, x), piece(1, y)],
+      ],
+    ],
+    ['come in one chunk without indexes', [[begin(undefined, 'a', 'f', x), begin(undefined, 'b', 'g', y)]]],
+    ['come one by one without indexes', [[begin(undefined, 'a', 'f', x)], [begin(undefined, 'b', 'g', y)]]],
+    [
+      'all have the index 0, and come in turns by their ids',
+      [
+        [begin(0, 'a', 'f')],
+        [begin(0, 'b', 'g')],
+        [{ ...piece(0, x), id: 'a' }],
+        [{ ...piece(0, y), id: 'b' }],
+      ],
+    ],
+    [
+      'have another id with each piece',
+      [
+        [begin(0, 'a', 'f')],
+        [{ ...piece(0, x), id: 'c' }],
+        [begin(1, 'b', 'g')],
+        [{ ...piece(1, y), id: 'd' }],
+      ],
+    ],
+  ])('%s -> each is whole', async (_, pieces) => {
+    expect(await answer(...pieces)).toMatchObject({ ...both, text: '' });
+  });
+
+  it('have a text between their pieces -> both are whole, and the text is there', async () => {
+    const reply = await answer(
+      [begin(0, 'a', 'f', '{"x"')],
+      'Look',
+      'ing',
+      [piece(0, ':1}')],
+      [begin(1, 'b', 'g', y)],
+    );
+    expect(reply).toMatchObject({ ...both, text: 'Looking' });
+  });
+
+  it('have neither ids nor indexes of their own -> another name begins the next one', async () => {
+    const { calls } = await answer([begin(0, undefined, 'f')], [begin(0, undefined, 'g')], [piece(0, y)]);
+    expect(calls).toEqual([
+      [own, 'f', '{}', undefined],
+      [own, 'g', y, undefined],
+    ]);
+  });
+});
