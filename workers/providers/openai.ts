@@ -152,7 +152,10 @@ const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPi
 const readEnd = (word: string | null | undefined): EndWord | undefined =>
   endOf(finishReasons, word?.toLowerCase());
 
-/** OpenAI's words, and those of others that speak its protocol: Together, TGI, Mistral, OpenRouter, DeepSeek, vLLM. */
+/**
+ * The words of OpenAI, and of others that speak its protocol, by their clients or source: `eos` of Together,
+ * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek.
+ */
 const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ...['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'].map(
     (word) => [word, 'stop'] as const,
