@@ -104,8 +104,9 @@ class Blocks {
     if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
     if (type === 'content_block_stop') return { call: { key: index, isEnded: true } };
     if (type !== 'content_block_delta' || !delta) return {};
-    if (delta.type === 'text_delta') return { text: delta.text };
-    if (delta.type === 'input_json_delta') return { call: { key: index, arguments: delta.partial_json } };
+    const { text, partial_json: json } = delta;
+    if (delta.type === 'text_delta') return { text: text ?? undefined };
+    if (delta.type === 'input_json_delta') return { call: { key: index, arguments: json ?? undefined } };
     const last = this.#thinking.at(-1);
     if (last?.type === 'thinking') {
       last.thinking += delta.thinking ?? '';
@@ -114,8 +115,8 @@ class Blocks {
     return {};
   }
 
-  begin(key: number, { type, text, id, name, input, ...said }: z.infer<typeof block>): ReplyPart {
-    const { thinking = '', signature = '', data = '' } = said;
+  begin(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
+    const { text, id, name, thinking = '', signature = '', data = '' } = givenFields(said);
     if (type === 'text') return { text };
     if (type === 'thinking') this.#thinking.push({ type, thinking, signature });
     if (type === 'redacted_thinking') this.#thinking.push({ type, data });
@@ -162,7 +163,7 @@ const usage = z
   .nullish()
   .catch(undefined);
 
-const text = z.string().optional();
+const text = z.string().nullish();
 const block = z.object({
   ...{ type: z.string(), text, id: text, name: text, input: z.unknown().optional() },
   ...{ thinking: text, signature: text, data: text },

@@ -194,7 +194,7 @@ const contentBlockIndex = z.number().optional();
 
 const streamEvent = z.object({
   contentBlockStart: z.object({ contentBlockIndex, start: block.optional() }).optional(),
-  contentBlockDelta: z.object({ contentBlockIndex, delta: block }).optional(),
+  contentBlockDelta: z.object({ contentBlockIndex, delta: block.optional() }).optional(),
   contentBlockStop: z.object({ contentBlockIndex }).optional(),
   messageStop: z.object({ stopReason: z.string() }).optional(),
   metadata: z.object({ usage }).optional(),

@@ -63,7 +63,10 @@ describe('an event without a part of the reply', () => {
 
   it.each([
     ...['null', '', '{}', '{"type":"ping"}', '{"type":"content_block_delta","index":0,"delta":null}'],
-    '{"type":"vendor_event","vendor":1}',
+    ...['{"type":"vendor_event","vendor":1}', '{"type":"content_block_start","content_block":null}'],
+    '{"type":"content_block_start","index":5,"content_block":{"type":"text","text":null}}',
+    '{"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":null,"signature":null}}',
+    '{"type":"content_block_delta","index":5,"delta":{"type":"thinking_delta","thinking":null}}',
   ])('that is %j, from Anthropic’s side -> is passed over', async (data) => {
     const reply = await play('anthropic', withEvent(helloAnthropic, 'ping', data), { stream });
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
