@@ -32,7 +32,7 @@ const toolCall = z.object({
   /** As the caller names it: any text. */
   id: z.string(),
   name: z.string(),
-  /** JSON text of an object, as the model wrote it. */
+  /** As the model wrote it: JSON text of an object, unless it was cut. */
   arguments: z.string(),
 });
 export type ToolCallPart = z.output<typeof toolCall>;

@@ -60,7 +60,10 @@ const rooms: Record<string, string[]> = {
   workers: ['shared/**', 'workers/**'],
   'workers/pool': ['shared/**', 'workers/job', 'workers/providers'],
   'workers/job': ['shared/**', 'workers/providers'],
-  'workers/providers': ['shared', 'shared/config', 'shared/protocol', 'workers/providers/patches'],
+  'workers/providers': [
+    ...['shared', 'shared/config', 'shared/protocol', 'shared/runtime'],
+    'workers/providers/patches',
+  ],
   'workers/providers/patches': [],
   cli: ['shared/**', 'db/**', 'cli/**'],
   'cli/commands': ['shared/**', 'db/**', 'cli/**'],

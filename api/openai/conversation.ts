@@ -9,7 +9,6 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { readObject } from '../../shared/json.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
 import { measureTree } from '../http/json-body.js';
@@ -131,7 +130,7 @@ class ConversationReader {
     return call;
   }
 
-  /** The limits are checked first: see `measureTree`. */
+  /** Models write them, and may be cut: a text that is no JSON is taken back as it was handed out. */
   #checkArguments(text: string, pointer: string): void {
     const limits = { maxDepth: maxArgumentDepth, maxValues: maxArgumentValues - this.#argumentValues };
     const { values, excess } = measureTree(Buffer.from(text), limits);
@@ -139,7 +138,6 @@ class ConversationReader {
       throw invalid(pointer, `and those before it have more than ${maxArgumentValues} values`);
     if (excess) throw invalid(pointer, excess);
     this.#argumentValues += values;
-    if (!readObject(text)) throw invalid(pointer, 'must be the JSON text of an object');
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
 import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
@@ -8,28 +9,35 @@ import { providerSetups } from './providers.js';
 import { ask, type ProviderCommand } from './replies.js';
 import { serve } from './serve.js';
 
-/** An answer as its provider writes it: whole, and the events of its stream (no names at OpenAI and Vertex AI). */
+/** An answer as its provider writes it. */
 export interface PlayedAnswer {
   whole: string;
-  events: [name: string, data: object][];
+  /** Those of its stream; no names at OpenAI and Vertex AI. A text is data that are written as they are. */
+  events: [name: string, data: object | string][];
+  /** Stands in for the end of the stream. */
+  end?: (response: ServerResponse) => void;
 }
+
+const endStream = (response: ServerResponse) => void response.end();
+
+const dataOf = (data: object | string): string => (typeof data === 'string' ? data : JSON.stringify(data));
 
 /** Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body. */
 export async function startPlaying() {
   const played = { answer: { whole: '', events: [] } as PlayedAnswer, sent: '' };
   const server = await serve(async (request, response) => {
     played.sent = await readText(request);
-    const { whole, events } = played.answer;
+    const { whole, events, end = endStream } = played.answer;
     const path = request.url ?? '';
     if (path.endsWith('/converse-stream')) {
       response.setHeader('Content-Type', 'application/vnd.amazon.eventstream');
-      for (const [name, data] of events) response.write(eventFrame(name, data));
-      response.end();
+      for (const [name, data] of events) response.write(eventFrame(name, Object(data)));
+      end(response);
     } else if (path.includes('alt=sse') || JSON.parse(played.sent).stream) {
       response.setHeader('Content-Type', 'text/event-stream');
       for (const [name, data] of events)
-        response.write(`${name && `event: ${name}\r\n`}data: ${JSON.stringify(data)}\r\n\r\n`);
-      response.end();
+        response.write(`${name && `event: ${name}\r\n`}data: ${dataOf(data)}\r\n\r\n`);
+      end(response);
     } else response.setHeader('Content-Type', 'application/json').end(whole);
   });
   afterAll(() => server.close());

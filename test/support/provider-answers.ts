@@ -62,7 +62,7 @@ export const anthropic = ({ blocks, pieces, stopReason = 'tool_use' }: Answered)
       ['message_delta', { delta: { stop_reason: stopReason }, usage: { output_tokens: 7 } }],
       ['message_stop', {}],
     ] as Events
-  ).map(([type, data]) => [type, { type, ...data }]),
+  ).map(([type, data]) => [type, typeof data === 'string' ? data : { type, ...data }]),
 });
 
 export const started = (index: number, content_block: Block): Events[number] => [

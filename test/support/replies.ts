@@ -16,6 +16,7 @@ export interface ProviderCommand {
   parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
   signal?: AbortSignal;
+  withTimeout?: ProviderRequest['withTimeout'];
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
@@ -31,6 +32,7 @@ export async function ask(
     parameters,
     mayBeBlankAt = [],
     signal = new AbortController().signal,
+    withTimeout,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -39,7 +41,8 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal };
+  const clock = withTimeout && { withTimeout };
+  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...clock };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

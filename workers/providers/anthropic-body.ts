@@ -13,6 +13,7 @@ import {
 import { parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,
+  argumentsOf,
   resultText,
   toAlternating,
   toFittingId,
@@ -45,8 +46,8 @@ function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
     case 'image':
       return [{ type: 'image', source: toSource(part) }];
     case 'tool_call': {
-      const { id, name, arguments: json } = part;
-      return [{ type: 'tool_use', id: toId(id), name, input: parseExactly(json) }];
+      const { id, name } = part;
+      return [{ type: 'tool_use', id: toId(id), name, input: parseExactly(argumentsOf(part)) }];
     }
     case 'tool_result': {
       const [tool_use_id, content] = [toId(part.callId), resultText(part)];

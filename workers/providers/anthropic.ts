@@ -2,15 +2,15 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
-import { parseExactly, stringifyExactly } from './exact-json.js';
+import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
-import { readEvents } from './sdk-events.js';
+import type { Provider, ProviderRequest } from './provider.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
@@ -60,10 +60,9 @@ type Body = Anthropic.MessageCreateParamsNonStreaming;
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
-  const json = await response.text();
-  const answer = message.parse(request.parameters?.tools ? parseExactly(json) : JSON.parse(json));
+  const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: finishReasons.get(stop_reason), model, usage: toUsage(usage) };
+  yield { reason: endOf(finishReasons, stop_reason), isWhole: true, model, usage: toUsage(usage) };
   const blocks = new Blocks();
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
@@ -73,7 +72,6 @@ async function* streamed(
   request: ProviderRequest,
   asked: Body,
 ): AsyncGenerator<ReplyPart> {
-  let stopReason = '';
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
   const body = { ...asked, stream: true as const };
@@ -83,14 +81,14 @@ async function* streamed(
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
-      stopReason = event.delta?.stop_reason ?? stopReason;
       const counted = event.usage ?? event.message?.usage;
       // Each event repeats only some of the counts.
       if (counted) counts = { ...counts, ...givenFields(counted) };
       yield {
         ...blocks.read(event),
-        // Not before the stream's own end: a stream cut off after the stop reason may have lost text.
-        reason: event.type === 'message_stop' ? finishReasons.get(stopReason) : undefined,
+        // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
+        reason: endOf(finishReasons, event.delta?.stop_reason),
+        isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
       };
@@ -103,11 +101,12 @@ class Blocks {
   #thinking: Thinking = [];
 
   read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
-    // What a call begins with is empty, and its arguments come in pieces.
-    if (type === 'content_block_start' && block) return this.begin(index, { ...block, input: undefined });
+    if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
+    if (type === 'content_block_stop') return { call: { key: index, isEnded: true } };
     if (type !== 'content_block_delta' || !delta) return {};
-    if (delta.type === 'text_delta') return { text: delta.text };
-    if (delta.type === 'input_json_delta') return { call: { key: index, arguments: delta.partial_json } };
+    const { text, partial_json: json } = delta;
+    if (delta.type === 'text_delta') return { text: text ?? undefined };
+    if (delta.type === 'input_json_delta') return { call: { key: index, arguments: json ?? undefined } };
     const last = this.#thinking.at(-1);
     if (last?.type === 'thinking') {
       last.thinking += delta.thinking ?? '';
@@ -116,34 +115,43 @@ class Blocks {
     return {};
   }
 
-  begin(key: number, { type, text, id, name, input, ...said }: z.infer<typeof block>): ReplyPart {
-    const { thinking = '', signature = '', data = '' } = said;
+  begin(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
+    const { text, id, name, thinking = '', signature = '', data = '' } = givenFields(said);
     if (type === 'text') return { text };
     if (type === 'thinking') this.#thinking.push({ type, thinking, signature });
     if (type === 'redacted_thinking') this.#thinking.push({ type, data });
     if (type !== 'tool_use') return {};
     const thought = this.#thinking.length > 0 ? JSON.stringify(this.#thinking) : undefined;
     this.#thinking = [];
-    const json = input === undefined ? undefined : stringifyExactly(input);
-    return { call: { key, id, name, signature: thought, arguments: json } };
+    return { call: { key, id, name, signature: thought, arguments: toJsonText(input) } };
   }
 }
 
-/** Throws the SDK's own error for an error that comes as an event. */
-function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
-  const said: { error?: { type?: Anthropic.ErrorType } } | null = JSON.parse(data);
-  if (event === 'error')
-    throw new APIError(undefined, said ?? undefined, undefined, headers, said?.error?.type);
-  return streamEvent.parse(said);
+/** Arguments come in pieces behind the beginning of their call, which has them empty; some relays fill them there. */
+function withPreset({ call, ...part }: ReplyPart): ReplyPart {
+  if (!call) return part;
+  const { arguments: json, ...begun } = call;
+  return { call: { ...begun, preset: json === '{}' ? undefined : json } };
 }
 
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+/** Throws the SDK's own error for an error that comes as an event. */
+function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
+  const said = jsonOf(event) as { error?: { type?: Anthropic.ErrorType } };
+  if (event.event === 'error') throw new APIError(undefined, said, undefined, headers, said.error?.type);
+  const read = streamEvent.parse(said);
+  read.type ??= event.event;
+  return read;
+}
+
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['refusal', 'blocked'],
+  // It goes on when it is sent back, which happens with tools of Anthropic's own alone.
+  ['pause_turn', 'broken'],
 ]);
 
 const usage = z
@@ -155,7 +163,7 @@ const usage = z
   .nullish()
   .catch(undefined);
 
-const text = z.string().optional();
+const text = z.string().nullish();
 const block = z.object({
   ...{ type: z.string(), text, id: text, name: text, input: z.unknown().optional() },
   ...{ thinking: text, signature: text, data: text },
@@ -164,12 +172,12 @@ const block = z.object({
 const message = z.object({
   model: modelName,
   content: z.array(block),
-  stop_reason: z.string(),
+  stop_reason: z.string().nullish(),
   usage,
 });
 
 const streamEvent = z.object({
-  type: z.string(),
+  type: text,
   index: z.number().optional(),
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),

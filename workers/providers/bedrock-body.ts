@@ -19,6 +19,7 @@ import {
 import { asNumericValue, parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,
+  argumentsOf,
   callsIn,
   resultText,
   toAlternating,
@@ -60,7 +61,7 @@ function toBlocks(part: Part): ContentBlock[] {
     case 'image':
       return toImage(part);
     case 'tool_call': {
-      const input = parseExactly(part.arguments, asNumericValue) as Json;
+      const input = parseExactly(argumentsOf(part), asNumericValue) as Json;
       return [{ toolUse: { toolUseId: toId(part.id), name: part.name, input } }];
     }
     case 'tool_result': {

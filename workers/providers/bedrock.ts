@@ -4,13 +4,13 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { tokenCount } from './answer-fields.js';
+import { endOf, tokenCount } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
-import { stringifyExactly } from './exact-json.js';
+import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
@@ -95,7 +95,7 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: finishReasons.get(answer.stopReason), usage: toUsage(answer.usage) };
+  yield { reason: endOf(finishReasons, answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
@@ -104,11 +104,13 @@ async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest)
   const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
-    const { contentBlockStart, contentBlockDelta, messageStop, metadata } = streamEvent.parse(raw);
-    const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? {};
+    const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);
+    const { messageStop, metadata } = event;
+    const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? contentBlockStop ?? {};
     yield {
       ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
-      reason: messageStop && finishReasons.get(messageStop.stopReason),
+      ...(contentBlockStop && { call: { key: index, isEnded: true } }),
+      reason: endOf(finishReasons, messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
   }
@@ -126,8 +128,8 @@ class Blocks {
     }
     if (!toolUse) return { text };
     const { toolUseId: id, name, input } = toolUse;
-    const json = typeof input === 'string' || input === undefined ? input : stringifyExactly(input);
-    return { text, call: { key, id, name, arguments: json, signature: id && this.#takeSignature() } };
+    const signature = id && this.#takeSignature();
+    return { text, call: { key, id, name, arguments: toJsonText(input), signature } };
   }
 
   #takeSignature(): string | undefined {
@@ -151,7 +153,7 @@ function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
   };
 }
 
-const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['tool_use', 'stop'],
@@ -192,7 +194,8 @@ const contentBlockIndex = z.number().optional();
 
 const streamEvent = z.object({
   contentBlockStart: z.object({ contentBlockIndex, start: block.optional() }).optional(),
-  contentBlockDelta: z.object({ contentBlockIndex, delta: block }).optional(),
+  contentBlockDelta: z.object({ contentBlockIndex, delta: block.optional() }).optional(),
+  contentBlockStop: z.object({ contentBlockIndex }).optional(),
   messageStop: z.object({ stopReason: z.string() }).optional(),
   metadata: z.object({ usage }).optional(),
 });

@@ -8,6 +8,7 @@ import {
   type Turn,
   textOf,
 } from '../../shared/conversation.js';
+import { toObjectText } from './exact-json.js';
 
 /**
  * One turn of a conversation whose system texts stand elsewhere. Its content is a text, or parts without blank texts;
@@ -120,6 +121,13 @@ export function withThinkingFirst(parts: readonly Part[]): Part[] {
  */
 export const toFittingId = (id: string, pattern: RegExp): string =>
   pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
+
+/**
+ * The arguments of an earlier call as the JSON text of an object, for providers that take nothing else. One that is
+ * none, such as a text that the token limit has cut, is held by an object.
+ */
+export const argumentsOf = ({ arguments: text }: ToolCallPart): string =>
+  toObjectText(text) ?? JSON.stringify({ _invalid: text });
 
 /** The text of a result as Claude takes it: not blank. */
 export const resultText = ({ content }: ToolResultPart): string =>

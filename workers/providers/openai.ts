@@ -1,14 +1,15 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
-import { modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
+import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
-import type { FinishReason, Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
-import { readEvents } from './sdk-events.js';
+import type { Provider, ProviderRequest } from './provider.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
 
@@ -53,10 +54,11 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const fetchOptions = toFetchOptions(request);
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
-  const answer = completion.parse(await response.json());
+  const answer = completion.parse(parseAnswer(await response.text()));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
-    reason: message.refusal ? 'blocked' : finishReasons.get(finish_reason),
+    reason: message.refusal ? 'blocked' : readEnd(finish_reason),
+    isWhole: true,
     model: answer.model,
     usage: toUsage(answer.usage),
   } as const;
@@ -70,26 +72,43 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
-  const keyOf = keysOfPieces();
-  let refused = false;
+  const chunks = new Chunks();
   for await (const events of readEvents(response)) {
     for (const event of events) {
-      if (event.data === '[DONE]') return;
-      const { choices, model, usage } = parseEvent(event, response.headers);
-      const choice = choices[0];
-      refused ||= Boolean(choice?.delta?.refusal);
-      const finished = finishReasons.get(choice?.finish_reason ?? '');
-      const reason = finished && refused ? 'blocked' : finished;
-      const rest = { reason, model, usage: toUsage(usage) };
-      for (const part of toParts(choice?.delta ?? {}, rest, keyOf)) yield part;
+      if (event.data === '[DONE]') {
+        yield chunks.end();
+        return;
+      }
+      for (const part of chunks.read(parseEvent(event, response.headers))) yield part;
     }
   }
 }
 
+/** The chunks of a stream, and what is to be known of them at its end. */
+class Chunks {
+  readonly #keyOf = keysOfPieces();
+  #isRefused = false;
+  #isUnderstood = true;
+
+  read({ choices, model, usage }: z.infer<typeof chunk>): ReplyPart[] {
+    const choice = choices?.[0];
+    this.#isRefused ||= Boolean(choice?.delta?.refusal);
+    this.#isUnderstood &&= Boolean(choices ?? usage);
+    const end = readEnd(choice?.finish_reason);
+    const reason = end && this.#isRefused ? 'blocked' : end;
+    return toParts(choice?.delta ?? {}, { reason, model, usage: toUsage(usage) }, this.#keyOf);
+  }
+
+  /** Whole even without a reason, unless a chunk had something else, which may be what went wrong. */
+  end(): ReplyPart {
+    return { isWhole: this.#isUnderstood, reason: this.#isRefused ? 'blocked' : undefined };
+  }
+}
+
 /** Throws the SDK's own error for an error that comes as an event. */
-function parseEvent({ event, data }: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
-  const said: { error?: object } | null = JSON.parse(data);
-  const error = said?.error ?? (event === 'error' ? said : undefined);
+function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
+  const said = jsonOf(event) as { error?: object };
+  const error = said.error ?? (event.event === 'error' ? said : undefined);
   if (error) throw new APIError(undefined, error, undefined, headers);
   return chunk.parse(said);
 }
@@ -98,14 +117,22 @@ type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key']
 
 /**
  * The keys for a stream: its pieces name their call by its index. Some servers that speak this protocol give each call
- * the index 0; there a name with another id begins the next one.
+ * the index 0; there a name with another id, or another name without an id, begins the next one, and an id goes back to
+ * its call.
  */
 function keysOfPieces(): KeyOf {
-  const ids = new Map<number, string>();
+  const keys = new Set<string>();
+  const current = new Map<number, string>();
+  const names = new Map<number, string>();
   return ({ index, id, function: called }, place) => {
     const at = index ?? place;
-    if (id && called?.name) ids.set(at, id);
-    return `${at} ${ids.get(at) ?? ''}`;
+    const { name } = called ?? {};
+    const own = `${at} ${id || name}`;
+    const begins = name && (id || (names.get(at) ?? name) !== name);
+    if (begins || keys.has(own)) current.set(at, own);
+    if (begins) keys.add(own);
+    if (name) names.set(at, name);
+    return current.get(at) ?? at;
   };
 }
 
@@ -118,14 +145,25 @@ const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPi
   key,
   id: id ?? undefined,
   name: called?.name ?? undefined,
-  arguments: called?.arguments ?? undefined,
+  arguments: toJsonText(called?.arguments),
 });
 
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
-  ['stop', 'stop'],
-  ['tool_calls', 'stop'],
+/** In any case, since some servers write `STOP`. */
+const readEnd = (word: string | null | undefined): EndWord | undefined =>
+  endOf(finishReasons, word?.toLowerCase());
+
+/**
+ * The words of OpenAI, and of others that speak its protocol, by their clients or source: `eos` of Together,
+ * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek.
+ */
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
+  ...['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'].map(
+    (word) => [word, 'stop'] as const,
+  ),
   ['length', 'length'],
+  ['max_tokens', 'length'],
   ['content_filter', 'blocked'],
+  ...['error', 'abort', 'insufficient_system_resource'].map((word) => [word, 'broken'] as const),
 ]);
 
 const usage = z
@@ -141,19 +179,20 @@ const toolCall = z.object({
   /** Of a piece in a stream; a whole answer has the calls in their order. */
   index: z.int().nullish(),
   id: text,
-  function: z.object({ name: text, arguments: text }).nullish(),
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCall).nullish() });
 
 const completion = z.object({
   model: modelName,
-  choices: z.array(z.object({ message: said, finish_reason: z.string() })),
+  choices: z.array(z.object({ message: said, finish_reason: text })),
   usage,
 });
 
+/** Some servers send chunks without choices: token counts alone, or signs of life. */
 const chunk = z.object({
   model: modelName,
-  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text })),
+  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
   usage,
 });
 

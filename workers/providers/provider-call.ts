@@ -1,5 +1,7 @@
+import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { type CallPiece, Tape } from './tape.js';
@@ -9,11 +11,19 @@ export interface ReplyPart {
   /** Comes before the call of the same part. */
   text?: string | undefined;
   call?: CallPiece | undefined;
-  /** Only once the provider has said that the reply is complete; `malformed` if its model could not write a call. */
-  reason?: FinishReason | 'malformed' | undefined;
+  /** Only once the provider has said that the reply is complete. */
+  reason?: EndWord | undefined;
+  /** Whether the answer has come to its own end: then a provider may have left out the reason. */
+  isWhole?: boolean | undefined;
   model?: string | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
+
+/**
+ * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
+ * that the reply is not finished, and `unknown` that the word is new here.
+ */
+export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
 
 /** One call of a provider. */
 export interface ProviderCall {
@@ -30,7 +40,9 @@ export interface ProviderCall {
  *    credentials, ignore an abort;
  * 2. its socket is closed however it ends;
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
- * 4. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
+ *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
+ * 5. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -44,10 +56,13 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
     over.abort(signal.reason);
   };
   signal.addEventListener('abort', abort);
+  const request = { ...call.request, signal: over.signal };
+  const answer = new Answer(request, onDelta);
   try {
-    const request = { ...call.request, signal: over.signal };
-    return await Promise.race([aborted.promise, collect(call.parts(request), request, onDelta)]);
+    return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
   } catch (error) {
+    // A limit of time that passes behind a complete reply comes too late for it.
+    if (signal.reason instanceof Failure && answer.isComplete) return answer.reply();
     signal.throwIfAborted();
     throw classifyError(error, call.readError(error));
   } finally {
@@ -61,31 +76,96 @@ const ignore = () => {};
 // One reason for all: making an exception for every call costs more than the abort itself.
 const callIsOver = new Error('The call is over.');
 
-/** Drops parts that arrive after the signal. The model is reported when the answer does not name one. */
-async function collect(
-  parts: AsyncIterable<ReplyPart>,
-  request: ProviderRequest,
-  onDelta: OnDelta,
-): Promise<ProviderReply> {
-  const { signal, onActivity = ignore } = request;
-  const tape = new Tape(request, onDelta);
-  const end: ReplyPart = {};
-  for await (const part of parts) {
-    signal.throwIfAborted();
-    onActivity();
-    end.reason = part.reason ?? end.reason;
-    end.model = part.model ?? end.model;
-    if (part.usage) end.usage = { ...end.usage, ...givenFields(part.usage) };
-    if (end.reason === 'blocked') continue;
-    if (part.text) tape.addText(part.text);
-    if (part.call) tape.addCall(part.call);
+/** The error of `withTimeout` for a part that has not come in time. */
+const tooLate = new Error('Nothing has come in time.');
+
+/** In milliseconds. The token counts come at once, or never, and the end may: https://github.com/maximhq/bifrost/issues/6784 */
+const maxWaitForUsageMs = 2000;
+
+/** The answer of one call, as it is read. The model is reported when the answer does not name one. */
+class Answer {
+  readonly #request: ProviderRequest;
+  readonly #tape: Tape;
+  readonly #end: ReplyPart = {};
+
+  constructor(request: ProviderRequest, onDelta: OnDelta) {
+    this.#request = request;
+    this.#tape = new Tape(request, onDelta);
   }
-  const usage = completeUsage(end.usage);
-  if (end.reason === undefined) throw unusableAnswer('unfinished', usage);
-  if (end.reason === 'malformed') throw unusableAnswer('malformed_call', usage);
-  const reply = tape.end(end.reason, usage);
-  return { ...reply, reason: end.reason, model: end.model ?? request.model, ...(usage && { usage }) };
+
+  /**
+   * Whether the provider has said that the reply is complete: then neither silence nor an error ends it otherwise. A
+   * word that is new here may stand beside every piece.
+   */
+  get isComplete(): boolean {
+    const { reason = 'unknown', isWhole = false } = this.#end;
+    return isWhole || reason !== 'unknown';
+  }
+
+  /** Takes the parts to their end. Behind a complete reply it waits a moment for each part that says more. */
+  async read(parts: AsyncIterable<ReplyPart>): Promise<ProviderReply> {
+    const reading = parts[Symbol.asyncIterator]();
+    try {
+      let goesOn = await this.#takeTo(reading, () => this.isComplete);
+      while (goesOn) goesOn = await this.#inTime(this.#takeTo(reading, saysSomething));
+    } finally {
+      reading.return?.().catch(ignore);
+    }
+    return this.reply();
+  }
+
+  reply(): ProviderReply {
+    const { model = this.#request.model } = this.#end;
+    const usage = completeUsage(this.#end.usage);
+    const reason = this.#reason;
+    if (reason === undefined) throw unusableAnswer('unfinished', usage);
+    if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
+    return { ...this.#tape.end(reason, usage), reason, model, ...(usage && { usage }) };
+  }
+
+  /** A reply that is there is not thrown away, and paid for again, for a word that is missing or new. */
+  get #reason(): FinishReason | 'malformed' | undefined {
+    const { reason, isWhole } = this.#end;
+    if (reason === 'broken') return undefined;
+    if (reason === 'unknown') return this.#tape.isEmpty ? undefined : 'length';
+    return reason ?? (isWhole && !this.#tape.isEmpty ? 'stop' : undefined);
+  }
+
+  /** Takes parts up to one that is enough; false if there is none. */
+  async #takeTo(reading: AsyncIterator<ReplyPart>, isEnough: (part: ReplyPart) => boolean): Promise<boolean> {
+    for (;;) {
+      const { done, value } = await (this.isComplete ? reading.next().catch(asEnd) : reading.next());
+      this.#request.signal.throwIfAborted();
+      if (done) return false;
+      this.#take(value);
+      if (isEnough(value)) return true;
+    }
+  }
+
+  #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
+    this.#request.onActivity?.();
+    const end = this.#end;
+    end.reason = reason ?? end.reason;
+    end.isWhole = isWhole ?? end.isWhole;
+    end.model = model ?? end.model;
+    if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
+    if (end.reason === 'blocked') return;
+    if (text) this.#tape.addText(text);
+    if (call) this.#tape.addCall(call);
+  }
+
+  #inTime(taking: Promise<boolean>): Promise<boolean> {
+    const bounded = (this.#request.withTimeout ?? withTimeout)(maxWaitForUsageMs, taking, () => tooLate);
+    return bounded.catch((error: unknown) => {
+      if (error === tooLate) return false;
+      throw error;
+    });
+  }
 }
+
+const asEnd = () => ({ done: true, value: undefined }) as const;
+
+const saysSomething = ({ text, call }: ReplyPart): boolean => Boolean(text || call);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};

@@ -3,6 +3,7 @@ import type { Turn } from '../../shared/conversation.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
+import type { withTimeout } from '../../shared/runtime/with-timeout.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
@@ -25,6 +26,8 @@ export interface ProviderRequest {
   signal: AbortSignal;
   /** Called whenever the provider sends an event of a stream, also one without text. */
   onActivity?: () => void;
+  /** Bounds the wait behind a complete reply; by default with timers. */
+  withTimeout?: typeof withTimeout;
 }
 
 /** Why a reply ended: finished, cut at the token limit, or withheld by the provider's content filter. */

@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { parseAnswer } from './exact-json.js';
 
 /** The events of a stream, in lists of those that came at once. The SDKs' own readers take up to twice as long. */
 export async function* readEvents({ body }: Response): AsyncGenerator<EventSourceMessage[]> {
@@ -16,3 +17,7 @@ export async function* readEvents({ body }: Response): AsyncGenerator<EventSourc
   parser.feed('\n\n');
   yield events;
 }
+
+/** The JSON that an event has: an empty object for none, by which some servers keep a connection alive. */
+export const jsonOf = ({ data }: EventSourceMessage): unknown =>
+  (data.trim() === '' ? undefined : parseAnswer(data)) ?? {};

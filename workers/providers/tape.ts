@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { isBlank } from '../../shared/conversation.js';
-import { readJson, readObject } from '../../shared/json.js';
+import { readJson } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
+import { toObjectText } from './exact-json.js';
 import { callsIn } from './message-shaping.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 
@@ -18,11 +19,29 @@ export interface CallPiece {
   signature?: string | undefined;
   /** A piece of its JSON text; may be empty. */
   arguments?: string | undefined;
+  /** The arguments of a call of which no piece comes. */
+  preset?: string | undefined;
+  /** Whether the provider says that no piece follows. Without a word of it, a call ends with its JSON. */
+  isEnded?: boolean | undefined;
+}
+
+/** A call as far as it has come. */
+interface OpenCall extends CallPiece {
+  arguments: string;
+  /** The first character of them that is not white space. */
+  opening?: string | undefined;
+  /** Whether the tape has them as far as they came. */
+  isBegun: boolean;
+  /** Whether the tape has all of them. */
+  isOver?: boolean;
 }
 
 /**
  * A reply as it grows (docs/decisions/0044-parts-and-marks.md). Hands out each piece with the mark of the part that it
  * begins, and refuses what cannot be used.
+ *
+ * The tape is one line, and a provider may write several calls in turns: what begins before a call has ended waits for
+ * its end.
  *
  * A blank is held back where no text has begun. If text follows, the blank belongs to it. If a call follows, or nothing
  * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen a part.
@@ -32,14 +51,16 @@ export class Tape {
   readonly #onDelta: OnDelta;
   readonly #offered: ReadonlySet<string>;
   readonly #marks: Mark[] = [];
-  readonly #keys = new Set<CallPiece['key']>();
+  readonly #calls = new Map<CallPiece['key'], OpenCall>();
   /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
   #ids: Set<string> | undefined;
   #text = '';
   #held = '';
   #isInText = false;
-  /** The call that the answer is in. */
-  #call: (CallPiece & { arguments: string }) | undefined;
+  /** The call that the tape is in. */
+  #call: OpenCall | undefined;
+  /** The texts and calls that have begun behind it before its end, in their order. */
+  #waiting: (string | OpenCall)[] = [];
   #usage: Usage | undefined;
 
   constructor(request: ProviderRequest, onDelta: OnDelta) {
@@ -47,6 +68,10 @@ export class Tape {
     this.#request = request;
     this.#onDelta = onDelta;
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
+  }
+
+  get isEmpty(): boolean {
+    return this.#text === '' && this.#calls.size === 0;
   }
 
   addText(piece: string): void {
@@ -57,51 +82,96 @@ export class Tape {
     // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
     const text = this.#held + piece;
     this.#held = text;
-    if (isBlank(piece)) return;
-    this.#endCall();
+    if (isBlank(piece) && this.#waiting.length === 0) return;
     this.#held = '';
+    if (!this.#endCall()) {
+      this.#waiting.push(text);
+      return;
+    }
     this.#isInText = true;
     this.#write(text, this.#text === '' ? undefined : { kind: 'text', at: this.#text.length });
   }
 
   addCall(piece: CallPiece): void {
+    const known = this.#calls.get(piece.key);
+    // The end of something else.
+    if (piece.isEnded && !known) return;
     this.#held = '';
-    const call = piece.key === this.#call?.key ? this.#call : this.#beginCall(piece.key);
-    const isFirst = call.arguments === '';
+    const call = known ?? this.#beginCall(piece.key);
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
-    if (!piece.arguments) return;
-    call.arguments += piece.arguments;
-    this.#write(piece.arguments, isFirst ? this.#markOf(call) : undefined);
+    call.preset ??= piece.preset;
+    call.isEnded ||= piece.isEnded;
+    if (piece.arguments) this.#addArguments(call, piece.arguments);
   }
 
   /** The whole reply, with what an end for this reason adds to it. */
   end(reason: FinishReason, usage: Usage | undefined): Pick<ProviderReply, 'text' | 'marks'> {
     this.#usage = usage;
     // What the token limit has cut stays as far as it came.
-    if (reason === 'stop') this.#endCall();
+    if (reason !== 'blocked') this.#finishAll(reason === 'length');
     if (reason !== 'blocked' && this.#text === '') this.#takeBlank(reason);
     if (reason === 'stop') this.#checkFormat();
     return { text: this.#text, ...(this.#marks.length > 0 && { marks: this.#marks }) };
   }
 
-  #beginCall(key: CallPiece['key']) {
-    this.#endCall();
-    // No provider interleaves its calls, and the tape is one line.
-    if (this.#keys.has(key)) throw this.#unusable('interleaved_calls');
-    if (this.#keys.size === maxCalls) throw this.#unusable('too_many_calls');
-    this.#keys.add(key);
-    this.#isInText = false;
-    this.#call = { key, arguments: '' };
-    return this.#call;
+  #beginCall(key: CallPiece['key']): OpenCall {
+    if (this.#calls.size === maxCalls) throw this.#unusable('too_many_calls');
+    const call: OpenCall = { key, arguments: '', isBegun: false };
+    this.#calls.set(key, call);
+    if (this.#endCall()) {
+      this.#call = call;
+      this.#isInText = false;
+    } else this.#waiting.push(call);
+    return call;
   }
 
-  #endCall(): void {
+  #addArguments(call: OpenCall, piece: string): void {
+    if (call.isOver && !isBlank(piece)) throw this.#unusable('interleaved_calls');
+    call.arguments += piece;
+    call.opening ||= piece.trimStart()[0];
+    if (call !== this.#call) return;
+    if (call.isBegun) this.#write(piece);
+    // What does not begin as an object waits for its end, which tells what it is.
+    else if (call.opening === '{') this.#begin(call, call.arguments);
+  }
+
+  /** Ends the call that the tape is in, if it has all of its arguments. Whether the tape is free for another part. */
+  #endCall(): boolean {
     const call = this.#call;
+    if (!call) return true;
+    if (this.#waiting.length > 0) return false;
+    const isWhole = call.isEnded || (call.arguments !== '' && toObjectText(call.arguments) !== undefined);
+    if (isWhole) this.#finish(call);
+    return isWhole;
+  }
+
+  /** Ends the open call, and writes what waits behind it. A call that was cut before its first piece is left out. */
+  #finishAll(isCut: boolean): void {
+    const parts = this.#call ? [this.#call, ...this.#waiting] : [];
     this.#call = undefined;
-    if (call?.arguments === '') this.#write('{}', this.#markOf(call));
-    else if (call && !readObject(call.arguments)) throw this.#unusable('malformed_arguments');
+    this.#waiting = [];
+    const last = isCut ? parts.at(-1) : undefined;
+    for (const part of parts) {
+      if (typeof part === 'string') this.addText(part);
+      else if (part !== last || part.arguments || part.preset) this.#finish(part, isCut);
+    }
+  }
+
+  #finish(call: OpenCall, isCut = false): void {
+    this.#call = undefined;
+    this.#isInText = false;
+    call.isOver = true;
+    const said = call.arguments || (call.preset ?? '');
+    const json = toObjectText(said) ?? (isCut ? said : undefined);
+    if (json === undefined) throw this.#unusable('malformed_arguments');
+    if (!call.isBegun) this.#begin(call, json);
+  }
+
+  #begin(call: OpenCall, json: string): void {
+    call.isBegun = true;
+    this.#write(json, this.#markOf(call));
   }
 
   #markOf({ id, name, signature }: CallPiece): Mark {
@@ -132,7 +202,7 @@ export class Tape {
   /** A text that the caller's own text to stop at has ended may be any part of JSON. */
   #checkFormat(): void {
     const { format, stop } = this.#request.parameters ?? {};
-    if (format === undefined || stop !== undefined || this.#keys.size > 0) return;
+    if (format === undefined || stop !== undefined || this.#calls.size > 0) return;
     if (readJson(this.#text) === undefined) throw this.#unusable('malformed_json');
   }
 

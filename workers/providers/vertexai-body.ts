@@ -12,7 +12,7 @@ import { readObject } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../shared/protocol/model-parameters.js';
 import { parseExactly } from './exact-json.js';
-import { type AlternatingTurn, callsIn, toAlternating } from './message-shaping.js';
+import { type AlternatingTurn, argumentsOf, callsIn, toAlternating } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** A request as the SDK takes it. */
@@ -94,7 +94,7 @@ function toModelParts(parts: readonly Part[]): WirePart[] {
     if (part.type === 'opaque' && part.provider === 'vertexai' && isBase64.test(part.data))
       signature = part.data;
     if (part.type !== 'tool_call') return [];
-    const functionCall = { name: part.name, args: toStruct(part.arguments) };
+    const functionCall = { name: part.name, args: toStruct(argumentsOf(part)) };
     const thoughtSignature = signature;
     signature = undefined;
     return [{ functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) }];

@@ -1,10 +1,11 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
-import { modelName, tokenCount } from './answer-fields.js';
+import { endOf, modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
+import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 import { toBody } from './vertexai-body.js';
 
@@ -104,21 +105,21 @@ function toParts(
   firstKey: number,
 ): ReplyPart[] {
   const candidate = candidates?.[0];
-  const reason = promptFeedback?.blockReason ? 'blocked' : finishReasons.get(candidate?.finishReason ?? '');
+  const reason = promptFeedback?.blockReason ? 'blocked' : endOf(finishReasons, candidate?.finishReason);
   const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
   const parts: ReplyPart[] = [];
   for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
     if (!thought) rest.text += text ?? '';
     if (!functionCall || reason === 'blocked') continue;
-    const { id, name, args = {} } = functionCall;
-    const call = { key: firstKey + parts.length, id, name, arguments: JSON.stringify(args) };
+    const { id, name, args } = functionCall;
+    const call = { key: firstKey + parts.length, id, name, arguments: toJsonText(args) ?? '{}' };
     parts.push({ text: rest.text, call: { ...call, signature: thoughtSignature } });
     rest.text = '';
   }
   return [...parts, rest];
 }
 
-const finishReasons: ReadonlyMap<string, ReplyPart['reason']> = new Map([
+const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
   ['SAFETY', 'blocked'],

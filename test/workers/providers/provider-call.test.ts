@@ -1,8 +1,10 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
 import type { FinishReason, OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
+import { heldTimeouts } from '../../support/held-timeouts.js';
 
 const model = 'asked-model';
 const idle = new AbortController().signal;
@@ -17,11 +19,18 @@ interface CallOptions {
   onDelta?: OnDelta;
   mayBeBlankAt?: FinishReason[];
   parameters?: ModelParameters;
+  withTimeout?: NonNullable<ProviderRequest['withTimeout']>;
 }
-const call = (parts: Parts, { signal = idle, onDelta, mayBeBlankAt = [], parameters }: CallOptions = {}) =>
+const call = (
+  parts: Parts,
+  { signal = idle, onDelta, mayBeBlankAt = [], parameters, withTimeout }: CallOptions = {},
+) =>
   callProvider(
     {
-      request: { turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt, parameters },
+      request: {
+        ...{ turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt, parameters },
+        ...(withTimeout && { withTimeout }),
+      },
       parts,
       readError: () => ({ status: 500 }),
     },
@@ -142,5 +151,132 @@ describe('callProvider', () => {
     });
     await expect(broken).rejects.toMatchObject({ code: 'provider_error' });
     await ended.promise;
+  });
+});
+
+describe('a reply whose provider has said why it ends', () => {
+  const usage = { inputTokens: 1, outputTokens: 2 };
+  const complete: ReplyPart[] = [{ text: 'a' }, { reason: 'stop' }];
+  const whole = { text: 'a', reason: 'stop', model };
+  const forever = () => new Promise<never>(() => {});
+
+  type Said = ReplyPart | Error | 'end';
+
+  async function* partsOf(next: () => Promise<Said>): AsyncGenerator<ReplyPart> {
+    for (;;) {
+      const said = await next();
+      if (said === 'end') return;
+      if (said instanceof Error) throw said;
+      yield said;
+    }
+  }
+
+  /** A call whose answer grows as the test says, with the clock of its wait. */
+  function answer() {
+    const { withTimeout, elapse } = heldTimeouts();
+    const said: Said[] = [];
+    let wake = () => {};
+    const next = async (): Promise<Said> => {
+      while (said.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      return said.shift() ?? 'end';
+    };
+    const reply = call(() => partsOf(next), { withTimeout });
+    /** Resolves once it has been read. */
+    const say = async (...more: Said[]) => {
+      said.push(...more);
+      wake();
+      while (said.length > 0) await turn();
+      await turn();
+    };
+    return { reply, say, elapse };
+  }
+
+  it('then says nothing more -> is given after two seconds', async () => {
+    const { reply, say, elapse } = answer();
+    let isGiven = false;
+    void reply.then(() => {
+      isGiven = true;
+    });
+    await say(...complete);
+    await elapse(1999);
+    await turn();
+    expect(isGiven).toBe(false);
+    await elapse(1);
+    expect(await reply).toEqual(whole);
+  });
+
+  it('then counts its tokens, and ends -> has the counts, and waits no longer', async () => {
+    const { reply, say } = answer();
+    await say(...complete, { usage }, 'end');
+    expect(await reply).toEqual({ ...whole, usage });
+  });
+
+  it('then gives signs of life alone -> is given after two seconds all the same', async () => {
+    const { reply, say, elapse } = answer();
+    await say(...complete, {});
+    await elapse(1000);
+    await say({}, { model: 'm' });
+    await elapse(1000);
+    expect(await reply).toMatchObject({ text: 'a', model: 'm' });
+  });
+
+  it('then says more, slowly -> is given with all of it', async () => {
+    const { reply, say, elapse } = answer();
+    await say(...complete);
+    await elapse(1999);
+    await say({ text: 'b' });
+    await elapse(1999);
+    await say({ text: 'c', reason: 'length' });
+    await elapse(2000);
+    expect(await reply).toMatchObject({ text: 'abc', reason: 'length' });
+  });
+
+  it('then breaks off -> is given', async () => {
+    const { reply, say } = answer();
+    await say(...complete, new Error('socket hang up'));
+    expect(await reply).toEqual(whole);
+  });
+
+  it('then calls a tool that was not offered -> is a failure: a part of it would be missing', async () => {
+    const parts: ReplyPart[] = [...complete, { call: { key: 0, name: 'f', arguments: '{}' } }];
+    await expect(call(() => give(parts))).rejects.toMatchObject({ code: 'provider_error' });
+  });
+
+  it.each(['timeout', 'provider_timeout', 'internal'] as const)(
+    'then meets the end of its time with %s -> is given',
+    async (code) => {
+      const controller = new AbortController();
+      const parts: Parts = async function* () {
+        yield* complete;
+        controller.abort(new Failure(code));
+        await forever();
+      };
+      expect(await call(parts, { signal: controller.signal })).toEqual(whole);
+    },
+  );
+
+  it('is wanted no more -> ends with the reason for that', async () => {
+    const controller = new AbortController();
+    const reason = new Error('cancelled');
+    const parts: Parts = async function* () {
+      yield* complete;
+      controller.abort(reason);
+      await forever();
+    };
+    await expect(call(parts, { signal: controller.signal })).rejects.toBe(reason);
+  });
+
+  it('is given after the wait -> its connection is closed', async () => {
+    const { withTimeout, elapse } = heldTimeouts();
+    const closed = Promise.withResolvers<void>();
+    const parts: Parts = async function* ({ signal }) {
+      yield* complete;
+      signal.addEventListener('abort', () => closed.resolve());
+      await forever();
+    };
+    const reply = call(parts, { withTimeout });
+    await elapse(2000);
+    expect(await reply).toEqual(whole);
+    await closed.promise;
   });
 });

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import type { Failure } from '../../../shared/failures.js';
@@ -53,6 +54,7 @@ const refusal = (...args: Parameters<typeof play>) => {
 
 const f: CallPiece = { key: 0, id: 'a', name: 'f' };
 const g: CallPiece = { key: 1, id: 'b', name: 'g' };
+const whole = { ...f, arguments: '{}' };
 const toolCall = { type: 'tool_call', name: 'f', arguments: '{}' } as const;
 const markF = { kind: 'call', at: 0, id: 'a', name: 'f' };
 const markG = { kind: 'call', id: 'b', name: 'g' };
@@ -82,6 +84,38 @@ describe('Tape', () => {
       ['{}', { ...markG, at: 2 }],
       ['c', { kind: 'text', at: 4 }],
     ]);
+  });
+
+  it('gives a call of which no piece comes the arguments that it began with', () => {
+    expect(
+      play([
+        { ...f, preset: '{"x":1}' },
+        { ...g, preset: '{}' },
+      ]).deltas,
+    ).toEqual([
+      ['{"x":1}', markF],
+      ['{}', { ...markG, at: 7 }],
+    ]);
+    expect(
+      play([
+        { ...f, preset: '{}' },
+        { key: 0, arguments: '{"x":2}' },
+      ]).text,
+    ).toBe('{"x":2}');
+    expect(refusal([{ ...f, preset: '[1]' }])).toMatchObject({ word: 'malformed_arguments' });
+  });
+
+  it.each([
+    [['null'], '{}'],
+    [['nu', 'll '], '{}'],
+    [['""'], '{}'],
+    [['"{\\"x', '\\":1}"'], '{"x":1}'],
+    [[JSON.stringify(JSON.stringify('{"x":1}'))], '{"x":1}'],
+    [['"null"'], '{}'],
+    [[' \n', ' {"x":1}'], ' \n {"x":1}'],
+  ])('makes an object of arguments that come as %j', (pieces, text) => {
+    const call = [f, ...pieces.map((piece) => ({ key: 0, arguments: piece }))];
+    expect(play(call)).toEqual({ text, marks: [markF], deltas: [[text, markF]] });
   });
 
   it('marks a text that follows a call, and no other', () => {
@@ -157,6 +191,86 @@ describe('Tape', () => {
     expect(play([f], { reason: 'blocked' })).toEqual({ text: '', deltas: [] });
   });
 
+  describe('with calls that come in turns', () => {
+    const more = (key: number, json: string) => ({ key, arguments: json });
+    const at = (place: number) => ({ ...markG, at: place });
+
+    it('hands out the first as it comes, and the second behind it', () => {
+      const pieces = [
+        { ...f, arguments: '{"x"' },
+        { ...g, arguments: '{"y"' },
+        more(0, ':1}'),
+        more(1, ':2}'),
+      ];
+      expect(play(pieces)).toEqual({
+        text: '{"x":1}{"y":2}',
+        marks: [markF, at(7)],
+        deltas: [['{"x"', markF], [':1}'], ['{"y":2}', at(7)]],
+      });
+    });
+
+    it('hands out the second as it comes where the first has all of its arguments', () => {
+      const pieces = [whole, { ...g, arguments: '{"y"' }, more(0, ' '), more(1, ':2}')];
+      expect(play(pieces).deltas).toEqual([['{}', markF], ['{"y"', at(2)], [':2}']]);
+    });
+
+    it('hands out the second as it comes where the provider says that the first has ended', () => {
+      const pieces = [
+        f,
+        { key: 0, isEnded: true },
+        { key: 9, isEnded: true },
+        g,
+        more(1, '{"y"'),
+        more(1, ':2}'),
+      ];
+      expect(play(pieces).deltas).toEqual([['{}', markF], ['{"y"', at(2)], [':2}']]);
+    });
+
+    it('keeps a text between the pieces of a call, blanks and all, behind it', () => {
+      const pieces = [{ ...f, arguments: '{"x"' }, 'a', ' ', more(0, ':1}'), 'b', g, '\n', 'c'];
+      const { text, marks } = play(pieces);
+      expect(text).toBe('{"x":1}a b{}\nc');
+      expect(marks).toEqual([markF, { kind: 'text', at: 7 }, at(10), { kind: 'text', at: 12 }]);
+    });
+
+    it('keeps what the token limit has cut as far as it came', () => {
+      const pieces = [{ ...f, arguments: '{"x' }, { ...g, arguments: '{"y' }, more(0, '":1')];
+      expect(play(pieces, { reason: 'length' })).toMatchObject({ text: '{"x":1{"y', marks: [markF, at(6)] });
+      expect(play([{ ...f, arguments: '"{' }], { reason: 'length' })).toMatchObject({ text: '"{' });
+      expect(play([{ ...f, preset: '{"x":1}' }], { reason: 'length' })).toMatchObject({ text: '{"x":1}' });
+    });
+
+    it('keeps what was blocked as far as it was handed out', () => {
+      expect(play([{ ...f, arguments: '{' }, whole, g, 'a'], { reason: 'blocked' }).text).toBe('{{}');
+    });
+
+    it('gives each call its own arguments, however their pieces are mixed', () => {
+      const keys = [0, 1, 2];
+      const jsonOf = (key: number) => JSON.stringify({ key, said: '{"}'.repeat(key), list: [{}, []] });
+      const mix = fc.array(fc.tuple(fc.constantFrom(...keys), fc.integer({ min: 1, max: 9 })), {
+        maxLength: 40,
+      });
+      fc.assert(
+        fc.property(mix, fc.shuffledSubarray(keys, { minLength: 3 }), fc.boolean(), (turns, order, says) => {
+          const left = new Map(keys.map((key) => [key, jsonOf(key)]));
+          const begun = order.map((key) => ({ key, id: `id${key}`, name: 'f' }));
+          const rest = order.map((key): [number, number] => [key, 99]);
+          const pieces = [...turns, ...rest].flatMap(([key, length]): Piece[] => {
+            const json = left.get(key) ?? '';
+            left.set(key, json.slice(length));
+            return [more(key, json.slice(0, length)), ...(says ? ['a'] : [])];
+          });
+          const reply = play([...begun, ...pieces]);
+          const calls = callsOf(reply);
+          expect(calls.map(({ id, arguments: json }) => [id, json])).toEqual(
+            order.map((key) => [`id${key}`, jsonOf(key)]),
+          );
+          expect(textOfTape(reply)).toBe('a'.repeat(says ? pieces.length / 2 : 0));
+        }),
+      );
+    });
+  });
+
   const many = (count: number) => Array.from({ length: count }, (_, key): CallPiece => ({ key, name: 'f' }));
   it('takes as many calls as a reply may have', () => {
     expect(play(many(128)).marks).toHaveLength(128);
@@ -169,11 +283,18 @@ describe('Tape', () => {
     ['a call without a name', 'nameless_call', [{ key: 0, arguments: '{}' }]],
     ['more than 128 calls', 'too_many_calls', many(129)],
     ['10,000 calls', 'too_many_calls', many(10_000)],
-    ['a piece of an earlier call', 'interleaved_calls', [f, g, { key: 0, arguments: '{}' }]],
-    ['a piece of a call before a text', 'interleaved_calls', [f, 'a', { key: 0, arguments: '{}' }]],
+    ['a piece of a call that has ended', 'interleaved_calls', [whole, g, { key: 0, arguments: '{}' }]],
+    [
+      'a piece of a call that ended before a text',
+      'interleaved_calls',
+      [whole, 'a', { key: 0, arguments: '{}' }],
+    ],
     ['arguments that are no JSON', 'malformed_arguments', [{ ...f, arguments: '{"x' }]],
-    ['arguments that are no object', 'malformed_arguments', [{ ...f, arguments: '[]' }, g]],
-    ['blank arguments', 'malformed_arguments', [{ ...f, arguments: ' ' }]],
+    ...['[]', '7', 'true', '"x"', '"[1]"', ' ', 'nul', '{}{}'].map((text): [string, string, Piece[]] => [
+      `arguments such as ${text}`,
+      'malformed_arguments',
+      [{ ...f, arguments: text }],
+    ]),
   ])('refuses %s', (_, word, pieces, parameters = { tools }) => {
     expect(refusal(pieces, { parameters })).toMatchObject({ code: 'provider_error', retryable: true, word });
   });

@@ -24,6 +24,8 @@ const tools = [{ name: 'weather' }, { name: 'clock' }];
 const json = '{"city":"Bern"}';
 const large = '{"id":12345678901234567890,"sum":0.12345678901234567890,"none":null}';
 
+const largeBlock = `{"type":"tool_use","id":"a","name":"weather","input":${large}}`;
+
 /** Calls in the message of OpenAI, and in a piece of its stream. */
 const wireCall = (id: string, name = 'weather', text = json) => ({
   ...{ id, type: 'function' },
@@ -47,6 +49,8 @@ const geminiCalls = [
   { functionCall: { name: 'weather', args: { city: 'Bern' }, id: 'a' }, thoughtSignature: 'AAAA' },
   { functionCall: { name: 'clock' } },
 ];
+
+const stopped = (index: number): [string, object] => ['content_block_stop', { index }];
 
 /** One call whose input is this text. */
 const callWith = (input: string, stopReason = 'tool_use') => ({
@@ -162,6 +166,41 @@ const answers: Answer[] = [
       ],
     }),
     signedCalls(reasoning),
+  ],
+  [
+    'anthropic',
+    'arguments that stand at the beginning of their call, as some relays write them',
+    anthropic({
+      blocks: [use('a'), use('b', 'clock', {}), use('c', 'weather', { city: 'Basel' })],
+      pieces: [
+        ...[started(0, use('a')), stopped(0), ...used(1, 'b', 'clock', '')],
+        started(2, use('c', 'weather', { city: 'Basel' })),
+      ],
+    }),
+    { text: '', calls: [callA, callB, ['c', 'weather', '{"city":"Basel"}', undefined]] },
+  ],
+  [
+    'anthropic',
+    'each digit of a number at the beginning of its call',
+    anthropic({
+      blocks: [largeBlock],
+      pieces: [
+        ['content_block_start', `{"type":"content_block_start","index":0,"content_block":${largeBlock}}`],
+      ],
+    }),
+    { text: '', calls: [['a', 'weather', large, undefined]] },
+  ],
+  [
+    'anthropic',
+    'arguments that stand at the beginning of their call and come in pieces as well',
+    anthropic({
+      blocks: [use('a')],
+      pieces: [
+        started(0, use('a', 'weather', { city: '' })),
+        ...deltas(0, { type: 'input_json_delta', partial_json: json }),
+      ],
+    }),
+    { text: '', calls: [callA] },
   ],
   [
     'openai',

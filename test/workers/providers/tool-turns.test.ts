@@ -221,6 +221,29 @@ describe.each(replyModes)('$mode', ({ stream }) => {
     expect(sent().replaceAll('\\', '')).toContain(large);
   });
 
+  it.each([
+    ['{"city"', { _invalid: '{"city"' }],
+    ['[1]', { _invalid: '[1]' }],
+    ['7', { _invalid: '7' }],
+    ['x “y”', { _invalid: 'x “y”' }],
+    ['null', {}],
+    ['"{\\"city\\":\\"Bern\\"}"', { city: 'Bern' }],
+  ])(
+    'a call whose arguments are %j, no object -> is sent as one, and to openai as it is',
+    async (json, object) => {
+      const turns = turnsOf([call('a', 'weather', json)], [result('a', 'Not valid.')]);
+      const contentOf = async (provider: ProviderId) => {
+        const [message] = await send(provider, turns);
+        return message?.content ?? message?.parts;
+      };
+      expect(await contentOf('anthropic')).toEqual([use('a', 'weather', object)]);
+      expect(await contentOf('bedrock')).toEqual([converseUse('a', 'weather', object)]);
+      expect(await contentOf('vertexai')).toEqual([functionCall(skip, 'weather', object)]);
+      const [message] = await send('openai', turns);
+      expect(message).toMatchObject({ tool_calls: [wireCall('a', 'weather', json)] });
+    },
+  );
+
   const deep = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
   it.each<[content: string, response: object, isError?: true]>([
     ['sun', { output: 'sun' }],

@@ -1,0 +1,335 @@
+import { describe, expect, it } from 'vitest';
+import type { ProviderId } from '../../../shared/contract.js';
+import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
+import {
+  anthropic,
+  bedrock,
+  converseUsed,
+  deltas,
+  openai,
+  plain,
+  started,
+  usage,
+  vertexai,
+} from '../../support/provider-answers.js';
+import { replyModes } from '../../support/providers.js';
+
+/** Answers of servers that speak OpenAI's or Anthropic's protocol, and are others. */
+
+const { play } = await startPlaying();
+const stream = true;
+
+const hello = openai({ content: 'Hello' }, [{ content: 'Hel' }, { content: 'lo' }], 'stop');
+const helloAnthropic = anthropic({
+  blocks: [{ type: 'text', text: 'Hello' }],
+  pieces: [
+    started(0, { type: 'text', text: '' }),
+    ...deltas(0, ...['Hel', 'lo'].map((text) => ({ type: 'text_delta', text }))),
+  ],
+  stopReason: 'end_turn',
+});
+
+/** The answer with this event before and behind each of its own. */
+const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
+  ...answer,
+  events: [event, ...answer.events.flatMap((own): PlayedAnswer['events'] => [own, event])],
+});
+
+describe('an event without a part of the reply', () => {
+  it.each([
+    ...[
+      'null',
+      '',
+      ' ',
+      '{}',
+      '{"choices":null}',
+      '{"choices":[]}',
+      '{"choices":[null]}',
+      '{"choices":[{}]}',
+    ],
+    ...['{"choices":[{"delta":null,"finish_reason":null}]}', '{"type":"keepalive"}', '{"usage":null}'],
+    '{"choices":[{"delta":{"content":null,"tool_calls":null}}],"usage":{}}',
+  ])('that is %j, from OpenAI’s side -> is passed over', async (data) => {
+    const reply = await play('openai', withEvent(hello, '', data), { stream });
+    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
+  });
+
+  it('that has token counts alone, without choices -> they count', async () => {
+    const [said, ended] = [hello.events.slice(0, 3), hello.events.slice(3)];
+    const counts = ended.map(([name, data]): [string, object] => [name, { usage: Object(data).usage }]);
+    const reply = await play('openai', { whole: '', events: [...said, ...counts] }, { stream });
+    expect(reply).toMatchObject({ text: 'Hello', usage });
+  });
+
+  it.each([
+    ...['null', '', '{}', '{"type":"ping"}', '{"type":"content_block_delta","index":0,"delta":null}'],
+    ...['{"type":"vendor_event","vendor":1}', '{"type":"content_block_start","content_block":null}'],
+    '{"type":"content_block_start","index":5,"content_block":{"type":"text","text":null}}',
+    '{"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":null,"signature":null}}',
+    '{"type":"content_block_delta","index":5,"delta":{"type":"thinking_delta","thinking":null}}',
+  ])('that is %j, from Anthropic’s side -> is passed over', async (data) => {
+    const reply = await play('anthropic', withEvent(helloAnthropic, 'ping', data), { stream });
+    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
+  });
+
+  it('that names itself in its `event` field alone -> is read by that', async () => {
+    const events = helloAnthropic.events.map(([name, data]): [string, object] => [
+      name,
+      { ...Object(data), type: undefined },
+    ]);
+    expect(await play('anthropic', { whole: '', events }, { stream })).toMatchObject({ text: 'Hello' });
+  });
+
+  it.each(['7', '"x"', '[]', '{"choices":7}', '{"choices":[{"delta":{"content":7}}]}', '<html>'])(
+    'that is %s, in the middle of a reply -> fails it: a part may be lost',
+    async (data) => {
+      const broken = play('openai', withEvent(hello, '', data), { stream });
+      await expect(broken).rejects.toMatchObject({ code: 'provider_error', retryable: true });
+    },
+  );
+});
+
+const large = '{"id":12345678901234567890,"sum":0.12345678901234567890,"none":null}';
+
+/** An answer of each provider with one call, whose arguments are this JSON. */
+const calling: Record<ProviderId, (json: string) => PlayedAnswer> = {
+  openai: (json) => {
+    const called = `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":${json}}}]}`;
+    return {
+      whole: `{"choices":[{"message":${called},"finish_reason":"stop"}]}`,
+      events: [
+        ['', `{"choices":[{"delta":${called}}]}`],
+        ['', { choices: [{ delta: {}, finish_reason: 'stop' }] }],
+      ],
+    };
+  },
+  anthropic: (json) => {
+    const block = `{"type":"tool_use","id":"a","name":"f","input":${json}}`;
+    const begun = `{"type":"content_block_start","index":0,"content_block":${block}}`;
+    return anthropic({ blocks: [block], pieces: [['content_block_start', begun]] });
+  },
+  bedrock: (json) =>
+    bedrock({
+      blocks: [`{"toolUse":{"toolUseId":"a","name":"f","input":${json}}}`],
+      pieces: converseUsed(0, 'a', 'f', json),
+    }),
+  vertexai: (json) => vertexai([[{ functionCall: { id: 'a', name: 'f', args: JSON.parse(json) } }]]),
+};
+
+describe.each(replyModes)('the arguments of a call in a $mode reply', ({ stream }) => {
+  const parameters = { tools: [{ name: 'f' }] };
+  const encoded = JSON.stringify('{"x":1}');
+
+  it.each<[ProviderId, json: string, gives: string]>([
+    ['openai', '{"x":1}', '{"x":1}'],
+    ['openai', large, large],
+    ['openai', 'null', '{}'],
+    ['openai', '"null"', '{}'],
+    ['openai', JSON.stringify(encoded), '{"x":1}'],
+    ['anthropic', 'null', '{}'],
+    ['anthropic', encoded, '{"x":1}'],
+    ['bedrock', 'null', '{}'],
+    ['bedrock', encoded, '{"x":1}'],
+    ['vertexai', 'null', '{}'],
+    ['vertexai', encoded, '{"x":1}'],
+  ])('are %s’s %s -> they are an object', async (provider, json, gives) => {
+    const { calls } = await play(provider, calling[provider](json), { stream, parameters });
+    expect(calls).toEqual([['a', 'f', gives, undefined]]);
+  });
+
+  it.each<[ProviderId, json: string]>([
+    ['openai', '[1]'],
+    ['openai', '7'],
+    ['anthropic', '[1]'],
+    ['vertexai', '[1]'],
+  ])('are %s’s %s -> the reply is none', async (provider, json) => {
+    const broken = play(provider, calling[provider](json), { stream, parameters });
+    await expect(broken).rejects.toMatchObject({ cause: { word: 'malformed_arguments' } });
+  });
+});
+
+const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
+
+/** An answer of OpenAI's side that ends so. */
+const ending = (finish_reason: unknown, message: object = { content: 'Hello' }): PlayedAnswer => ({
+  whole: JSON.stringify({ choices: [{ message, finish_reason }] }),
+  events: [
+    ['', { choices: [{ delta: message }] }],
+    ['', { choices: [{ delta: {}, finish_reason }] }],
+    ['', '[DONE]'],
+  ],
+});
+
+describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
+  const parameters = { tools: [{ name: 'f' }] };
+
+  it.each([
+    ...[undefined, null, '', 'eos', 'eos_token', 'end_turn', 'STOP', 'Stop', 'stop_sequence'],
+    'function_call',
+  ])('is said as %j -> it is a usual end', async (word) => {
+    expect(await play('openai', ending(word), { stream })).toMatchObject({ text: 'Hello', reason: 'stop' });
+    const calling = ending(word, { content: null, tool_calls: [call] });
+    expect(await play('openai', calling, { stream, parameters })).toMatchObject({
+      ...{ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' },
+    });
+  });
+
+  it.each(['model_length', 'MAX_TOKENS', 'repetition', 'a new word'])(
+    'is said as %j -> the reply may be incomplete, and is given',
+    async (word) => {
+      expect(await play('openai', ending(word), { stream })).toMatchObject({
+        ...{ text: 'Hello', reason: 'length' },
+      });
+    },
+  );
+
+  it.each([null, '', 'a new word'])('is said as %j behind nothing -> the reply is none', async (word) => {
+    const silent = play('openai', ending(word, { content: '' }), { stream });
+    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+  });
+
+  it.each(['error', 'abort', 'insufficient_system_resource'])(
+    'is said as %j, which says that it failed -> the reply is none',
+    async (word) => {
+      const broken = play('openai', ending(word), { stream });
+      await expect(broken).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+    },
+  );
+
+  it('is not said behind a refusal -> the reply is blocked', async () => {
+    const refused = ending(null, { content: null, refusal: 'No.' });
+    expect(await play('openai', refused, { stream })).toMatchObject({ reason: 'blocked', text: '' });
+  });
+
+  it.each(['anthropic', 'bedrock', 'vertexai'] as const)(
+    'is a new word of %s -> the reply may be incomplete, and is given',
+    async (provider) => {
+      const reply = await play(provider, plain[provider]('a_new_word'), { stream });
+      expect(reply).toMatchObject({ text: '{}', reason: 'length' });
+    },
+  );
+
+  it.each([undefined, null, ''])(
+    'is said as %j by a relay of Anthropic -> it is a usual end',
+    async (word) => {
+      const { whole, events } = plain.anthropic();
+      const reply = await play(
+        'anthropic',
+        {
+          whole: JSON.stringify({ ...JSON.parse(whole), stop_reason: word }),
+          events: events.map(([name, data]) =>
+            name === 'message_delta'
+              ? [name, { ...Object(data), delta: { stop_reason: word } }]
+              : [name, data],
+          ),
+        },
+        { stream },
+      );
+      expect(reply).toMatchObject({ text: '{}', reason: 'stop' });
+    },
+  );
+});
+
+describe('a stream that ends without a reason', () => {
+  it('has no [DONE] -> it was cut', async () => {
+    const cut = { whole: '', events: ending(null).events.slice(0, -1) };
+    await expect(play('openai', cut, { stream })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
+  });
+
+  it('had a chunk that says something else -> that may be what went wrong', async () => {
+    const [said = ['', ''], ...rest] = ending(null).events;
+    const odd = { whole: '', events: [said, ['', { detail: 'out of memory' }], ...rest] } as PlayedAnswer;
+    await expect(play('openai', odd, { stream })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
+  });
+});
+
+describe('the calls of a stream of OpenAI’s side', () => {
+  const parameters = { tools: [{ name: 'f' }, { name: 'g' }] };
+  const piece = (index: number | undefined, json: string, more: object = {}) => ({
+    ...{ index, function: { arguments: json, ...more } },
+  });
+  const begin = (index: number | undefined, id: string | undefined, name: string, json = '') => ({
+    ...{ id, ...piece(index, json, { name }) },
+  });
+  const [x, y] = ['{"x":1}', '{"y":2}'];
+  const both = {
+    calls: [
+      ['a', 'f', x, undefined],
+      ['b', 'g', y, undefined],
+    ],
+    reason: 'stop',
+  };
+  const own = expect.stringMatching(/^call_/);
+
+  /** A stream with these deltas; a list is the calls of one. */
+  const answer = (...deltas: (object[] | string)[]) => {
+    const said = deltas.map((delta) =>
+      typeof delta === 'string' ? { content: delta } : { tool_calls: delta },
+    );
+    return play('openai', openai({}, said), { stream, parameters });
+  };
+
+  it.each<[given: string, deltas: (object[] | string)[]]>([
+    [
+      'come in turns',
+      [
+        [begin(0, 'a', 'f')],
+        [begin(1, 'b', 'g')],
+        [piece(0, '{"x"')],
+        [piece(1, '{"y"')],
+        [piece(0, ':1}')],
+        [piece(1, ':2}')],
+      ],
+    ],
+    ['come in turns, the second first', [[begin(0, 'a', 'f')], [begin(1, 'b', 'g', y)], [piece(0, x)]]],
+    ['come in one chunk', [[begin(0, 'a', 'f', x), begin(1, 'b', 'g', y)]]],
+    [
+      'begin in one chunk',
+      [
+        [begin(0, 'a', 'f'), begin(1, 'b', 'g')],
+        [piece(0, x), piece(1, y)],
+      ],
+    ],
+    ['come in one chunk without indexes', [[begin(undefined, 'a', 'f', x), begin(undefined, 'b', 'g', y)]]],
+    ['come one by one without indexes', [[begin(undefined, 'a', 'f', x)], [begin(undefined, 'b', 'g', y)]]],
+    [
+      'all have the index 0, and come in turns by their ids',
+      [
+        [begin(0, 'a', 'f')],
+        [begin(0, 'b', 'g')],
+        [{ ...piece(0, x), id: 'a' }],
+        [{ ...piece(0, y), id: 'b' }],
+      ],
+    ],
+    [
+      'have another id with each piece',
+      [
+        [begin(0, 'a', 'f')],
+        [{ ...piece(0, x), id: 'c' }],
+        [begin(1, 'b', 'g')],
+        [{ ...piece(1, y), id: 'd' }],
+      ],
+    ],
+  ])('%s -> each is whole', async (_, pieces) => {
+    expect(await answer(...pieces)).toMatchObject({ ...both, text: '' });
+  });
+
+  it('have a text between their pieces -> both are whole, and the text is there', async () => {
+    const reply = await answer(
+      [begin(0, 'a', 'f', '{"x"')],
+      'Look',
+      'ing',
+      [piece(0, ':1}')],
+      [begin(1, 'b', 'g', y)],
+    );
+    expect(reply).toMatchObject({ ...both, text: 'Looking' });
+  });
+
+  it('have neither ids nor indexes of their own -> another name begins the next one', async () => {
+    const { calls } = await answer([begin(0, undefined, 'f')], [begin(0, undefined, 'g')], [piece(0, y)]);
+    expect(calls).toEqual([
+      [own, 'f', '{}', undefined],
+      [own, 'g', y, undefined],
+    ]);
+  });
+});
