@@ -1,7 +1,8 @@
 import { text as readText } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addUser } from '../support/accounts.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 import { serve } from '../support/serve.js';
 import { askWithTools, functionTool, weatherTool } from '../support/tool-completions.js';
@@ -132,5 +133,19 @@ describe('a schema', () => {
     expect([status, error?.code]).toEqual([400, 'invalid_request']);
     expect(error?.param).toBe(`tools[0].function.parameters.properties.${place}`);
     expect(deployment.simulator.calls.list({ since })).toEqual([]);
+  });
+
+  it('that only the provider finds wrong → its place reaches caller and log, and no word of the caller', async () => {
+    const place = 'tools.0.custom.input_schema.properties';
+    refusal = () => ({
+      type: 'invalid_request_error',
+      message: `${place}.canary-of-a-name.pattern: 'x' is no pattern`,
+    });
+    const log = deployment.logsFromNow();
+    const { status, error } = await ask({ model: 'anthropic/sim-echo', tools: toolOf({ pattern: 'x' }) });
+    expect({ status, ...error }).toMatchObject({ status: 400, code: 'provider_rejected', param: place });
+    expect(error?.message).toContain(place);
+    await vi.waitFor(() => expect(log()).toContain(`"place":"${place}"`), patience);
+    expect(log() + JSON.stringify(error)).not.toContain('canary-of-a-name');
   });
 });
