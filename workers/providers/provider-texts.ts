@@ -27,23 +27,25 @@ export function unquoted(text: string): string {
 }
 
 /**
- * "Too long" and "blocked", where a provider has no code for it: Anthropic, Bedrock (Claude, Llama, Nova), Vertex AI,
- * then vLLM, SGLang and Text Generation Inference (vllm#20409, vllm#12165, Qwen3#1321, sglang#4048, llm-vscode#94).
+ * "Too long", where a provider has no code for it: Anthropic, Bedrock (Claude, Llama, Nova, Cohere), Vertex AI; vLLM,
+ * SGLang, Text Generation Inference (vllm#20409, vllm#12165, Qwen3#1321, sglang#4048, llm-vscode#94); the others are in
+ * https://github.com/badlogic/pi-mono/blob/main/packages/ai/src/utils/overflow.ts
  */
-const meanings: readonly (readonly [RegExp, FailureCode])[] = [
-  [/\b(prompt|input)( \([\w ]{1,40}\))? is too long\b/i, 'context_length_exceeded'],
-  [/\bexceeds? (context limit|the maximum (number of tokens|allowed length))\b/i, 'context_length_exceeded'],
-  [/\bmaximum (context|prompt) length\b|\bavailable context size\b/i, 'context_length_exceeded'],
-  [/\blonger than the (model's context|maximum model) length\b/i, 'context_length_exceeded'],
-  [/\bnumber of (input )?tokens\b.{0,60}\bexceeds?\b/i, 'context_length_exceeded'],
-  [/`inputs` tokens \+ `max_new_tokens` must be\b/, 'context_length_exceeded'],
-  [/\bblocked by content filtering policy\b/i, 'content_blocked'],
+const tooLong = [
+  /\b(prompt|input)( \([\w ]{1,40}\))?( is)? too long\b|\binput token count is \d+ but\b/i,
+  /\bexceeds? (the )?(context (limit|window)|maximum (number of tokens|allowed( input)? length))\b/i,
+  /\bmaximum (context|prompt) length\b|\bavailable context size\b|\bcontext window exceeds limit\b/i,
+  /\b(longer|greater) than the (model's context|maximum model|context) length\b/i,
+  /\bnumber of (input )?tokens\b.{0,60}\bexceeds?\b|\bexceeded model token limit\b/i,
+  /\btoken count of \d+ exceeds the limit\b|\breduce the length of the (messages|prompt)\b/i,
+  /`inputs` tokens \+ `max_new_tokens` must be\b/,
 ];
 
 /** The failure that a text of a refusal means; undefined for any other refusal. */
 export function codeByText(text = ''): FailureCode | undefined {
   const said = unquoted(text);
-  return meanings.find(([pattern]) => pattern.test(said))?.[1];
+  if (tooLong.some((pattern) => pattern.test(said))) return 'context_length_exceeded';
+  return /\bblocked by content filtering policy\b/i.test(said) ? 'content_blocked' : undefined;
 }
 
 const fields = [

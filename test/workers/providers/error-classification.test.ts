@@ -43,7 +43,7 @@ describe('classifyError', () => {
     expect(failure).toMatchObject({ code: expected, retryable: false });
   });
 
-  it.each([
+  it.each<[string, FailureCode]>([
     ['prompt is too long: 210 tokens > 200 maximum', 'context_length_exceeded'],
     ['input length and `max_tokens` exceed context limit: 178 + 64 > 200', 'context_length_exceeded'],
     ['Input is too long for requested model.', 'context_length_exceeded'],
@@ -69,6 +69,20 @@ describe('classifyError', () => {
     ['the request exceeds the available context size. try increasing it', 'context_length_exceeded'],
     ['`inputs` tokens + `max_new_tokens` must be <= 4. Given: 9', 'context_length_exceeded'],
     ["This model's maximum prompt length is 4 but the request contains 9 tokens.", 'context_length_exceeded'],
+    // Vertex AI, OpenAI, Groq, OpenRouter, Mistral, LM Studio, Copilot, MiniMax, Kimi, Ollama.
+    ...[
+      'Unable to submit request because the input token count is 9 but model only supports up to 4.',
+      'Your input exceeds the context window of this model.',
+      'Please reduce the length of the messages or completion.',
+      "This endpoint's maximum context length is 4 tokens. However, you requested about 9 tokens.",
+      'Prompt contains 9 tokens, too large for model with 4 maximum context length',
+      'The number of tokens to keep from the initial prompt is greater than the context length.',
+      'prompt token count of 9 exceeds the limit of 4',
+      'invalid params, context window exceeds limit',
+      'Invalid request: Your request exceeded model token limit: 4 (requested: 9)',
+      'prompt too long; exceeded max context length by 5 tokens',
+    ].map((text): [string, FailureCode] => [text, 'context_length_exceeded']),
+    ['max_tokens exceeds the limit of 8192', 'provider_rejected'],
     ['Output blocked by content filtering policy', 'content_blocked'],
     ['max_tokens: Field required', 'provider_rejected'],
     ['too many tokens, please wait before trying again', 'provider_rejected'],
@@ -276,7 +290,7 @@ describe('refusalOf', () => {
     ['temperature', 'temperature', ''],
     [undefined, 'secret', ''],
     [undefined, 'tools_secret[0]', ''],
-    [undefined, undefined, 'Please reduce the length of the messages.'],
+    [undefined, undefined, 'Please look again at the messages.'],
     [undefined, undefined, `Unknown name "secret" at '${schema}'`],
     [undefined, undefined, `See https://a.example/ at ${schema}: no`],
     [undefined, undefined, `secret.${schema}: no`],
