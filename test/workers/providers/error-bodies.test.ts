@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ProviderId } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
-import { describeFailure } from '../../../workers/providers/error-classification.js';
+import { describeFailure, refusalOf } from '../../../workers/providers/error-classification.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 import { serve } from '../../support/serve.js';
@@ -97,6 +97,25 @@ describe.each(replyModes)('an error in the body: $mode', ({ stream }) => {
     const failure = await failureOf(id, { status: 429, body, stream });
     expect([failure.code, failure.facts.retryAfterMs]).toEqual(['provider_rate_limited', 34_000]);
   });
+
+  const says: Record<ProviderId, (message: string) => object> = {
+    openai: (message) => ({ error: { message, type: 'invalid_request_error', param: null, code: null } }),
+    anthropic: (message) => ({ type: 'error', error: { type: 'invalid_request_error', message } }),
+    bedrock: (message) => ({ message: `The model returned the following errors: ${message}` }),
+    vertexai: (message) => google({ message }),
+  };
+  it.each(providerIds)(
+    '%s refuses a hint -> it is read from its own words, not from what they quote',
+    async (id) => {
+      const refusal = '`temperature` is deprecated for this model.';
+      const own = await failureOf(id, { status: 400, body: says[id](refusal), stream });
+      expect(refusalOf(own)).toEqual(['temperature']);
+      for (const quote of [`Cannot read "${refusal}"`, `Cannot load https://a.example/${refusal}`]) {
+        const quoting = await failureOf(id, { status: 400, body: says[id](quote), stream });
+        expect([quoting.code, refusalOf(quoting)]).toEqual(['provider_rejected', undefined]);
+      }
+    },
+  );
 
   const choice = { index: 0, finish_reason: 'error', message: {}, delta: {} };
   it.each<[unknown, string, object]>([
