@@ -42,33 +42,49 @@ const forms: ReadonlyMap<string, Form> = new Map([
  * A schema as the draft of 2020-12 writes it. Claude refuses any other, and with it all tools of the request
  * (https://github.com/hyperdxio/hyperdx/pull/2925). Throws `UnfitSchema` for keywords that mean nothing in any draft.
  */
-export function toCurrentDraft(root: Json, { takes, takesName }: Taker): Json {
-  const renew = (given: unknown, path: readonly string[]): unknown => {
-    if (!isSchema(given)) throw new UnfitSchema(path, 'must be a schema');
-    if (!isObject(given)) return given;
-    const current = rules.reduce((schema, rule) => rule(schema), given as Json);
-    return mapValues(current, (keyword, value) =>
-      takes(keyword) ? renewBelow(keyword, value, [...path, nameBefore(keyword, given)]) : value,
-    );
-  };
-  const renewBelow = (keyword: string, value: unknown, path: readonly string[]): unknown => {
-    const [test, noun, below] = forms.get(keyword) ?? [];
-    if (test && !test(value)) throw new UnfitSchema(path, `must be ${noun}`);
-    if (below === 'schema') return renew(value, path);
-    if (below === 'list') return (value as unknown[]).map((item, n) => renew(item, [...path, String(n)]));
-    if (below !== 'names') return value;
-    return mapValues(value as Json, (name, item) => {
-      if (keyword === 'properties' && !takesName(name)) throw new UnfitSchema([...path, name], misnamed);
-      return renew(item, [...path, name]);
-    });
-  };
-  return renew(root, []) as Json;
+export const toCurrentDraft = (root: Json, taker: Taker): Json => renew(root, [], taker) as Json;
+
+type Path = readonly string[];
+
+function renew(given: unknown, path: Path, taker: Taker): unknown {
+  if (!isSchema(given)) throw new UnfitSchema(path, 'must be a schema');
+  if (!isObject(given)) return given;
+  const current = rules.reduce((schema, rule) => rule(schema), given as Json);
+  return mapValues(current, (keyword, value) => {
+    const [test, noun, below] = (taker.takes(keyword) && forms.get(keyword)) || notRead;
+    const isFit = test(value);
+    if (isFit && below === undefined) return value;
+    const place = [...path, nameBefore(keyword, given)];
+    if (!isFit) throw new UnfitSchema(place, `must be ${noun}`);
+    return below === 'schema' ? renew(value, place, taker) : renewAll(value as object, place, taker);
+  });
+}
+
+const notRead: Form = [() => true, ''];
+
+function renewAll(schemas: object, path: Path, taker: Taker): unknown {
+  if (Array.isArray(schemas)) return schemas.map((item, n) => renew(item, [...path, String(n)], taker));
+  return mapValues(schemas as Json, (name, item) => {
+    const place = [...path, name];
+    if (path.at(-1) === 'properties' && !taker.takesName(name)) throw new UnfitSchema(place, misnamed);
+    return renew(item, place, taker);
+  });
 }
 
 const misnamed = 'must have a name of 1 to 64 letters, digits, _, . and - with this provider';
 
-const mapValues = (fields: Json, map: (name: string, value: unknown) => unknown): Json =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(name, value)]));
+/** The same object if none of its values changes. */
+function mapValues(fields: Json, map: (name: string, value: unknown) => unknown): Json {
+  const changed = new Map<string, unknown>();
+  for (const name of Object.keys(fields)) {
+    const value = map(name, fields[name]);
+    if (value !== fields[name]) changed.set(name, value);
+  }
+  if (changed.size === 0) return fields;
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, changed.get(name) ?? value]),
+  );
+}
 
 /** A keyword as the caller has it. */
 function nameBefore(keyword: string, given: Json): string {
@@ -78,7 +94,7 @@ function nameBefore(keyword: string, given: Json): string {
 
 const isTuple = (schema: Json): boolean => Array.isArray(schema.items) && !('prefixItems' in schema);
 
-/** Writes the older form of a keyword in the words of today; leaves other schemas as they are. */
+/** Writes an older form of a keyword as that of today. */
 type Rule = (schema: Json) => Json;
 
 /** Until 2019-09 a tuple stood in `items`. */
@@ -96,36 +112,42 @@ function withPrefixItems(schema: Json): Json {
 const withNumber =
   (bound: string, exclusive: string): Rule =>
   (schema) => {
+    if (!isBoolean(schema[exclusive])) return schema;
     const { [bound]: limit, [exclusive]: isExclusive, ...others } = schema;
-    if (typeof isExclusive !== 'boolean') return schema;
     return limit === undefined ? others : { ...others, [isExclusive ? exclusive : bound]: limit };
   };
 
 /** In draft 3 a property said of itself that it is required. A name counts once. */
 function withRequiredNames(schema: Json): Json {
-  const { required, ...others } = schema;
-  const properties = isObject(others.properties) ? Object.entries(others.properties) : [];
-  const flagged = properties.filter(([, each]) => isObject(each) && each.required === true);
-  if (flagged.length === 0 && !isBoolean(required) && !Array.isArray(required)) return schema;
-  const names = new Set([isBoolean(required) ? [] : (required ?? []), flagged.map(([name]) => name)].flat());
-  return names.size === 0 && isBoolean(required) ? others : { ...schema, required: [...names] };
+  const { required, properties } = schema;
+  const flagged = isObject(properties)
+    ? Object.keys(properties).filter((name) => Object(properties[name]).required === true)
+    : [];
+  if (flagged.length === 0 && !isBoolean(required) && !isFilled(required)) return schema;
+  const names = new Set([isBoolean(required) ? [] : (required ?? []), flagged].flat());
+  const { required: _, ...others } = schema;
+  return names.size === 0 ? others : { ...schema, required: [...names] };
 }
 
 /** In draft 3 there was a type for all values. A type counts once. */
 function withKnownTypes(schema: Json): Json {
-  const { type, ...others } = schema;
-  if ([type].flat().includes('any')) return others;
-  return Array.isArray(type) ? { ...schema, type: [...new Set(type)] } : schema;
+  const { type } = schema;
+  if (type !== 'any' && !isFilled(type)) return schema;
+  const { type: _, ...others } = schema;
+  const named = new Set([type].flat());
+  return named.has('any') ? others : { ...schema, type: [...named] };
 }
 
 /** The schema no longer is of the draft that it names, and a tuple is elsewhere. */
 function withoutOldNames(schema: Json): Json {
-  const { $schema, ...others } = schema;
-  const isOld = typeof $schema === 'string' && /\/draft(-0\d|\/2019-09)\//.test($schema);
-  const kept = isOld ? others : schema;
-  if (typeof kept.$ref !== 'string') return kept;
+  const { $ref, $schema } = schema;
+  if (typeof $schema === 'string' && /\/draft(-0\d|\/2019-09)\//.test($schema)) {
+    const { $schema: _, ...others } = schema;
+    return withoutOldNames(others);
+  }
   // No keyword is a number.
-  return { ...kept, $ref: kept.$ref.replace(/\/items(?=\/\d+(\/|$))/g, '/prefixItems') };
+  const reference = typeof $ref === 'string' ? $ref.replace(/\/items(?=\/\d+(\/|$))/g, '/prefixItems') : $ref;
+  return reference === $ref ? schema : { ...schema, $ref: reference };
 }
 
 const rules: readonly Rule[] = [

@@ -30,10 +30,7 @@ function toNumber(value: string | null | undefined): number | undefined {
   return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
 }
 
-/**
- * The seconds of a `google.rpc.RetryInfo`, such as `34.5s`.
- * https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto
- */
+/** Seconds, sent as `34.5s`. https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
 function retryDelayIn(details: unknown): string | undefined {
   const found: unknown[] = Array.isArray(details) ? details : [];
   const info = found.filter(isObject).find((each) => String(each['@type']).endsWith('google.rpc.RetryInfo'));
