@@ -86,7 +86,7 @@ export const failureKinds = {
   }),
   provider_rejected: kind(500, {
     title: 'Provider rejected',
-    detail: 'The provider refused the request; the operators can see why.',
+    detail: 'The provider refused the request. Operators can see the status and the type of its error.',
   }),
   provider_rate_limited: kind(500, {
     title: 'Provider rate limited',
@@ -154,7 +154,7 @@ interface FailureFacts {
   model?: string | undefined;
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused?: boolean | undefined;
-  /** The request's parameter that the provider refused, as `ModelParameters` names it; absent if it does not say. */
+  /** The parameter that the provider refused, as `ModelParameters` names it, or the place in the provider's words. */
   refusedParameter?: string | undefined;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean | undefined;

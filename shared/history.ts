@@ -18,12 +18,14 @@ export interface RequestAttempt {
   providerError?: ProviderError | undefined;
 }
 
-/** The status and type of the provider's error in a failed attempt; never its text. */
+/** The status and type of the provider's error in a failed attempt, and the place that it refused; never its text. */
 export interface ProviderError {
   /** The HTTP status; absent where it answered nothing. */
   status?: number | undefined;
   /** As the provider or its SDK names it, such as `invalid_request_error`. */
   type?: string | undefined;
+  /** In the provider's words, such as `tools.0.custom.input_schema`, and never in the caller's. */
+  place?: string | undefined;
 }
 
 /** A chat that has ended, without its texts. Durations are in milliseconds from `receivedAt`, unless they say so. */

@@ -1,7 +1,7 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
+import { Failure, type FailureCode } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
-import type { EndedAttempt } from '../../shared/protocol/attempts.js';
+import type { EndedAttempt, ProviderError } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import type { JobResult } from './jobs/job-records.js';
@@ -48,7 +48,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Other cancelled jobs have no caller.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, refusedParameter } = outcome;
+      const { code, retryable, retryAfterMs, credentialsRefused, providerError } = outcome;
+      const { refusedParameter = providerError?.place } = outcome;
       // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
       if (code === 'invalid_request') return modelNotAllowed(provider);
       const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
@@ -56,12 +57,16 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
-        ...{ provider, retryable, retryAfterMs, ...attempted },
+        ...{ provider, retryable, retryAfterMs, ...attempted, ...refusedAt(code, providerError) },
         ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
       });
     }
   }
 }
+
+const refusedAt = (code: FailureCode, { place }: ProviderError = {}) =>
+  code === 'provider_rejected' &&
+  place !== undefined && { detail: `The provider refused a part of the request: ${place}.` };
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>

@@ -15,7 +15,7 @@ export interface OpenAiErrorObject {
   message: string;
   /** `invalid_request_error`, `rate_limit_error` or `server_error`. */
   type: string;
-  /** The field or the header of the request that is wrong, such as `messages[0].content`. */
+  /** The field or header that is wrong, such as `messages[0].content`; the provider's word where that refused it. */
   param: string | null;
   /** Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`. */
   code: string;
@@ -66,7 +66,8 @@ export function toOpenAiError(raised: Failure): OpenAiError {
   const failure = inOpenAiTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
-  const param = first ? toParam(first.pointer) : fieldNames[facts.refusedParameter as ParameterName];
+  const { refusedParameter: refused } = facts;
+  const param = first ? toParam(first.pointer) : (fieldNames[refused as ParameterName] ?? refused);
   const isModel = code === 'not_found' && param === 'model';
   const described =
     first && facts.detail === undefined ? `${param ?? 'The body'} ${first.detail}.` : undefined;

@@ -41,5 +41,5 @@ export function formatZone(nowMs = Date.now()): string {
 export const splitList = (text: string): string[] => text.split(',').flatMap((part) => part.trim() || []);
 
 /** `HTTP 400 invalid_request_error` */
-export const describeProviderError = ({ status, type }: ProviderError): string =>
-  [status && `HTTP ${status}`, type].filter(Boolean).join(' ');
+export const describeProviderError = ({ status, type, place }: ProviderError): string =>
+  [status && `HTTP ${status}`, type, place && `at ${place}`].filter(Boolean).join(' ');

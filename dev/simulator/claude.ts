@@ -76,8 +76,29 @@ export function claudeSchemaFault(
   const hasChoice = ['oneOf', 'anyOf', 'allOf'].some((keyword) => keyword in schema);
   if (index !== undefined && hasChoice)
     return `${place}: input_schema does not support oneOf, allOf, or anyOf at the top level`;
+  const older = index === undefined ? undefined : findToolFault(schema);
+  if (older) return `${place}${older}`;
   const fault = index === undefined || strict === true ? findSchemaFault(schema) : undefined;
   return fault && `${place}: ${fault}`;
+}
+
+/** The schema of every tool has to be one of the draft of 2020-12 (https://github.com/hyperdxio/hyperdx/pull/2925). */
+function findToolFault(root: JsonObject): string | undefined {
+  for (const { schema } of schemasIn(root)) {
+    const {
+      required,
+      exclusiveMinimum: above,
+      exclusiveMaximum: below,
+      type,
+      properties = {},
+    } = Object(schema);
+    const isOlder = [required, above, below].some((flag) => typeof flag === 'boolean') || type === 'any';
+    if (isOlder || Array.isArray(schema))
+      return ': JSON schema is invalid. It must match JSON Schema draft 2020-12';
+    if (Object.keys(properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)))
+      return ".properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
+  }
+  return undefined;
 }
 
 const annotations = ['title', 'description', 'default', '$schema', '$id', '$comment', 'examples'];

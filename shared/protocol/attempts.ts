@@ -23,17 +23,19 @@ export const usage = z
 
 export type Usage = NonNullable<z.output<typeof usage>>;
 
-/** HTTP status and type of a provider's error, without its text, which may quote the prompt. */
+const matching = (pattern: RegExp) => z.string().regex(pattern).optional();
+
+/** HTTP status and type of a provider's error and the place that it refuses: its text may quote the prompt. */
 export const providerErrorSchema = z
   .object({
     status: z.int().optional(),
-    type: z
-      .string()
-      .regex(/^[\w.-]{1,64}$/)
-      .optional(),
+    type: matching(/^[\w.-]{1,64}$/),
+    place: matching(/^[\w.$[\]]{1,999}$/).catch(undefined),
   })
   .optional()
   .catch(undefined);
+
+export type ProviderError = NonNullable<z.output<typeof providerErrorSchema>>;
 
 /** How an attempt ended, and what it cost. */
 export const endedAttemptSchema = z.object({

@@ -1,24 +1,12 @@
 import type { ProviderId } from '../contract.js';
 import { isObject } from '../json.js';
-import { childOf, type Json, keywords, maxDepth } from './schema-bounds.js';
-import { claude, type Dialect, gemini, isTextOrNumber, type Taking } from './schema-dialects.js';
+import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
+import { any, claude, type Dialect, gemini, isTextOrNumber, type Taking } from './schema-dialects.js';
+import { toCurrentDraft } from './schema-drafts.js';
 import { unite, withReferredRoot } from './schema-rewrites.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';
-
-/** Thrown where a provider cannot be asked for a schema at all. No text of the caller's is in `detail`. */
-export class UnfitSchema extends Error {
-  override readonly name = 'UnfitSchema';
-
-  constructor(
-    /** The keywords and names that lead to the place. */
-    readonly path: readonly string[],
-    readonly detail: string,
-  ) {
-    super('The provider cannot be asked for this schema.');
-  }
-}
 
 /**
  * A schema as the provider takes it, and the names of the keywords that it does not take: they went into descriptions.
@@ -31,12 +19,23 @@ export function fitSchema(
 ): { schema: Record<string, unknown>; moved: string[] } {
   if (provider === 'openai') return { schema, moved: [] };
   const isClaude = provider !== 'vertexai';
-  const whole = unite(withReferredRoot(unite(schema)));
-  const root = use === 'format' ? whole : toObject(whole, isClaude);
+  const dialect = isClaude ? claude : gemini;
   // Claude takes any keyword in tools that are not strict.
-  if (isClaude && use === 'tool') return { schema: root, moved: [] };
-  return new Fitting(root, isClaude ? claude : gemini).result();
+  const takesAll = isClaude && use === 'tool';
+  const current = toCurrentDraft(schema, {
+    takes: (keyword) => takesAll || isTaken(dialect.taken.get(keyword)),
+    takesName: (name) => !isClaude || use === 'format' || propertyName.test(name),
+  });
+  const whole = unite(withReferredRoot(unite(current)));
+  const root = use === 'format' ? whole : toObject(whole, isClaude);
+  return takesAll ? { schema: root, moved: [] } : new Fitting(root, dialect).result();
 }
+
+/** Values that do not pass a test go into words. */
+const isTaken = (kind: Taking | undefined): boolean => typeof kind === 'string' || kind === any;
+
+/** Claude's pattern, of tools. https://github.com/beautyfree/appstore-connect-mcp/issues/2 */
+const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
 function toObject(schema: Json, isClaude: boolean): Record<string, unknown> {
   const { type = 'object' } = schema;
@@ -135,7 +134,7 @@ class Fitting {
     const kind = this.#dialect.taken.get(keyword);
     if (kind === 'list')
       return Array.isArray(value) ? value.map((item, place) => nest(item, String(place))) : undefined;
-    if (kind === 'schema') return Array.isArray(value) ? undefined : nest(value);
+    if (kind === 'schema') return nest(value);
     if (!isObject(value)) return undefined;
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, nest(item, key)]));
   }

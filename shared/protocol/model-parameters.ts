@@ -2,7 +2,8 @@ import { z } from 'zod';
 import type { ProviderId } from '../contract.js';
 import type { Part } from '../conversation.js';
 import { unsupportedImage } from './image-limits.js';
-import { fitSchema, type SchemaUse, UnfitSchema } from './json-schema.js';
+import { fitSchema, type SchemaUse } from './json-schema.js';
+import { UnfitSchema } from './schema-bounds.js';
 
 /** Longer ones are of no use. */
 const maxStopLength = 1000;

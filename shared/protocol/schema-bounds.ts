@@ -7,6 +7,19 @@ export const maxDepth = 32;
 
 export type Json = Readonly<Record<string, unknown>>;
 
+/** Thrown where a provider cannot be asked for a schema at all. No text of the caller's is in `detail`. */
+export class UnfitSchema extends Error {
+  override readonly name = 'UnfitSchema';
+
+  constructor(
+    /** The keywords and names that lead to the place. */
+    readonly path: readonly string[],
+    readonly detail: string,
+  ) {
+    super('The provider cannot be asked for this schema.');
+  }
+}
+
 /** A value in a schema: a schema itself, schemas by name, or what only looks like one. */
 interface Place {
   value: unknown;

@@ -20,7 +20,8 @@ export interface Dialect {
 
 const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
   keywords.split(' ').map((keyword): [string, Taking] => [keyword, kind]);
-const any = () => true;
+/** For keywords that are taken with all their values. */
+export const any = () => true;
 const isPrimitive = (value: unknown) => value === null || typeof value !== 'object';
 const isText = (value: unknown): value is string => typeof value === 'string';
 export const isTextOrNumber = (value: unknown) => isText(value) || typeof value === 'number';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { ImagePart, ImageType } from '../../shared/conversation.js';
-import { fitSchema, UnfitSchema } from '../../shared/protocol/json-schema.js';
+import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   findUnsupported,
   ignoredHints,
@@ -9,6 +9,7 @@ import {
   type ModelParameters,
   whyUnfit,
 } from '../../shared/protocol/model-parameters.js';
+import { UnfitSchema } from '../../shared/protocol/schema-bounds.js';
 
 /** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */
 

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 
 export type RandomSchema = Record<string, unknown>;
 
-const names = ['a', 'city', 'größe', 'with space', 'constructor', 'toString', '$value', '7', 'a/b~c', '漢🦉'];
+/** Names that Claude does not take for a property. */
+const oddNames = ['größe', 'with space', '$value', 'a/b~c', '漢🦉'];
+const names = ['a', 'city', 'constructor', 'toString', '7', ...oddNames];
 const described = fc.option(fc.constantFrom('What it is.', '"quoted" \\ and\nlines', '🦉'), {
   nil: undefined,
 });
@@ -66,3 +68,13 @@ export const randomSchemas = (count: number): RandomSchema[] =>
   fc
     .sample(objectOf(schema), { numRuns: count, seed: 25 })
     .map((made) => (JSON.stringify(made).includes('"$ref"') ? { ...made, $defs: shared } : made));
+
+/** The same schemas, with names that Claude takes. */
+export const withPlainNames = (schemas: readonly RandomSchema[]): RandomSchema[] =>
+  schemas.map((made) => {
+    const renamed = oddNames.reduce(
+      (text, name, n) => text.replaceAll(JSON.stringify(name), `"name_${n}"`),
+      JSON.stringify(made),
+    );
+    return JSON.parse(renamed) as RandomSchema;
+  });

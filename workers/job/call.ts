@@ -62,6 +62,7 @@ export class Call {
   isCompiling = false;
   hasBegun = false;
   readonly #listeners: (() => void)[] = [];
+  #known: Omitted | undefined;
   #narrowed: NarrowedRequest | undefined;
 
   constructor(asked: Asked, kind: CallKind = { isRetry: false }) {
@@ -78,11 +79,16 @@ export class Call {
     return new Call(this.asked, { isRetry: true, omitted });
   }
 
-  /** The request that it makes: without what its model is known to refuse at the first look. */
-  get narrowed(): NarrowedRequest {
+  /** The parts that its model is known to refuse, as of the first look. */
+  get known(): Omitted {
     const { request, circuit, chatJob } = this.asked;
-    const known = chatJob.isStrict ? {} : circuit.memory.omittedFrom(request);
-    this.#narrowed ??= narrow(request, { ...known, ...this.kind.omitted });
+    this.#known ??= chatJob.isStrict ? {} : circuit.memory.omittedFrom(request, this.user);
+    return this.#known;
+  }
+
+  /** The request that it makes. */
+  get narrowed(): NarrowedRequest {
+    this.#narrowed ??= narrow(this.asked.request, { ...this.known, ...this.kind.omitted });
     return this.#narrowed;
   }
 

@@ -12,11 +12,22 @@ const maxSchemas = 100;
 
 /** Refusals that are remembered: anyone can send values that no model takes. */
 const maxRefusals = 200;
+/** A refusal that so many users have met counts for all. */
+const enoughUsers = 2;
 
-/** Remembers of a circuit's models which hints they refuse, and which schemas were compiled. */
+/** The users who have met a refusal, and whether a call has failed that was made without the refused part. */
+interface Remembered {
+  readonly met: Set<string>;
+  isDoubted: boolean;
+}
+
+/**
+ * Remembers of a circuit's models which hints they refuse, and which schemas were compiled. A refusal counts for the
+ * users who have met it. Once two have, it counts for all, until a call fails that was made without that part.
+ */
 export class ModelMemory {
   /** Hints with their models and values: callers have odd values, and the model may take others. */
-  readonly #refused: LRUCache<string, true>;
+  readonly #refused: LRUCache<string, Remembered>;
   /** The digests of the schemas. */
   readonly #schemas = new LRUCache<string, true>({ max: maxSchemas });
 
@@ -25,21 +36,42 @@ export class ModelMemory {
     this.#refused = new LRUCache({ max: maxRefusals, ttl: rememberedMs, ttlResolution: 0, perf: clock });
   }
 
-  /** The parts that this request is made without from the start. */
-  omittedFrom({ model, parameters = {} }: ModelRequest): Omitted {
+  /** The parts that this user's request is made without from the start. */
+  omittedFrom({ model, parameters = {} }: ModelRequest, user = ''): Omitted {
     if (this.#refused.size === 0) return {};
-    const refused = [...hints].filter((name) => this.#refused.has(keyOf(model, name, parameters)));
-    const reasoning = parameters.tools !== undefined && this.#refused.has(reasoningOf(model));
-    return { hints: new Set(refused), reasoning };
+    const refused = [...hints].filter((name) => this.#counts(keyOf(model, name, parameters), user));
+    return {
+      hints: new Set(refused),
+      reasoning: hasTools(parameters) && this.#counts(reasoningOf(model), user),
+    };
   }
 
-  /** Takes the request that was refused; a refused effort is that of a model that must not reason beside tools. */
-  recordRefusal({ model, parameters = {} }: ModelRequest, refusal: Refusal): void {
-    if (refusal === 'effort') this.#refused.set(reasoningOf(model), true);
-    if (typeof refusal === 'string') return;
-    const sent: ModelParameters = parameters;
-    for (const name of refusal)
-      if (sent[name] !== undefined) this.#refused.set(keyOf(model, name, sent), true);
+  /** Takes the request that was refused, once its repetition without that part was answered. */
+  recordRefusal(request: ModelRequest, refusal: Refusal | undefined, user = ''): void {
+    const keys = keysOf(request, refusal);
+    // The model may take each of several alone.
+    if (keys.length > 1) return;
+    for (const key of keys) {
+      const { met, isDoubted } = this.#refused.get(key) ?? { met: new Set<string>(), isDoubted: false };
+      this.#refused.set(key, { met: met.add(user), isDoubted });
+    }
+  }
+
+  /** Takes a request of a user whose call failed, although it was made without what is remembered. */
+  forget(request: ModelRequest, { hints: omitted = new Set(), reasoning }: Omitted, user = ''): void {
+    const keys = [...keysOf(request, [...omitted]), ...(reasoning ? keysOf(request, 'effort') : [])];
+    for (const key of keys) {
+      const remembered = this.#refused.get(key);
+      if (!remembered) continue;
+      remembered.isDoubted = true;
+      remembered.met.delete(user);
+      if (remembered.met.size === 0) this.#refused.delete(key);
+    }
+  }
+
+  #counts(key: string, user: string): boolean {
+    const { met, isDoubted = true } = this.#refused.get(key) ?? {};
+    return met !== undefined && (met.has(user) || (!isDoubted && met.size >= enoughUsers));
   }
 
   hasUsed(schema: string): boolean {
@@ -51,6 +83,16 @@ export class ModelMemory {
   }
 }
 
+/** A refused effort is remembered for requests with tools: it is that of a model that must not reason beside them. */
+function keysOf({ model, parameters = {} }: ModelRequest, refusal: Refusal = []): string[] {
+  if (refusal === 'effort') return hasTools(parameters) ? [reasoningOf(model)] : [];
+  if (typeof refusal === 'string') return [];
+  return refusal
+    .filter((name) => (parameters as ModelParameters)[name] !== undefined)
+    .map((name) => keyOf(model, name, parameters));
+}
+
+const hasTools = ({ tools }: ModelParameters): boolean => tools !== undefined;
 const reasoningOf = (model: string): string => `reasoning ${model}`;
 const keyOf = (model: string, name: ParameterName, parameters: ModelParameters): string =>
   `${name} ${parameters[name]} ${model}`;

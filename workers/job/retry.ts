@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
-import { hints } from '../../shared/protocol/model-parameters.js';
+import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import { refusalOf } from '../providers/error-classification.js';
+import { refusalOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
 import type { Call } from './call.js';
 import { narrow, type Omitted } from './model-request.js';
@@ -19,8 +19,10 @@ const minTimeLeftMs = 250;
  * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`
  * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
  *
- * A call that is refused for a part that the answer does not need is made once more without that part. This happens at
- * once, does not need the budget, and also happens at the providers of a fallback.
+ * A call that is refused for a part that the answer does not need is made once more without that part, and one that is
+ * refused although it was made without what its model had refused before, as it was asked for. This happens at once,
+ * does not need the budget, and also happens at the providers of a fallback. Only a repetition that is answered shows
+ * that the part was refused: then it is remembered.
  *
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
@@ -37,12 +39,16 @@ export async function withOneRetry<T>(
     return await next(call);
   } catch (error) {
     const omitted = omittedAfter(error, call);
-    if (!omitted) await pause(error, call, { tookMs: job.now() - startedAt, sleep });
-    const retry = call.retry(omitted);
-    return await next(retry).catch((second) => {
+    const isUndone = !omitted && isRejected(error) && forgetKnown(error, call);
+    if (!omitted && !isUndone) await pause(error, call, { tookMs: job.now() - startedAt, sleep });
+    const retry = call.retry(isUndone ? {} : omitted);
+    const reply = await next(retry).catch((second) => {
+      forgetKnown(second, retry);
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
       throw !omitted && isRefused(second) ? error : second;
     });
+    if (omitted) circuit.memory.recordRefusal(call.narrowed.request, refusalIn(error), call.user);
+    return reply;
   }
 }
 
@@ -75,23 +81,40 @@ async function pause(
   }
 }
 
-/** The parts that a call can do without; the circuit remembers the refused ones. */
+/** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
 function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omitted | undefined {
-  const refusal = error instanceof Failure && !hasBegun ? refusalOf(error) : undefined;
-  const omitted = refusal && omittedBy(refusal);
-  const { request } = narrowed;
-  if (!refusal || !omitted || !narrow(request, omitted).isNarrower) return undefined;
-  if (omitted.hints && asked.chatJob.isStrict) return undefined;
-  asked.circuit.memory.recordRefusal(request, refusal);
-  return omitted;
+  const refusal = hasBegun ? undefined : refusalIn(error);
+  const omitted = refusal && omittedBy(refusal, narrowed.request.parameters, asked.request.parameters);
+  if (!omitted || !narrow(narrowed.request, omitted).isNarrower) return undefined;
+  return omitted.hints && asked.chatJob.isStrict ? undefined : omitted;
 }
 
+const refusalIn = (error: unknown) => (error instanceof Failure ? refusalOf(error) : undefined);
+
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
-function omittedBy(refusal: Refusal): Omitted | undefined {
+function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
   if (refusal === 'toolChoice') return undefined;
   if (refusal === 'signatures') return { signatures: true };
-  return refusal === 'effort' ? { hints, reasoning: true } : { hints };
+  if (refusal === 'effort')
+    return sent.tools && sent.reasoningEffort !== 'none' ? { hints, reasoning: true } : undefined;
+  const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
+  return isSent ? { hints } : undefined;
 }
+
+/**
+ * Has the memory forget the parts that the call was made without because of it, if it failed by the provider's answer.
+ * False if there are none, or for another failure.
+ */
+function forgetKnown(error: unknown, { known, hasBegun, asked, user }: Call): boolean {
+  const isNarrowed = known.reasoning || (known.hints?.size ?? 0) > 0;
+  const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
+  if (hasBegun || !isNarrowed || !isByAnswer) return false;
+  asked.circuit.memory.forget(asked.request, known, user);
+  return true;
+}
+
+const isRejected = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */
 function latestRetry(tookMs: number, { deadline, asked: { job, hasFallback } }: Call): number {

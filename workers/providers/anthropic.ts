@@ -208,6 +208,7 @@ function readError(error: unknown): ErrorFacts {
     status: error.status,
     words: [error.errorCode, error.type],
     header: (name) => error.headers?.get(name),
-    text: error.message,
+    // The SDK's own message is all of the body.
+    text: error.apiMessage ?? error.message,
   };
 }

@@ -1,16 +1,19 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
-import type { Usage } from '../../shared/protocol/attempts.js';
+import { givenFields } from '../../shared/given-fields.js';
+import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
+import { codeByText, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
+import { readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
-export interface ErrorFacts {
+export interface ErrorFacts extends WaitFacts {
   status?: number | undefined;
   /** Machine-readable words for what went wrong: exception names, error codes, error types. */
   words?: readonly unknown[];
   /** The provider's name of the parameter that it refuses. */
   param?: string | undefined;
-  /** Looks up a header of the answer by its lower-case name. */
-  header?: ((name: string) => string | null | undefined) | undefined;
+  /** The provider's path of the part that it refuses, where it has a field for one. */
+  field?: string | undefined;
   /** The provider's own text, for refusals that have no code of their own; it is compared, and kept nowhere. */
   text?: string | undefined;
 }
@@ -33,6 +36,8 @@ const badCredentials: ReadonlySet<string> = new Set([
 export class ProviderCallError extends Error {
   /** Only of a 400. */
   readonly refusal?: Refusal | undefined;
+  /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
+  readonly place?: string | undefined;
 
   constructor(
     override readonly name: string,
@@ -100,10 +105,12 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
     words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
       words.find((word) => word !== name),
   );
-  const refusal =
-    code === 'provider_rejected' && facts.status === 400 ? readRefusal(facts.param, facts.text) : undefined;
-  return new Failure(code, { retryAfterMs, cause: refusal ? Object.assign(cause, { refusal }) : cause });
+  const refused = code === 'provider_rejected' && facts.status === 400 ? readRefused(facts) : {};
+  return new Failure(code, { retryAfterMs, cause: Object.assign(cause, refused) });
 }
+
+const readRefused = ({ param, field = param, text }: ErrorFacts) =>
+  givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
 
 /** Why an answer that came cannot be used. */
 export type Unusable =
@@ -133,6 +140,8 @@ const overStatus: ReadonlyMap<string, FailureCode> = new Map([
   ['ThrottlingException', 'provider_rate_limited'],
   // OpenAI's codes of a 400: https://platform.openai.com/docs/guides/error-codes
   ['context_length_exceeded', 'context_length_exceeded'],
+  // llama.cpp's, with a 400, of older releases with a 500: https://github.com/ggml-org/llama.cpp/pull/15780
+  ['exceed_context_size_error', 'context_length_exceeded'],
   ['content_filter', 'content_blocked'],
   ['content_policy_violation', 'content_blocked'],
   ['invalid_prompt', 'content_blocked'],
@@ -149,51 +158,21 @@ const withoutStatus: ReadonlyMap<string, FailureCode> = new Map([
   ['invalid_request_error', 'provider_rejected'],
   ['not_found_error', 'provider_rejected'],
   ['permission_error', 'provider_rejected'],
-  ['request_too_large', 'provider_rejected'],
+  ['request_too_large', 'context_length_exceeded'],
 ]);
 
 function codeByWord(words: readonly string[], codes: ReadonlyMap<string, FailureCode>) {
   return words.map((word) => codes.get(word)).find((code) => code !== undefined);
 }
 
-/**
- * Anthropic, Bedrock and Vertex AI have no field that tells these refusals from any other 400, so here alone a text of
- * a provider decides. If it changes, or quotes a prompt, the failure gets another code; no text is passed on.
- */
-const byText: readonly (readonly [RegExp, FailureCode])[] = [
-  [/\b(prompt|input) is too long\b/i, 'context_length_exceeded'],
-  [/\bexceeds? (context limit|the maximum number of tokens)\b/i, 'context_length_exceeded'],
-  [/\bblocked by content filtering policy\b/i, 'content_blocked'],
-];
-
-const codeByText = (text = ''): FailureCode | undefined =>
-  byText.find(([pattern]) => pattern.test(text))?.[1];
-
 function codeByStatus(status: number | undefined): FailureCode | undefined {
   if (status === undefined || status < 400) return undefined;
   if (status === 429) return 'provider_rate_limited';
+  // Of Anthropic it comes from a proxy in front, without a word. https://platform.claude.com/docs/en/api/errors
+  if (status === 413) return 'context_length_exceeded';
   // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.
   if (status === 408 || status === 409 || status >= 500) return 'provider_error';
   return 'provider_rejected';
-}
-
-/** How long the provider asks to wait (`Retry-After` of RFC 9110, or the `retry-after-ms` of OpenAI and Anthropic). */
-function readRetryAfter({ header }: ErrorFacts, nowMs: number): number | undefined {
-  const milliseconds = toNumber(header?.('retry-after-ms'));
-  if (milliseconds !== undefined) return milliseconds;
-  const value = header?.('retry-after');
-  const seconds = toNumber(value);
-  if (seconds !== undefined) return Math.ceil(seconds * 1000);
-  const dateMs = value && httpDate.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - nowMs);
-}
-
-// `Date.parse` alone takes nearly anything for a date, even "-1".
-const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-
-/** A plain number of at most nine digits before the point: any longer wait is nonsense. */
-function toNumber(value: string | null | undefined): number | undefined {
-  return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
 }
 
 function ownFailure(error: unknown): Failure | undefined {
@@ -217,16 +196,16 @@ function systemCode(error: unknown): unknown {
   return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
 }
 
-/** The provider's status and error type, for operators; undefined if no call has failed. */
-export function providerErrorOf({ cause }: Failure): { status?: number; type: string } | undefined {
+/** The provider's status, its error type, and the place that it refuses; undefined if no call has failed. */
+export function providerErrorOf({ cause }: Failure): ProviderError | undefined {
   if (!(cause instanceof ProviderCallError)) return undefined;
-  const { name, status, word = name } = cause;
-  return { ...(status !== undefined && { status }), type: word };
+  const { name, status, word: type = name, place } = cause;
+  return givenFields({ status, type, place });
 }
 
 /** An expected failure for operators: its cause by its name, or in the provider's terms; no text and no stack. */
 export function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code, error: cause && nameOf(cause) };
-  const { name: error, status, word } = cause;
-  return { code, error, status, word };
+  const { name: error, status, word, place } = cause;
+  return { code, error, status, word, place };
 }

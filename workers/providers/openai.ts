@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
+import { isObject, type JsonObject } from '../../shared/json.js';
 import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
@@ -54,7 +55,7 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const fetchOptions = toFetchOptions(request);
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
   const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
-  const answer = completion.parse(parseAnswer(await response.text()));
+  const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
     reason: message.refusal ? 'blocked' : readEnd(finish_reason),
@@ -105,12 +106,22 @@ class Chunks {
   }
 }
 
-/** Throws the SDK's own error for an error that comes as an event. */
 function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
-  const said = jsonOf(event) as { error?: object };
-  const error = said.error ?? (event.event === 'error' ? said : undefined);
-  if (error) throw new APIError(undefined, error, undefined, headers);
-  return chunk.parse(said);
+  const said = jsonOf(event);
+  return chunk.parse(refuseError(event.event === 'error' ? { error: said } : said, headers));
+}
+
+/**
+ * Throws the SDK's own error for one that comes behind a 200: as an event, or, from gateways such as OpenRouter, in
+ * place of an answer or in its choice, with the status as its `code`. https://openrouter.ai/docs/api-reference/errors
+ */
+function refuseError(said: unknown, headers: Headers): unknown {
+  const { error, choices }: JsonObject = isObject(said) ? said : {};
+  const [choice] = [choices].flat();
+  const found = error || (isObject(choice) && choice.error);
+  if (!found) return said;
+  const status = Number(errorIn(found).code);
+  throw new APIError(status >= 400 && status < 600 ? status : undefined, found, undefined, headers);
 }
 
 type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
@@ -210,11 +221,17 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
 
 function readError(error: unknown): ErrorFacts {
   if (!(error instanceof APIError)) return {};
-  return {
-    status: error.status,
-    words: [error.code, error.type],
-    param: error.param ?? undefined,
-    text: error.message,
-    header: (name) => error.headers?.get(name),
-  };
+  const { code, type, param, message: text = error.message, details } = errorIn(error.error);
+  const header = (name: string) => error.headers?.get(name);
+  return { status: error.status, words: [code, type], param, text, details, header };
 }
+
+/** The error itself, which servers that speak this protocol also send as a text alone, or in a list, as Gemini does. */
+function errorIn(body: unknown): z.infer<typeof errorFields> {
+  const [error] = [body].flat();
+  const fields = isObject(error) && isObject(error.error) ? error.error : error;
+  return errorFields.parse(typeof fields === 'string' ? { message: fields } : isObject(fields) ? fields : {});
+}
+const word = z.string().optional().catch(undefined);
+const unread = z.unknown().optional();
+const errorFields = z.object({ code: unread, type: unread, details: unread, param: word, message: word });

@@ -1,4 +1,5 @@
 import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import { unquoted } from './provider-texts.js';
 
 /**
  * A part of a request that a provider's 400 refuses. A call can do without the named hints, and without the signatures
@@ -7,19 +8,25 @@ import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 export type Refusal = readonly ParameterName[] | 'effort' | 'signatures' | 'toolChoice';
 
 /**
- * Reads it from OpenAI's name of the parameter, or from the text, where the others say it; texts are compared, and kept
- * nowhere. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
+ * Reads it from OpenAI's name of the parameter, or from the text, where the others say it, up to what that quotes.
+ * Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
  */
 export function readRefusal(param = '', text = ''): Refusal | undefined {
-  const said = text.slice(0, maxCompared);
-  if (noEffort.test(said)) return 'effort';
-  if (param === 'tool_choice') return 'toolChoice';
-  if (param !== '') return param.startsWith('tools') ? undefined : hintsNamedIn(param);
+  const said = unquoted(text);
+  if (param !== '') return refusalOf(param, said);
   if (signatures.test(said)) return 'signatures';
   // The schema of a tool may have properties of these names.
-  if (/schema/i.test(said)) return undefined;
+  if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
   const named = refused.test(said) ? hintsNamedIn(said) : undefined;
   return named ?? (toolChoice.test(said) ? 'toolChoice' : undefined);
+}
+
+function refusalOf(param: string, said: string): Refusal | undefined {
+  if (param === 'tool_choice') return 'toolChoice';
+  if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
+  const name = param.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+  const [hint] = hintNames.find(([each]) => each === name) ?? [];
+  return hint && [hint];
 }
 
 function hintsNamedIn(text: string): ParameterName[] | undefined {
@@ -27,8 +34,8 @@ function hintsNamedIn(text: string): ParameterName[] | undefined {
   return named.length > 0 ? named : undefined;
 }
 
-/** All of these texts are shorter. */
-const maxCompared = 2000;
+/** A place in what only the caller can mend. */
+const ofCaller = /^([\w ]{1,60}: )?(messages|contents|system|tools|toolConfig\.tools)\b/;
 
 const hintNames: readonly [ParameterName, RegExp][] = [
   ['temperature', /\btemperature\b/i],
@@ -44,7 +51,10 @@ const hintNames: readonly [ParameterName, RegExp][] = [
 const refused =
   /\b(deprecated|unsupported|unrecognized|unknown|not (supported|enabled|allowed|permitted)|not support|doesn't support|cannot (both )?be|may only be|must be)\b/i;
 
-/** OpenAI's newer models refuse tools at any other effort, also at the one that they have by default. */
+/**
+ * OpenAI's newer models refuse tools at any other effort, also at the one that they have by default; `param` is
+ * `reasoning_effort` then. https://github.com/GoogleChromeLabs/webmcp-tools/issues/417
+ */
 const noEffort = /\bset reasoning_effort to 'none'/;
 
 const signatures =

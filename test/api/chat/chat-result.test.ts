@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { outcomeToFailure, statusOf, toCompletion } from '../../../api/chat/chat-result.js';
 import type { JobResult } from '../../../api/chat/jobs/job-records.js';
+import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 
 const deadline = 100_000;
 
@@ -53,6 +54,26 @@ describe('outcomeToFailure', () => {
         refusedParameter: 'toolChoice',
       },
     ]);
+  });
+
+  it.each([
+    ['tools.0.name', 'tools.0.name', 'The provider refused a part of the request: tools.0.name.'],
+    ['not; a place', undefined, undefined],
+    [undefined, undefined, undefined],
+  ])('names the place %s that the provider refused, and no other text', (place, refusedParameter, detail) => {
+    const providerError = { status: 400, type: 'invalid_request_error', ...(place && { place }) };
+    const times = { queueMs: 0, providerMs: 0 };
+    const failed = {
+      kind: 'failed',
+      code: 'provider_rejected',
+      retryable: false,
+      providerError,
+      ...times,
+    } as const;
+    const outcome = decodeOutcome(encodeOutcome(failed)) as typeof failed;
+    expect(outcome.providerError).toMatchObject({ status: 400, type: 'invalid_request_error' });
+    const { facts } = outcomeToFailure(outcome, 'openai');
+    expect([facts.refusedParameter, facts.detail]).toEqual([refusedParameter, detail]);
   });
 
   const refused = {

@@ -91,6 +91,7 @@ describe('an error', () => {
     ['provider_rejected', { retryable: true }, never],
     ['provider_rejected', { credentialsRefused: true }, { ...never, status: 502, type: 'server_error' }],
     ['provider_rejected', { refusedParameter: 'toolChoice' }, { ...never, param: 'tool_choice' }],
+    ['provider_rejected', { refusedParameter: 'tools.0.name' }, { ...never, param: 'tools.0.name' }],
     ['overloaded', { retryAfterMs: 1500.2 }, { retryAfter: '2', retryAfterMs: '1501' }],
   ])('for %s with %j → %j', async (code, facts, expected) => {
     expect(await answerTo(new Failure(code, facts))).toMatchObject(expected);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fitSchema, UnfitSchema } from '../../../shared/protocol/json-schema.js';
+import { fitSchema } from '../../../shared/protocol/json-schema.js';
+import { UnfitSchema } from '../../../shared/protocol/schema-bounds.js';
 import { growth, linear } from '../../support/growth.js';
 
 type Json = Record<string, unknown>;
@@ -9,6 +10,8 @@ const closed = (properties: Json, more: Json = {}) => ({
   ...more,
 });
 const inField = (field: unknown, more: Json = {}) => closed({ field }, more);
+
+const inFields = (properties: Json, more: Json = {}) => ({ ...{ type: 'object', properties }, ...more });
 
 /** Why the schema cannot be asked for, and where. */
 function refusalOf(...args: Parameters<typeof fitSchema>) {
@@ -87,7 +90,7 @@ describe('fitSchema', () => {
     ['pattern', { ...text, pattern: '(a)\\1' }],
     ['pattern', { ...text, pattern: '\\bword' }],
     ['enum', { ...text, enum: [{}] }],
-    ['items', { type: 'array', items: [text, text] }],
+    ['prefixItems', { type: 'array', prefixItems: [text, text] }],
   ])('moves %s into words where Claude does not take its value: %j', (keyword, field) => {
     const { [keyword]: value, ...others } = field;
     expect(fitSchema('anthropic', inField(field), 'format')).toEqual({
@@ -255,6 +258,133 @@ describe('fitSchema', () => {
     );
     const schema = inField({ $ref: '#/$defs/d0' }, { $defs: { ...$defs, d2000: text } });
     expect(fitSchema('anthropic', schema, 'format')).toEqual({ schema, moved: [] });
+  });
+
+  const number = { type: 'number' };
+  const tuple = [number, text];
+  it.each<[string, older: Json, current: Json]>([
+    [
+      'a tuple',
+      { type: 'array', items: tuple, minItems: 2 },
+      { type: 'array', prefixItems: tuple, minItems: 2 },
+    ],
+    ['a closed tuple', { items: tuple, additionalItems: false }, { prefixItems: tuple, items: false }],
+    [
+      'a tuple with a rest',
+      { items: tuple, additionalItems: { items: tuple } },
+      { prefixItems: tuple, items: { prefixItems: tuple } },
+    ],
+    ['an empty tuple', { type: 'array', items: [] }, { type: 'array' }],
+    ['an exclusive bound', { minimum: 1, exclusiveMinimum: true }, { exclusiveMinimum: 1 }],
+    ['bounds that are not exclusive', { maximum: 1, exclusiveMaximum: false }, { maximum: 1 }],
+    ['no bound that is exclusive', { type: 'number', exclusiveMaximum: true }, number],
+    ['any type', { type: 'any', description: 'd' }, { description: 'd' }],
+    ['any type among others', { type: ['string', 'any'] }, {}],
+    ['a type twice', { type: ['string', 'null', 'string'] }, { type: ['string', 'null'] }],
+    ['names twice', { required: ['a', 'a'] }, { required: ['a'] }],
+    ['a draft', { $schema: 'http://json-schema.org/draft-07/schema#', ...text }, text],
+    [
+      'properties that are required',
+      inFields(
+        { a: { ...text, required: true }, b: { ...number, required: false }, c: text },
+        { required: ['c'] },
+      ),
+      inFields({ a: text, b: number, c: text }, { required: ['c', 'a'] }),
+    ],
+    ['what nothing requires', { anyOf: [{ ...text, required: true }] }, { anyOf: [text] }],
+    [
+      'a reference into a tuple',
+      inFields({ items: { items: [number] }, b: { $ref: '#/properties/field/properties/items/items/0' } }),
+      inFields({
+        items: { prefixItems: [number] },
+        b: { $ref: '#/properties/field/properties/items/prefixItems/0' },
+      }),
+    ],
+    [
+      'what is below each keyword',
+      { anyOf: [{ items: tuple }], not: { type: 'any' } },
+      { anyOf: [{ prefixItems: tuple }], not: {} },
+    ],
+    ['what is below names', { $defs: { d: { items: tuple } } }, { $defs: { d: { prefixItems: tuple } } }],
+    [
+      'no schema',
+      { default: { items: tuple, required: true }, enum: [{ type: 'any' }] },
+      { default: { items: tuple, required: true }, enum: [{ type: 'any' }] },
+    ],
+  ])('%s of an older draft -> is sent as 2020-12 has it, in a tool of Claude', (_, older, current) => {
+    for (const id of ['anthropic', 'bedrock'] as const)
+      expect(fitSchema(id, inField(older), 'tool')).toEqual({ schema: inField(current), moved: [] });
+    expect(fitSchema('openai', inField(older), 'tool').schema).toEqual(inField(older));
+  });
+
+  it('a tuple, exclusive bounds and required properties of older drafts -> Gemini takes them', () => {
+    const older = {
+      a: { type: 'array', items: tuple },
+      b: { ...number, minimum: 1, exclusiveMinimum: false, required: true },
+    };
+    expect(fitSchema('vertexai', { type: 'object', properties: older }, 'tool')).toEqual({
+      schema: {
+        ...{ type: 'object', required: ['b'] },
+        properties: { a: { type: 'array', prefixItems: tuple }, b: { ...number, minimum: 1 } },
+      },
+      moved: [],
+    });
+  });
+
+  it.each<[Json, path: string]>([
+    [{ type: 'decimal' }, '.type'],
+    [{ type: [] }, '.type'],
+    [{ type: null }, '.type'],
+    [{ type: ['string', { type: 'null' }] }, '.type'],
+    [{ required: 'a' }, '.required'],
+    [{ required: [1] }, '.required'],
+    [{ minimum: '1' }, '.minimum'],
+    [{ exclusiveMinimum: 'yes' }, '.exclusiveMinimum'],
+    [{ minimum: '1', exclusiveMinimum: true }, '.exclusiveMinimum'],
+    [{ maxLength: -1 }, '.maxLength'],
+    [{ minItems: 1.5 }, '.minItems'],
+    [{ uniqueItems: 'true' }, '.uniqueItems'],
+    [{ description: null }, '.description'],
+    [{ enum: 'a' }, '.enum'],
+    [{ anyOf: [] }, '.anyOf'],
+    [{ anyOf: { a: text } }, '.anyOf'],
+    [{ anyOf: [text, 'string'] }, '.anyOf.1'],
+    [{ items: [text, null] }, '.items.1'],
+    [{ items: tuple, prefixItems: tuple }, '.items'],
+    [{ items: tuple, additionalItems: 'no' }, '.additionalItems'],
+    [{ properties: [text] }, '.properties'],
+    [{ properties: { a: { items: 5 } } }, '.properties.a.items'],
+    [{ additionalProperties: null }, '.additionalProperties'],
+    [{ $defs: { a: { not: 1 } } }, '.$defs.a.not'],
+  ])('%j in a tool of Claude -> is refused with the place', (field, path) => {
+    for (const id of ['anthropic', 'bedrock'] as const)
+      expect(refusalOf(id, inField(field), 'tool')).toEqual([
+        `properties.field${path}`,
+        expect.stringMatching(/^must be /),
+      ]);
+    expect(fitSchema('openai', inField(field), 'tool').schema).toEqual(inField(field));
+  });
+
+  it.each([
+    ...['$top', 'filter[id]', 'größe', 'first name', 'a/b', '', 'x'.repeat(65), 'a\n'].map(
+      (name) => [name, false] as const,
+    ),
+    ...['a.b-c_D7', '7', '__proto__', 'x'.repeat(64)].map((name) => [name, true] as const),
+  ])('a property %j -> Claude takes it: %s, at any depth', (name, isTaken) => {
+    const named = JSON.parse(`{"type":"object","properties":{${JSON.stringify(name)}:{"type":"string"}}}`);
+    const places: [Json, string][] = [
+      [named, ''],
+      [inField({ anyOf: [named] }), 'properties.field.anyOf.0.'],
+      [closed({}, { $defs: { d: { type: 'array', items: named } } }), '$defs.d.items.'],
+    ];
+    for (const [schema, place] of places)
+      for (const use of ['tool', 'strict-tool'] as const) {
+        const refused = refusalOf('anthropic', schema, use);
+        const expected = [`${place}properties.${name}`, expect.stringContaining('a name of 1 to 64')];
+        if (isTaken) expect(refused).not.toBeInstanceOf(Array);
+        else expect(refused).toEqual(expected);
+      }
+    expect(refusalOf('vertexai', named, 'tool')).toMatchObject({ moved: [] });
   });
 
   it('names each keyword of JSON Schema once, and none of a caller', () => {

@@ -20,6 +20,7 @@ interface Limits {
   hasBegun?: boolean;
   request?: ModelRequest;
   memory?: ModelMemory;
+  user?: string;
   /** How long an attempt takes. */
   tookMs?: number;
 }
@@ -75,9 +76,11 @@ beforeEach(() => {
   return () => spy.mockRestore();
 });
 
-const refusal = (text: string) => classifyError(new Error(text), { status: 400, text });
+const refusal = (text: string, param?: string) =>
+  classifyError(new Error(text), { status: 400, text, param });
 const hint = refusal('`temperature` is deprecated for this model.');
-const effort = refusal("Please set reasoning_effort to 'none' to use function tools.");
+const effort = refusal("To use function tools, set reasoning_effort to 'none'.", 'reasoning_effort');
+const quotes = refusal("Error while downloading https://a.example/set reasoning_effort to 'none'.");
 const signature = refusal('Invalid `signature` in `thinking` block');
 const requestOf = (parameters: ModelRequest['parameters'], own: Partial<ModelRequest> = {}) => ({
   ...{ model: 'm', maxOutputTokens: 1, turns: [], parameters },
@@ -138,7 +141,10 @@ describe('withOneRetry', () => {
       refusal('tool_choice: not supported for this model.'),
       { request: tuned },
     ],
-    ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none' }) }],
+    ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
+    ['reasoning beside tools, of which there are none', effort, { request: requestOf({ seed: 1 }) }],
+    ['a hint that was not sent', hint, { request: requestOf({ seed: 1 }) }],
+    ['a text that quotes a refusal', quotes, { request: requestOf({ tools, ...tuned.parameters }) }],
   ])('%s -> no retry, and nothing is spent', async (_, error, limits) => {
     const { end, asked } = await run([error, 'done'], { ...limits, budget: noBudget });
     expect([end, asked.length]).toEqual([error, 1]);
@@ -210,12 +216,12 @@ describe('withOneRetry of a refused hint', () => {
     expect(asked.map(({ ignored }) => ignored)).toEqual([undefined, ['temperature', 'parallelToolCalls']]);
   });
 
-  it('a hint that is refused in the retry -> ends as what may pass, and the refusal is remembered', async () => {
+  it('a hint that is refused in the retry -> ends as what may pass, and is not remembered', async () => {
     const first = failed();
     const memory = new ModelMemory();
     const afterFailure = await run([first, hint, 'done'], { request: tuned, memory });
     expect([afterFailure.end, afterFailure.asked.length]).toEqual([first, 2]);
-    expect((await askedWith(tuned, memory))[1]).toEqual(['temperature']);
+    expect((await askedWith(tuned, memory))[1]).toBeUndefined();
     const request = requestOf({ temperature: 0.5, tools });
     const afterHint = await run([hint, effort, 'done'], { request });
     expect([afterHint.end, afterHint.asked.length]).toMatchObject([
@@ -296,6 +302,115 @@ describe('withOneRetry of a refused hint', () => {
       { ...withTools, reasoningEffort: 'none' },
       undefined,
     ]);
+  });
+});
+
+describe('the memory of refusals', () => {
+  const sent = requestOf({ tools, temperature: 0.5, reasoningEffort: 'high' });
+  const withoutEffort = { ...sent.parameters, reasoningEffort: 'none' };
+  const rejected = () => classifyError(new Error('x'), { status: 400, text: 'no', param: 'messages' });
+  /** The parameters that the first call of this user is made with. */
+  const asksWith = async (user: string, memory: ModelMemory, request = sent) =>
+    (await run(['done'], { request, memory, user })).asked[0]?.request.parameters;
+  /** The user's call is refused, and its repetition ends so. */
+  const meet = (error: Failure, user: string, memory: ModelMemory, end: unknown = 'done') =>
+    run([error, end], { request: sent, memory, user });
+
+  it.each<[string, Failure]>([
+    ['is refused otherwise', rejected()],
+    ['is refused again', effort],
+    ['fails', failed()],
+    ['is limited', limited(1)],
+    ['gets no answer in time', new Failure('provider_timeout')],
+    ['is blocked', new Failure('content_blocked')],
+  ])('a repetition that %s -> nothing is remembered, not for the user either', async (_, end) => {
+    const memory = new ModelMemory();
+    for (const error of [hint, effort]) await meet(error, 'M', memory, end);
+    for (const user of ['M', 'V']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
+  });
+
+  it.each([
+    ['a hint', hint, { tools, reasoningEffort: 'high' }],
+    ['an effort beside tools', effort, withoutEffort],
+  ])(
+    '%s that one user has met, however often -> counts for that user; of two, for all',
+    async (_, error, without) => {
+      const memory = new ModelMemory();
+      for (let n = 0; n < 3; n += 1) await meet(error, 'M', memory);
+      expect(await asksWith('M', memory)).toEqual(without);
+      expect(await asksWith('V', memory)).toEqual(sent.parameters);
+      await meet(error, 'V', memory);
+      for (const user of ['M', 'V', 'W']) expect(await asksWith(user, memory)).toEqual(without);
+    },
+  );
+
+  it.each([
+    ['a hint', hint],
+    ['an effort beside tools', effort],
+  ])(
+    '%s that counts, and a call without it that is refused -> the call as it was asked for',
+    async (_, error) => {
+      const memory = new ModelMemory();
+      for (const user of ['M', 'N']) await meet(error, user, memory);
+      const refused = await run([rejected(), 'done'], { request: sent, memory, user: 'V' });
+      expect([refused.end, refused.pauses]).toEqual(['done', []]);
+      expect(refused.asked[0]?.request.parameters).not.toEqual(sent.parameters);
+      expect(refused.asked[1]).toMatchObject({
+        request: { parameters: sent.parameters },
+        ignored: undefined,
+      });
+      for (const user of ['V', 'W']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
+      // Who has met it keeps it until a call of theirs fails.
+      expect(await asksWith('M', memory)).not.toEqual(sent.parameters);
+      await run([failed(), failed()], { request: sent, memory, user: 'M' });
+      expect(await asksWith('M', memory)).toEqual(sent.parameters);
+    },
+  );
+
+  it('an effort that a model does not have -> the call as it was asked for, and not as one that may pass', async () => {
+    const memory = new ModelMemory();
+    for (const user of ['M', 'N']) await meet(effort, user, memory);
+    const none = refusal("'reasoning_effort' does not support 'none' with this model.", 'reasoning_effort');
+    const { end, asked } = await run([none, 'done'], { request: sent, memory, user: 'V' });
+    expect([end, asked[1]?.request.parameters]).toEqual(['done', sent.parameters]);
+    const last = await run([none, rejected()], { request: sent, memory, user: 'M' });
+    expect(last.end).toMatchObject({ code: 'provider_rejected' });
+  });
+
+  it.each<[string, Failure]>([
+    ['is limited', limited(1)],
+    ['gets no answer in time', new Failure('provider_timeout')],
+    ['is too long', new Failure('context_length_exceeded')],
+  ])('a call without it that %s -> it still counts', async (_, end) => {
+    const memory = new ModelMemory();
+    await meet(hint, 'M', memory);
+    await run([end, end], { request: sent, memory, user: 'M' });
+    expect(await asksWith('M', memory)).not.toHaveProperty('temperature');
+  });
+
+  it('another part that is refused -> what is known stays left out, and counts', async () => {
+    const memory = new ModelMemory();
+    await meet(hint, 'M', memory);
+    const { end, asked } = await meet(effort, 'M', memory);
+    expect(end).toBe('done');
+    for (const { request } of asked) expect(request.parameters).not.toHaveProperty('temperature');
+    expect(await asksWith('M', memory)).toEqual({ tools, reasoningEffort: 'none' });
+  });
+
+  it('two hints that are refused together -> each alone is still sent', async () => {
+    const memory = new ModelMemory();
+    const both = requestOf({ temperature: 0.5, topP: 0.5 });
+    const text = refusal('`temperature` and `top_p` cannot both be specified for this model.');
+    for (const user of ['M', 'N']) await run([text, 'done'], { request: both, memory, user });
+    for (const parameters of [{ temperature: 0.5 }, { topP: 0.5 }])
+      expect(await asksWith('M', memory, requestOf(parameters))).toEqual(parameters);
+  });
+
+  it('a call of one user that fails -> takes nothing from another who has met it', async () => {
+    const memory = new ModelMemory();
+    for (const user of ['M', 'V']) await meet(hint, user, memory);
+    await run([rejected(), rejected()], { request: sent, memory, user: 'M' });
+    expect(await asksWith('V', memory)).not.toHaveProperty('temperature');
   });
 });
 

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
   classifyError,
+  describeFailure,
   ProviderCallError,
+  providerErrorOf,
   refusalOf,
   refusesCredentials,
 } from '../../../workers/providers/error-classification.js';
@@ -14,12 +16,13 @@ const retryAfterMs = (headers: Record<string, string>, status = 429) =>
   classifyError(new Error('x'), { status, header: (name) => headers[name] }, nowMs).facts.retryAfterMs;
 
 describe('classifyError', () => {
-  const refusals = [400, 401, 402, 403, 404, 405, 410, 413, 415, 422, 451, 499];
+  const refusals = [400, 401, 402, 403, 404, 405, 410, 415, 422, 451, 499];
   const passing = [undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529];
   it.each<[number | undefined, FailureCode, boolean]>([
     ...refusals.map((status): [number, FailureCode, boolean] => [status, 'provider_rejected', false]),
     ...passing.map((status): [number | undefined, FailureCode, boolean] => [status, 'provider_error', true]),
     [429, 'provider_rate_limited', true],
+    [413, 'context_length_exceeded', false],
   ])('takes a %s for a %s, retryable: %s', (status, expected, retryable) => {
     expect(classifyError(new Error('x'), { status })).toMatchObject({ code: expected, retryable });
   });
@@ -40,7 +43,7 @@ describe('classifyError', () => {
     expect(failure).toMatchObject({ code: expected, retryable: false });
   });
 
-  it.each([
+  it.each<[string, FailureCode]>([
     ['prompt is too long: 210 tokens > 200 maximum', 'context_length_exceeded'],
     ['input length and `max_tokens` exceed context limit: 178 + 64 > 200', 'context_length_exceeded'],
     ['Input is too long for requested model.', 'context_length_exceeded'],
@@ -48,11 +51,51 @@ describe('classifyError', () => {
       'The input token count (12) exceeds the maximum number of tokens allowed (4).',
       'context_length_exceeded',
     ],
+    // Of Llama and Nova at Bedrock, vLLM, SGLang, llama.cpp, Text Generation Inference, xAI.
+    [
+      "This model's maximum context length is 8192 tokens. Please reduce the length.",
+      'context_length_exceeded',
+    ],
+    ['Number of input tokens exceeds maximum length. Please update the input.', 'context_length_exceeded'],
+    ['too many tokens: number of tokens in the prompt cannot exceed 4081', 'context_length_exceeded'],
+    ["'max_tokens' is too large: 5. This model's maximum context length is 4.", 'context_length_exceeded'],
+    [
+      'The decoder prompt (length 9) is longer than the maximum model length of 4.',
+      'context_length_exceeded',
+    ],
+    ['The prompt (total length 9) is too long to fit into the model.', 'context_length_exceeded'],
+    ["The input (9 tokens) is longer than the model's context length (4 tokens).", 'context_length_exceeded'],
+    ['Input length (9 tokens) exceeds the maximum allowed length (4 tokens).', 'context_length_exceeded'],
+    ['the request exceeds the available context size. try increasing it', 'context_length_exceeded'],
+    ['`inputs` tokens + `max_new_tokens` must be <= 4. Given: 9', 'context_length_exceeded'],
+    ["This model's maximum prompt length is 4 but the request contains 9 tokens.", 'context_length_exceeded'],
+    // Vertex AI, OpenAI, Groq, OpenRouter, Mistral, LM Studio, Copilot, MiniMax, Kimi, Ollama.
+    ...[
+      'Unable to submit request because the input token count is 9 but model only supports up to 4.',
+      'Your input exceeds the context window of this model.',
+      'Please reduce the length of the messages or completion.',
+      "This endpoint's maximum context length is 4 tokens. However, you requested about 9 tokens.",
+      'Prompt contains 9 tokens, too large for model with 4 maximum context length',
+      'The number of tokens to keep from the initial prompt is greater than the context length.',
+      'prompt token count of 9 exceeds the limit of 4',
+      'invalid params, context window exceeds limit',
+      'Invalid request: Your request exceeded model token limit: 4 (requested: 9)',
+      'prompt too long; exceeded max context length by 5 tokens',
+    ].map((text): [string, FailureCode] => [text, 'context_length_exceeded']),
+    ['max_tokens exceeds the limit of 8192', 'provider_rejected'],
     ['Output blocked by content filtering policy', 'content_blocked'],
     ['max_tokens: Field required', 'provider_rejected'],
+    ['too many tokens, please wait before trying again', 'provider_rejected'],
+    ["Tool 'prompt is too long' not found in provided tools", 'provider_rejected'],
+    ['Error while downloading https://a.example/input is too long', 'provider_rejected'],
+    ['{"message": "blocked by content filtering policy"}', 'provider_rejected'],
   ])('tells refusals apart where only the text does: %s', (text, expected) => {
     expect(classifyError(new Error('x'), { status: 400, text }).code).toBe(expected);
     expect(classifyError(new Error('x'), { status: 500, text }).code).toBe('provider_error');
+  });
+
+  it.each([400, 500])("takes llama.cpp's %s for a conversation that is too long", (status) => {
+    expect(code(status, 'exceed_context_size_error')).toBe('context_length_exceeded');
   });
 
   it('goes by the word where there is no status to go by', () => {
@@ -68,6 +111,27 @@ describe('classifyError', () => {
     expect(retryAfterMs({ 'retry-after': 'Fri, 20 Nov 2026 11:00:00 GMT' })).toBe(0);
     expect(retryAfterMs({ 'retry-after': '3', 'retry-after-ms': '250' })).toBe(250);
     expect(retryAfterMs({ 'retry-after': '2' }, 503)).toBe(2000);
+  });
+
+  const retryInfo = (retryDelay: unknown) => ({
+    '@type': 'type.googleapis.com/google.rpc.RetryInfo',
+    retryDelay,
+  });
+  it.each<[unknown, string | undefined, number | undefined]>([
+    [[retryInfo('34s')], undefined, 34_000],
+    [[{ '@type': 'x' }, null, retryInfo('2.5001s')], undefined, 2501],
+    [[retryInfo('34s')], '3', 3000],
+    [[retryInfo('0s')], undefined, 0],
+    [[retryInfo('-1s')], undefined, undefined],
+    [[retryInfo('soon')], undefined, undefined],
+    [[retryInfo(34)], undefined, undefined],
+    [[{ retryDelay: '34s' }], undefined, undefined],
+    [retryInfo('34s'), undefined, undefined],
+    ['34s', undefined, undefined],
+  ])('reads from the details %j, behind a Retry-After of %s: %s ms', (details, header, expected) => {
+    const read = (name: string) => (name === 'retry-after' ? header : undefined);
+    const failure = classifyError(new Error('x'), { status: 429, details, header: read });
+    expect(failure.facts.retryAfterMs).toBe(expected);
   });
 
   it.each(['', 'soon', '-1', 'NaN', '9'.repeat(400)])('ignores a Retry-After of %j', (value) => {
@@ -116,6 +180,8 @@ describe('refusesCredentials', () => {
 
 describe('refusalOf', () => {
   const behind = 'The model returned the following errors:';
+  const noTools =
+    "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
   /** The refused part, the parameter that the provider names, and its text. */
   const refusals = `
     temperature        | temperature         | 400 Unsupported value: 'temperature' does not support 0.2 with this model.
@@ -144,7 +210,12 @@ describe('refusalOf', () => {
     toolChoice         |                     | ${behind} tool_choice: type "tool" and "any" are not supported for this model.
     toolChoice         |                     | Thinking may not be enabled when tool_choice forces tool use.
     toolChoice         |                     | This model doesn't support the toolConfig.toolChoice.any field.
-    effort             | reasoning_effort    | To use function tools, use /v1/responses or set reasoning_effort to 'none'.
+    effort             | reasoning_effort    | ${noTools}
+    effort             | tools               | ${noTools}
+    reasoningEffort    |                     | ${noTools}
+    reasoningEffort    | reasoning_effort    | Function tools with reasoning_effort are not supported for gpt-5.4. Please use /v1/responses instead.
+                       | messages[0].content[0].image_url.url | ${noTools}
+                       | tools[0].function.description | ${noTools}
                        |                     |
                        | messages            |
                        | tools[0].function.parameters | 'temperature' is not supported
@@ -164,6 +235,71 @@ describe('refusalOf', () => {
     expect(refusalOf(failure)).toEqual(isHint ? said.split(' ') : said || undefined);
     expect(failure.cause).toMatchObject({ refusedParameter: said === 'toolChoice' ? said : undefined });
     expect(JSON.stringify(failure)).not.toContain('this model');
+  });
+
+  const cause = (text: string, param?: string) => {
+    const { cause } = classifyError(new Error('x'), { status: 400, text, param });
+    return cause as ProviderCallError;
+  };
+
+  /** Each has words of a refusal in what it quotes of a request. */
+  const quoting = [
+    "Error while downloading https://a.example/set reasoning_effort to 'none'.",
+    'Error while downloading https://a.example/`temperature` is deprecated for this model.',
+    "Tool 'temperature is not supported' not found in provided tools",
+    'Invalid value: "This model does not support the effort parameter".',
+    'Unknown tool “top_p is not supported”',
+    "Duplicate value 'x': `verbosity` is deprecated for this model.",
+    'data:image/png;base64,temperature is not supported',
+    'Failed to parse {"temperature": "is not supported"}',
+    'Cannot read the text below\ntemperature is not supported',
+    'messages.0.content: temperature is not supported',
+    'The model returned the following errors: tools.0.custom.name: seed is not allowed',
+    '`it` quotes: Invalid `signature` in `thinking` block',
+    "Value 'x': tool_choice may not force a tool",
+  ];
+  it.each(quoting)('takes nothing from what a text quotes: %s', (text) => {
+    for (const param of [undefined, 'messages', 'tools', 'tools[0].function.parameters', 'temperature_of_x'])
+      expect(cause(text, param).refusal).toBeUndefined();
+  });
+
+  const schema = 'tools.0.custom.input_schema';
+  it.each<[string | undefined, param: string | undefined, text: string]>([
+    [schema, undefined, `${schema}: JSON schema is invalid. It must match JSON Schema draft 2020-12`],
+    [
+      `${schema}.properties`,
+      undefined,
+      `${behind} ${schema}.properties: Property keys should match pattern '^x'`,
+    ],
+    [`${schema}.properties`, undefined, `${schema}.properties.secret.type: Input should be 'object'`],
+    [`${schema}.properties`, undefined, `${schema}.properties.4111111111111111: no`],
+    ['output_config.format.schema', undefined, "output_config.format.schema: For 'object' type, no"],
+    ['messages.1.content.0.text', undefined, 'messages.1.content.0.text: Field required'],
+    [
+      'toolConfig.tools.0.toolSpec.inputSchema.json.type',
+      undefined,
+      'The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.',
+    ],
+    [
+      'tools[0].function_declarations[0].parameters.properties',
+      undefined,
+      '* GenerateContentRequest.tools[0].function_declarations[0].parameters.properties: should be non-empty',
+    ],
+    ['contents[0].parts', undefined, 'Invalid value at \'contents[0].parts\' (oneof), "secret"'],
+    ['tools[0].function.parameters', 'tools[0].function.parameters', "Invalid schema for function 'secret'"],
+    ['temperature', 'temperature', ''],
+    [undefined, 'secret', ''],
+    [undefined, 'tools_secret[0]', ''],
+    [undefined, undefined, 'Please look again at the messages.'],
+    [undefined, undefined, `Unknown name "secret" at '${schema}'`],
+    [undefined, undefined, `See https://a.example/ at ${schema}: no`],
+    [undefined, undefined, `secret.${schema}: no`],
+  ])('the place %s is read from %s and %j', (place, param, text) => {
+    expect(cause(text, param).place).toBe(place);
+    const { status, type } = { status: 400, type: 'Error' };
+    const failure = classifyError(new Error('x'), { status, text, param });
+    expect(providerErrorOf(failure)).toEqual({ status, type, ...(place && { place }) });
+    expect(describeFailure(failure)).toMatchObject({ code: 'provider_rejected', place });
   });
 
   it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {

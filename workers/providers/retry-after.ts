@@ -1,0 +1,38 @@
+import { isObject } from '../../shared/json.js';
+
+/** The parts of a provider's answer that may say how long to wait. */
+export interface WaitFacts {
+  /** Looks up a header of the answer by its lower-case name. */
+  header?: ((name: string) => string | null | undefined) | undefined;
+  /** The `details` of the error in the body, as Google has them. */
+  details?: unknown;
+}
+
+/**
+ * How long the provider asks to wait, in milliseconds: `Retry-After` of RFC 9110, `retry-after-ms` of OpenAI and
+ * Anthropic, or Google's `RetryInfo`, which has no header. Undefined where it does not say.
+ */
+export function readRetryAfter({ header, details }: WaitFacts, nowMs: number): number | undefined {
+  const milliseconds = toNumber(header?.('retry-after-ms'));
+  if (milliseconds !== undefined) return milliseconds;
+  const value = header?.('retry-after');
+  const seconds = toNumber(value) ?? toNumber(retryDelayIn(details));
+  if (seconds !== undefined) return Math.ceil(seconds * 1000);
+  const dateMs = value && httpDate.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - nowMs);
+}
+
+// `Date.parse` alone takes nearly anything for a date, even "-1".
+const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** A plain number of at most nine digits before the point: any longer wait is nonsense. */
+function toNumber(value: string | null | undefined): number | undefined {
+  return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
+}
+
+/** Seconds, sent as `34.5s`. https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
+function retryDelayIn(details: unknown): string | undefined {
+  const found: unknown[] = Array.isArray(details) ? details : [];
+  const info = found.filter(isObject).find((each) => String(each['@type']).endsWith('google.rpc.RetryInfo'));
+  return typeof info?.retryDelay === 'string' ? info.retryDelay.replace(/s$/, '') : undefined;
+}
