@@ -113,6 +113,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   ],
   [
     /^lru-cache$/,
+    'shared/fleet',
     'api/blog/rendering/rendered-posts.ts',
     'api/blog/feeds.ts',
     'api/access',

@@ -18,7 +18,7 @@ import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import {
   type Channels,
   closeChannels,
-  followPools,
+  followProcesses,
   openChannels,
   queueOf,
 } from '../../../shared/queue/channels.js';
@@ -165,7 +165,7 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await followPools(relay, (heartbeat) => this.heartbeats.add(heartbeat));
+    await followProcesses(relay, this.heartbeats);
     await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);
