@@ -136,7 +136,7 @@ interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytes
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {
-  const { store, instruments, history } = deps;
+  const { store, instruments, history, authentication, lifecycle } = deps;
   const { now } = store;
   const chats = new LiveChats(now);
   const isOpen = (provider: ProviderId) => jobClient()?.pools.settings.of(provider).intake === undefined;
@@ -163,6 +163,9 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     answers,
     now,
   });
+  const { directory } = authentication;
+  const cancelSuspended = () => storedChats.cancelSuspended(chats.all(), directory);
+  lifecycle.opened('suspended users', directory.onLoad(cancelSuspended), (stop) => stop());
   const chatService = new ChatService({
     jobClient,
     chats,

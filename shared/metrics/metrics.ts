@@ -120,7 +120,7 @@ export const apiMetrics = {
   cancels: {
     name: 'quillgate_cancels_total',
     type: 'counter',
-    help: 'Jobs called off before they had ended: because the caller had gone or had been given up at SIGTERM (caller_gone), because the store had not answered in time and the request was refused (refused), or a stored chat by DELETE or because it had been refused (asked).',
+    help: 'Jobs called off before they had ended: because the caller had gone or had been given up at SIGTERM (caller_gone), because the store had not answered in time and the request was refused (refused), or by DELETE, by an operator, or because a stored chat had been refused (asked).',
     labels: { provider, kind: ['caller_gone', 'refused', 'asked'] },
   },
   blogRequests: {

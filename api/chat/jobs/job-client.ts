@@ -13,6 +13,7 @@ import {
   resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
+import { cancelledOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import {
@@ -34,7 +35,13 @@ import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { Cancellation } from './cancellation.js';
 import { DeadQueues } from './dead-queues.js';
-import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job-records.js';
+import {
+  decodeResult,
+  JobRecords,
+  type JobResult,
+  type PendingJob,
+  type UnfinishedJob,
+} from './job-records.js';
 import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
 
 /**
@@ -141,6 +148,24 @@ export class JobClient {
   /** As `cancel`, for a job whose add was not confirmed: the store may still execute it. */
   cancelUnconfirmed(job: PendingJob): void {
     this.#cancellation.cancelUnconfirmed(job);
+  }
+
+  /** See `JobRecords.find`; throws `queue_unavailable`. */
+  find(chatId: string): Promise<UnfinishedJob | undefined> {
+    return this.#records.find(chatId).catch((cause) => this.#refuse(cause));
+  }
+
+  /**
+   * Ends a chat that is not stored for all who wait for it, at any API process, and cancels its job after that: a
+   * process that still waits adds a job that is missing again. Throws `queue_unavailable`.
+   */
+  async end(job: PendingJob): Promise<void> {
+    const settled = [{ jobId: job.jobId, outcome: encodeOutcome(cancelledOutcome) }];
+    const published = this.#channels.relay.publish(topics.storedResult, { v: writtenVersion, settled });
+    await published.catch((cause) => this.#refuse(cause));
+    this.#chats.onOutcome(job.jobId, cancelledOutcome);
+    // As that of a stored chat: it is read before, because it may have ended.
+    this.#cancellation.cancel({ ...job, isStored: true });
   }
 
   get relay(): Relay {
