@@ -211,19 +211,10 @@ async function setSuspended(
   return row !== undefined;
 }
 
-interface CancelledChat {
-  actor: string;
-  id: string;
-  /** Id of its user. */
-  user: string;
-  /** Absent means that of the database, or else the id. */
-  userName?: string | undefined;
-}
-
-/** Records that an operator cancels a chat. Throws `database_unavailable`. */
+/** Records that an operator cancels the chat of the user with this id; the name is that of the database if absent. */
 export async function auditCancel(
   database: Runs,
-  { actor, id, user, userName }: CancelledChat,
+  { actor, id, user, userName }: { actor: string; id: string; user: string; userName?: string | undefined },
 ): Promise<void> {
   const name = sql`(select ${users.name} from ${users} where ${users.id}::text = ${user})`;
   const targetName = sql`coalesce(${userName ?? null}::text, ${name}, ${user})`;

@@ -6,6 +6,7 @@ import { topics } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import type { Relay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
+import { singleFlight } from '../../../shared/runtime/single-flight.js';
 
 interface EndedChatsDeps {
   /** False while operators pause or drain the provider: then its chats say nothing about it. */
@@ -21,11 +22,20 @@ interface Channel {
 }
 
 type Attempt = Pick<RequestAttempt, 'provider' | 'model' | 'providerError'> & { readonly code: string };
-type Ended = Attempt & { readonly endedAt: number; readonly isFault: boolean };
 
+/** The chats at one provider that ended within ten seconds. */
+interface Slice {
+  readonly beganAt: number;
+  ended: number;
+  failed: number;
+  /** Of the last that failed. */
+  code?: string;
+  /** Of those that failed; a third one would change nothing. */
+  readonly models: Set<string | undefined>;
+}
+
+const sliceMs = 10_000;
 const keptMs = 300_000;
-/** Of each provider; they are counted once a second. */
-const maxKept = 1000;
 const publishEveryMs = 1000;
 
 /** A chat that ends so has failed by its provider, a breaker, or the load, and not by its caller. */
@@ -41,7 +51,7 @@ const faults: ReadonlySet<string> = new Set([
 export class EndedChats {
   readonly #deps: Required<EndedChatsDeps>;
   /** Oldest first. */
-  readonly #ended = new Map<ProviderId, Ended[]>(providerIds.map((id) => [id, []]));
+  readonly #slices = new Map<ProviderId, Slice[]>(providerIds.map((id) => [id, []]));
   #isPublished = false;
 
   constructor(deps: EndedChatsDeps) {
@@ -54,32 +64,36 @@ export class EndedChats {
       attempts.length > 0 ? attempts : faults.has(refused.code) ? [refused] : [];
     for (const attempt of new Map(all.map((each) => [each.provider, each])).values()) {
       if (!this.#deps.isOpen(attempt.provider)) continue;
-      const ended = this.#ended.get(attempt.provider);
-      ended?.push({ ...attempt, endedAt: this.#deps.now(), isFault: isFault(attempt) });
-      if (ended && ended.length > 2 * maxKept) ended.splice(0, maxKept);
+      const slice = this.#sliceOf(attempt.provider);
+      slice.ended += 1;
+      if (!isFault(attempt)) continue;
+      slice.failed += 1;
+      slice.code = attempt.code;
+      if (slice.models.size < 2) slice.models.add(attempt.model);
     }
   }
 
   /** Of each provider with any. */
   counts(): Counts[] {
     const since = this.#deps.now() - keptMs;
-    return [...this.#ended].flatMap(([provider, all]) => {
-      const recent = all.slice(-maxKept).filter(({ endedAt }) => endedAt > since);
-      const failed = recent.filter((each) => each.isFault);
-      const models = new Set(failed.map((each) => each.model));
-      const last = failed.at(-1);
-      const counts = { ended: recent.length, failed: failed.length, code: last?.code };
-      return recent.length > 0
-        ? { provider, ...counts, model: models.size === 1 ? last?.model : undefined }
+    return [...this.#slices].flatMap(([provider, all]) => {
+      const recent = all.filter(({ beganAt }) => beganAt > since);
+      const sum = (field: 'ended' | 'failed') => recent.reduce((total, slice) => total + slice[field], 0);
+      const models = [...new Set(recent.flatMap((slice) => [...slice.models]))];
+      const code = recent.findLast((slice) => slice.failed > 0)?.code;
+      const counts = { ended: sum('ended'), failed: sum('failed'), code };
+      return counts.ended > 0
+        ? { provider, ...counts, model: models.length === 1 ? models[0] : undefined }
         : [];
     });
   }
 
   /** Publishes the counts once a second while there are any, until the returned function is called. */
   publish(channel: Channel, log: Log): () => void {
-    const publish = () =>
-      this.#publish(channel).catch((err) => log.debug({ err }, 'ended chats not published'));
-    const timer = setInterval(() => void publish(), publishEveryMs).unref();
+    // None are sent behind one that hangs.
+    const publish = singleFlight(() => this.#publish(channel), { apartMs: 0 });
+    const tryToPublish = () => void publish().catch((err) => log.debug({ err }, 'ended chats not published'));
+    const timer = setInterval(tryToPublish, publishEveryMs).unref();
     return () => clearInterval(timer);
   }
 
@@ -90,6 +104,16 @@ export class EndedChats {
     this.#isPublished = chats.length > 0;
     heartbeats.addChats(relay.nodeId, chats);
     await relay.broadcast(topics.processes, { v: writtenVersion, worker: relay.nodeId, pools: [], chats });
+  }
+
+  #sliceOf(provider: ProviderId): Slice {
+    const now = this.#deps.now();
+    const slices = this.#slices.get(provider) ?? [];
+    const latest = slices.at(-1);
+    if (latest && now - latest.beganAt < sliceMs) return latest;
+    const slice: Slice = { beganAt: now, ended: 0, failed: 0, models: new Set() };
+    this.#slices.set(provider, [...slices.filter(({ beganAt }) => beganAt > now - keptMs), slice]);
+    return slice;
   }
 }
 

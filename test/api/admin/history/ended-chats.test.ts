@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EndedChats } from '../../../../api/admin/history/ended-chats.js';
 import type { ProviderId } from '../../../../shared/contract.js';
 import type { RecentRequest, RequestAttempt, RequestCode } from '../../../../shared/history.js';
@@ -109,29 +109,47 @@ describe('a chat that ended', () => {
 });
 
 describe('the counts', () => {
-  it('while there are any, and once after that -> are published, and known here at once', async () => {
-    vi.useFakeTimers();
-    const broadcast = vi.fn(async () => undefined);
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const { log } = createRecordingLog();
+  const sent = { provider: 'openai', ended: 1, failed: 1, code: 'timeout', model: 'm' };
+  const message = (counts: object[]) => ['processes', { v: 1, worker: 'api', pools: [], chats: counts }];
+  function publish(broadcast: () => Promise<void>) {
     const addChats = vi.fn();
-    const stop = chats.publish(
-      { relay: { nodeId: 'api', broadcast }, heartbeats: { addChats } },
-      createRecordingLog().log,
-    );
-    try {
-      await vi.advanceTimersByTimeAsync(2000);
-      expect(broadcast).not.toHaveBeenCalled();
-      end('timeout');
-      await vi.advanceTimersByTimeAsync(2000);
-      const sent = { provider: 'openai', ended: 1, failed: 1, code: 'timeout', model: 'm' };
-      const message = (counts: object[]) => ['processes', { v: 1, worker: 'api', pools: [], chats: counts }];
-      expect(broadcast.mock.calls).toEqual([message([sent]), message([sent])]);
-      expect(addChats).toHaveBeenLastCalledWith('api', [sent]);
-      nowMs += 300_000;
-      await vi.advanceTimersByTimeAsync(3000);
-      expect(broadcast.mock.calls.slice(2)).toEqual([message([])]);
-    } finally {
-      stop();
-      vi.useRealTimers();
-    }
+    const published = vi.fn(broadcast);
+    const relay = { nodeId: 'api', broadcast: published };
+    onTestFinished(chats.publish({ relay, heartbeats: { addChats } }, log));
+    return { addChats, published };
+  }
+
+  it('while there are any, and once after that -> are published, and known here at once', async () => {
+    const { addChats, published } = publish(async () => undefined);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(published).not.toHaveBeenCalled();
+    end('timeout');
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(published.mock.calls).toEqual([message([sent]), message([sent])]);
+    expect(addChats).toHaveBeenLastCalledWith('api', [sent]);
+    nowMs += 300_000;
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(published.mock.calls.slice(2)).toEqual([message([])]);
+  });
+
+  it('while the store hangs, and then fails -> none wait behind one, and they go on', async () => {
+    const hanging = Promise.withResolvers<void>();
+    const { published } = publish(() => hanging.promise);
+    end('timeout');
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(published).toHaveBeenCalledTimes(1);
+    hanging.reject(new Error('the store is down'));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(published).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe('many chats', () => {
+  it('-> all of the five minutes count', () => {
+    for (let n = 0; n < 20_000; n += 1) end(n < 9000 ? 'timeout' : 'ok');
+    expect(chats.counts()).toMatchObject([{ ended: 20_000, failed: 9000 }]);
   });
 });
