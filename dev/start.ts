@@ -112,7 +112,7 @@ async function startEverything(config: Config, environment: Environment, { lifec
   );
   // The programs would wait for a database that has died while they start.
   const failing = oneEnds.then((reason) => Promise.reject(new StartupError(reason)));
-  const ready = Promise.all([api.ready, worker.ready]).then(() => untilHeard(config));
+  const ready = Promise.all([api.ready, worker.ready]).then(() => untilHeard(config, lifecycle.stopping));
   await Promise.race([ready, failing]);
   stopWhenOneEnds(oneEnds, lifecycle);
 
@@ -203,13 +203,15 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
 }
 
 /** Resolves once the API has heard of every pool: before that it lists none of the pool's models. */
-async function untilHeard(config: Config): Promise<void> {
-  const headers = { Accept: 'application/json' };
+async function untilHeard(config: Config, stopping: AbortSignal): Promise<void> {
+  const read = async () =>
+    (await fetch(originOf(config), { headers: { Accept: 'application/json' } })).json() as Promise<{
+      providers: Record<string, string>;
+    }>;
   for (;;) {
-    const answer = await fetch(originOf(config), { headers });
-    const { providers } = (await answer.json()) as { providers: Record<string, string> };
+    const { providers } = await read().catch(() => ({ providers: {} as Record<string, string> }));
     if (config.WORKER_PROVIDERS.every((id) => ['real', 'simulated'].includes(providers[id] ?? ''))) return;
-    await delay(lookEveryMs);
+    await delay(lookEveryMs, undefined, { signal: stopping });
   }
 }
 
