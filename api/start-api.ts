@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
 import { fallbackOf, poolConfig } from '../shared/config/pool-config.js';
+import type { ProviderId } from '../shared/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
@@ -25,6 +26,7 @@ import {
 } from './access/open-authentication.js';
 import { FleetEvents } from './admin/fleet-events.js';
 import { ChatRecorder } from './admin/history/chat-recorder.js';
+import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
@@ -40,7 +42,7 @@ import { StoredChats } from './chat/stored-chats.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
-import { observeIntake, observeQueues } from './operations/queue-gauges.js';
+import { observeProviders, observeQueues } from './operations/queue-gauges.js';
 import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
@@ -134,10 +136,12 @@ interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytes
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {
-  const { store, instruments, history } = deps;
+  const { store, instruments, history, authentication, lifecycle } = deps;
   const { now } = store;
   const chats = new LiveChats(now);
-  const jobClient = connectWhenReady(config, chats, deps);
+  const isOpen = (provider: ProviderId) => jobClient()?.pools.settings.of(provider).intake === undefined;
+  const ended = new EndedChats({ isOpen });
+  const jobClient = connectWhenReady(config, { chats, ended }, deps);
   const bytesInFlight = new BytesInFlight({
     perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
     inAll: config.CHAT_MAX_QUEUED_BYTES,
@@ -147,19 +151,21 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
     bytesInFlight,
   });
-  for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
-  observeIntake(instruments, jobClient);
-  const resultTtlMs = config.CHAT_RESULT_TTL_S * 1000;
+  for (const listener of [shares, new ChatRecorder(history, ended), answerSizes]) chats.listen(listener);
+  observeProviders(instruments, jobClient);
   const answers = new StoredAnswers(now);
   const imageUploads = new ImageUploads({ images: store.images, room: answers, bytesInFlight, now });
   const storedChats = new StoredChats({
     records: store.records,
     jobClient,
-    resultTtlMs,
+    resultTtlMs: config.CHAT_RESULT_TTL_S * 1000,
     maxOutputTokens: (provider) => poolConfig(config, provider).maxOutputTokens,
     answers,
     now,
   });
+  const { directory } = authentication;
+  const cancelSuspended = () => storedChats.cancelSuspended(chats.all(), directory);
+  lifecycle.opened('suspended users', directory.onLoad(cancelSuspended), (stop) => stop());
   const chatService = new ChatService({
     jobClient,
     chats,
@@ -179,7 +185,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
 /** Connects in the background: the process serves its health pages while the store is still down. */
 function connectWhenReady(
   config: Config,
-  chats: LiveChats,
+  { chats, ended }: { chats: LiveChats; ended: EndedChats },
   { database, store, authentication, instruments: { metrics }, history, log, lifecycle }: ApiDeps,
 ): () => JobClient | undefined {
   let jobClient: JobClient | undefined;
@@ -200,6 +206,7 @@ function connectWhenReady(
     await keeper.start();
     jobClient = opened;
     void history.exchange.connect(opened.relay, signal);
+    lifecycle.opened('ended chats', ended.publish(opened, log), (stop) => stop());
     const removed = new RemovedUsers({ records: store.records, relay: opened.relay, signal, log });
     const { directory } = authentication;
     const onLoad = () => void removed.update(directory.removedIds);

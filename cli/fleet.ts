@@ -8,7 +8,7 @@ import type { PoolHeartbeat } from '../shared/protocol/messages.js';
 import {
   type Channels,
   closeChannels,
-  followPools,
+  followProcesses,
   openChannels,
   queueOf,
 } from '../shared/queue/channels.js';
@@ -46,7 +46,7 @@ export function openFleet(config: Config, { reachMs = defaultReachMs }: Pick<Lis
     await closeChannelsSoon();
     channels = await openChannels(store, { name: 'quillgate', log });
     const { queues, relay } = channels;
-    await followPools(relay, (heartbeat) => heartbeats.add(heartbeat));
+    await followProcesses(relay, heartbeats);
     source = { heartbeats, measure: async (id) => store.measure(queueOf(queues, id)) };
   };
   const listening = whenReady(open, { store, log, signal: closing.signal });

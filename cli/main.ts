@@ -87,6 +87,14 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .description('give a user a new secret and print it, which is not shown again; ends their sessions')
     .option('--json', 'print JSON: id, name and secret')
     .action(async (name, options) => (await commands()).resetUser(environment, name, options));
+  for (const [command, isSuspended, description] of [
+    ['suspend', true, 'refuse all that a user asks for, end it where it runs, and cancel the stored chats'],
+    ['resume', false, 'take back the suspension of a user'],
+  ] as const)
+    users
+      .command(`${command} <name>`)
+      .description(description)
+      .action(async (name) => (await commands()).suspendUser(environment, name, { isSuspended }));
   users
     .command('remove <name>')
     .description('remove a user and revoke the access tokens; the name may be given again, to another user')

@@ -1,5 +1,4 @@
-import type { AuditEntry } from '../shared/accounts.js';
-import type { AuditAction } from '../shared/contract.js';
+import type { AuditAction, AuditEntry } from '../shared/accounts.js';
 import { givenFields } from '../shared/given-fields.js';
 import type { Database } from './database/client.js';
 import type { Drizzle } from './database/connections.js';

@@ -1,4 +1,5 @@
-import type { AuditAction, PostStatus, Scope, UserRole } from '../shared/contract.js';
+import type { AuditAction } from '../shared/accounts.js';
+import type { PostStatus, Scope, UserRole } from '../shared/contract.js';
 import {
   customType,
   index,
@@ -104,6 +105,8 @@ export const users = pgTable('users', {
   createdAt: time('created_at').notNull().defaultNow(),
   id: uuid('id').notNull().unique('users_id').defaultRandom(),
   role: text('role').$type<UserRole>().notNull().default('user'),
+  /** Null: the user may do what the role allows. The name counts, also where the environment has this user. */
+  suspendedAt: time('suspended_at'),
 });
 
 /** Access tokens; the one that the environment names is not among them. */

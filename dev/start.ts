@@ -1,5 +1,6 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   type Config,
@@ -29,6 +30,8 @@ const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
 const lockWithinMs = 1000;
 /** A program that does not stop this long after its own grace is killed. */
 const killAfterMs = 5000;
+/** Time between two looks for the first heartbeats. */
+const lookEveryMs = 50;
 /** Longer than PostgreSQL ever takes to stop. */
 const postgresStopMs = 20_000;
 
@@ -109,7 +112,8 @@ async function startEverything(config: Config, environment: Environment, { lifec
   );
   // The programs would wait for a database that has died while they start.
   const failing = oneEnds.then((reason) => Promise.reject(new StartupError(reason)));
-  await Promise.race([Promise.all([api.ready, worker.ready]), failing]);
+  const ready = Promise.all([api.ready, worker.ready]).then(() => untilHeard(config, lifecycle.stopping));
+  await Promise.race([ready, failing]);
   stopWhenOneEnds(oneEnds, lifecycle);
 
   const workerPort = await worker.listening;
@@ -124,6 +128,8 @@ async function occupyDataDir(path: string): Promise<{ logs: string; release(): v
   const logs = join(path, 'logs');
   try {
     mkdirSync(logs, { recursive: true });
+    // They name users and chats. The folder above stays open: another account may own the database in it.
+    chmodSync(logs, 0o700);
     const lock = await takeLock(join(path, 'start.lock'), lockWithinMs);
     if (lock) return { logs, release: () => lock.close() };
   } catch (cause) {
@@ -194,6 +200,19 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
   });
   lifecycle.stopping.throwIfAborted();
   return postgres;
+}
+
+/** Resolves once the API has heard of every pool: before that it lists none of the pool's models. */
+async function untilHeard(config: Config, stopping: AbortSignal): Promise<void> {
+  const read = async () =>
+    (await fetch(originOf(config), { headers: { Accept: 'application/json' } })).json() as Promise<{
+      providers: Record<string, string>;
+    }>;
+  for (;;) {
+    const { providers } = await read().catch(() => ({ providers: {} as Record<string, string> }));
+    if (config.WORKER_PROVIDERS.every((id) => ['real', 'simulated'].includes(providers[id] ?? ''))) return;
+    await delay(lookEveryMs, undefined, { signal: stopping });
+  }
 }
 
 function stopWhenOneEnds(oneEnds: Promise<string>, lifecycle: Lifecycle): void {

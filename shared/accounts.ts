@@ -1,4 +1,4 @@
-import type { AuditAction, Scope, UserRole } from './contract.js';
+import type { Scope, UserRole } from './contract.js';
 
 /**
  * Users, their access tokens and the audit, as operators see them and as the API takes and gives them below `/admin`.
@@ -15,6 +15,8 @@ export interface UserInfo {
   hasSecret: boolean;
   /** 1970 where only the environment names the user. */
   createdAt: string;
+  /** Absent for a user who is not suspended. */
+  suspendedAt?: string;
   /** Present where the environment names the user; `both` where the database has one of that name, too. */
   source?: 'environment' | 'both';
 }
@@ -79,6 +81,31 @@ export interface NewToken {
   info: TokenInfo;
 }
 
+/** The operators' actions that the audit keeps. */
+export type AuditAction =
+  | 'users.add'
+  | 'users.remove'
+  | 'users.reset'
+  | 'users.suspend'
+  | 'users.resume'
+  | 'tokens.create'
+  | 'tokens.revoke'
+  | 'pools.set'
+  | 'chats.cancel';
+
+/** Every action, in the order they are listed to people. */
+export const auditActions: readonly AuditAction[] = [
+  'users.add',
+  'users.remove',
+  'users.reset',
+  'users.suspend',
+  'users.resume',
+  'tokens.create',
+  'tokens.revoke',
+  'pools.set',
+  'chats.cancel',
+];
+
 /** Something that an operator has done. */
 export interface AuditEntry {
   id: string;
@@ -86,9 +113,9 @@ export interface AuditEntry {
   /** Who it was: a user, or the account of the operating system and its machine. */
   actor: string;
   action: AuditAction;
-  /** Of the user or the token, or made from the name of the provider. */
+  /** Of the user, the token or the chat, or made from the name of the provider. */
   targetId: string;
-  /** The user's name, that of the token's owner, or the provider. */
+  /** The user's name, that of the owner of the token or the chat, or the provider. */
   targetName: string;
   /** Of settings: all that were set. */
   before?: unknown;

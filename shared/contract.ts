@@ -167,25 +167,6 @@ export interface Preview {
   html: string;
 }
 
-/** The operators' actions that the audit keeps. */
-export type AuditAction =
-  | 'users.add'
-  | 'users.remove'
-  | 'users.reset'
-  | 'tokens.create'
-  | 'tokens.revoke'
-  | 'pools.set';
-
-/** Every action, in the order they are listed to people. */
-export const auditActions: readonly AuditAction[] = [
-  'users.add',
-  'users.remove',
-  'users.reset',
-  'tokens.create',
-  'tokens.revoke',
-  'pools.set',
-];
-
 /** Why a request failed; the set is closed. */
 export type ProblemCode =
   | 'invalid_json'
@@ -194,6 +175,7 @@ export type ProblemCode =
   | 'unknown_provider'
   | 'unauthorized'
   | 'insufficient_scope'
+  | 'suspended'
   | 'cross_origin'
   | 'not_found'
   | 'method_not_allowed'

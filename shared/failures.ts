@@ -41,6 +41,10 @@ export const failureKinds = {
     title: 'Insufficient scope',
     detail: 'The access token does not allow this.',
   }),
+  suspended: kind(403, {
+    title: 'Suspended',
+    detail: 'The operators have suspended this user.',
+  }),
   cross_origin: kind(403, {
     title: 'Cross-origin request',
     detail:
@@ -55,7 +59,7 @@ export const failureKinds = {
   name_taken: kind(409, { title: 'Name taken', detail: 'There is a user of this name already.' }),
   own_user: kind(409, {
     title: 'Own user',
-    detail: 'An operator cannot remove their own user; another operator can, or the command line.',
+    detail: 'An operator cannot remove or suspend their own user; another operator can, or the command line.',
   }),
   precondition_failed: kind(412, {
     title: 'Precondition failed',

@@ -1,4 +1,5 @@
 import type { ProviderId } from './contract.js';
+import type { FleetChats } from './history.js';
 
 /**
  * The fleet as operators see it, at `GET /admin/pools` and in the command line. Plain interfaces: the OpenAPI
@@ -48,11 +49,11 @@ export interface FleetError {
   since: string;
 }
 
-/** How the calls of a failing provider fail. */
+/** How the chats of a failing provider fail. */
 export interface FleetFailing {
   /** Code of the last failure. */
   code: string;
-  /** When calls began to fail with it, without another result in between. */
+  /** Since when the provider is failing, as far as the answering process knows. */
   since: string;
 }
 
@@ -108,11 +109,10 @@ export interface FleetProvider {
    * heard of; `absent` when there is none; `unknown` while none can have been heard of.
    */
   state: 'serving' | 'probing' | 'paused' | 'silent' | 'absent' | 'unknown';
-  /**
-   * Present while workers take jobs, but of three or more calls in the last minute, over all workers but silent ones,
-   * at least half failed or were limited. `state` stays what it is for older readers.
-   */
+  /** Present while workers take jobs, but of ten or more `chats` at least half failed. `state` stays what it is. */
   failing?: FleetFailing;
+  /** Absent when none has ended. */
+  chats?: FleetChats;
   /** Whether its workers call the provider or the simulator; `unknown` where no worker says so. */
   kind: 'real' | 'simulated' | 'mixed' | 'unknown';
   /** Jobs at once, over all workers but silent ones. */

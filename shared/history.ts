@@ -105,3 +105,14 @@ export interface Samples extends KnownByProcesses {
   /** Oldest first, and in the usual order of providers. */
   samples: Sample[];
 }
+
+/** The chats of a provider that ended in the last five minutes while their callers waited, at all API processes. */
+export interface FleetChats {
+  ended: number;
+  /** Those that failed by the fault of the provider, by a breaker, or by overload, time-outs included. */
+  failed: number;
+  /** Code of the last that failed; absent when none did. */
+  code?: string | undefined;
+  /** The model of all that failed; absent when there are several, or it is not known. */
+  model?: string | undefined;
+}

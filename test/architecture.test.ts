@@ -111,6 +111,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^(markdown-it|markdown-it-footnote|sanitize-html)$/, 'api/blog/rendering'],
   [
     /^lru-cache$/,
+    'shared/fleet',
     'api/blog/rendering/rendered-posts.ts',
     'api/blog/feeds.ts',
     'api/access',

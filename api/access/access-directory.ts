@@ -99,6 +99,10 @@ export class AccessDirectory {
     return this.#removedIds;
   }
 
+  isSuspended(name: string): boolean {
+    return this.#users.suspended.has(name);
+  }
+
   hasUser(name: string): boolean {
     return this.#users.has(name);
   }

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import type { WriteToken } from '../../db/access/tokens.js';
 import type { Scope } from '../../shared/contract.js';
-import type { Failure } from '../../shared/failures.js';
-import type { AuthenticatedRequest, Caller } from './caller.js';
+import { Failure } from '../../shared/failures.js';
+import type { AuthenticatedRequest, Caller, ReaderRequest } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';
 import {
   type Accepted,
@@ -11,6 +11,7 @@ import {
   insufficient,
   logIn,
   refuse,
+  refuseSuspended,
   unauthorized,
 } from './login.js';
 import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsBase } from './operators.js';
@@ -20,8 +21,8 @@ import { adminChallenge, asOperator, asSessionOwner, mayStillOperate, operatorsB
  * undefined for an anonymous reader. `basic` is HTTP Basic (RFC 7617, UTF-8) for chat users, `bearer` an access token
  * (RFC 6750) with all of the scopes, `chat` either: Basic, or an access token with the scope `chat`. `admin` is
  * any credential for the operators' addresses (`operators.ts`), `session` a session of the console alone. Throws
- * `unauthorized`, `insufficient_scope`, `cross_origin` or `rate_limited`. Where chat and blog are mounted for
- * operators, all of their schemes mean `admin`.
+ * `unauthorized`, `insufficient_scope`, `suspended`, `cross_origin` or `rate_limited`. Where chat and blog are mounted
+ * for operators, all of their schemes mean `admin`.
  */
 export async function expressAuthentication(
   request: Request,
@@ -29,6 +30,16 @@ export async function expressAuthentication(
   scopes: string[] = [],
 ): Promise<Caller | undefined> {
   const authentication = request.app.locals.authentication as Authentication;
+  const caller = await callerOf(request, authentication, { securityName, scopes });
+  if (caller) refuseSuspended(request, authentication, caller.name);
+  return caller;
+}
+
+async function callerOf(
+  request: Request,
+  authentication: Authentication,
+  { securityName, scopes }: { securityName: string; scopes: string[] },
+): Promise<Caller | undefined> {
   if (securityName === 'session') return asSessionOwner(request, authentication);
   if (securityName === 'admin' || request.baseUrl === operatorsBase)
     return asOperator(request, authentication);
@@ -42,18 +53,25 @@ export async function expressAuthentication(
 /**
  * Calls the listener once the credentials of a chat request are no longer valid: a request may outlive its user, its
  * token or its session by minutes. Returns a function to call when the request has ended. Throws `unauthorized` if the
- * credentials are not valid now.
+ * credentials are not valid now, and `suspended` if their user is.
  */
 export function onCredentialsEnd(request: Request, listener: (failure: Failure) => void): () => void {
   const authentication = request.app.locals.authentication as Authentication;
   const detail = 'The credentials of this request are no longer valid.';
-  const failure = () => unauthorized({ challenge: challengeOf(request), detail });
+  const end = (): Failure | undefined => {
+    const { name = '' } = (request as ReaderRequest).user ?? {};
+    if (authentication.directory.isSuspended(name)) return new Failure('suspended');
+    if (mayStillChat(request, authentication)) return undefined;
+    return unauthorized({ challenge: challengeOf(request), detail });
+  };
   // They may have ended while the body arrived.
-  if (!mayStillChat(request, authentication)) throw failure();
+  const ended = end();
+  if (ended) throw ended;
   const stop = authentication.directory.onLoad(() => {
-    if (mayStillChat(request, authentication)) return;
+    const failure = end();
+    if (failure === undefined) return;
     stop();
-    listener(failure());
+    listener(failure);
   });
   return stop;
 }

@@ -26,10 +26,12 @@ export const asEnvironmentUser = (user: UserIdentity, { first, admin }: Environm
 /** The users by their names, as one load found them. */
 export class KnownUsers {
   readonly #entries: ReadonlyMap<string, Entry>;
+  /** The names of users who may do nothing: all of a name's secrets, tokens and sessions belong to one user. */
+  readonly suspended: ReadonlySet<string>;
 
   constructor(environment: EnvironmentUsers, rows: readonly UserDigest[]) {
     const { first, admin } = environment;
-    const toEntry = ({ secretHash, role, ...user }: UserDigest): [string, Entry] => [
+    const toEntry = ({ secretHash, role, suspendedAt: _, ...user }: UserDigest): [string, Entry] => [
       user.name,
       {
         user: asEnvironmentUser(user, environment),
@@ -43,6 +45,7 @@ export class KnownUsers {
       given ? [{ ...given.user, secretHash: noSecret, role: 'user' }] : [],
     );
     this.#entries = new Map([...named, ...rows].map(toEntry));
+    this.suspended = new Set(rows.flatMap(({ name, suspendedAt }) => (suspendedAt ? [name] : [])));
   }
 
   /** The user, if the secret matches. Takes the same time whether the name or the secret is wrong. */

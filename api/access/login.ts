@@ -14,6 +14,7 @@ export interface Authentication {
     AccessDirectory,
     | 'checkUser'
     | 'hasUser'
+    | 'isSuspended'
     | 'loaded'
     | 'checkToken'
     | 'findToken'
@@ -134,6 +135,12 @@ export function refuse(request: Request, { log }: Authentication, { failure, use
   const requestId = request.res && requestIdOf(request.res);
   log.info({ requestId, code: failure.code, address: request.ip, user }, 'login refused');
   throw failure;
+}
+
+/** Throws `suspended`, after logging it, for a user that operators have suspended. */
+export function refuseSuspended(request: Request, authentication: Authentication, user: string): void {
+  if (authentication.directory.isSuspended(user))
+    refuse(request, authentication, { failure: new Failure('suspended'), user });
 }
 
 export const unauthorized = ({ challenge, detail }: Pick<Accepted, 'challenge' | 'detail'>): Failure =>

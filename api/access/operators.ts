@@ -12,6 +12,7 @@ import {
   logIn,
   logInFromMemory,
   refuse,
+  refuseSuspended,
   unauthorized,
 } from './login.js';
 
@@ -84,13 +85,15 @@ const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 export function mayStillOperate(request: Request): boolean {
   const { directory } = request.app.locals.authentication as Authentication;
   const sent = request.headersDistinct.authorization;
-  if (sent === undefined)
-    return oneUserOf(parseSessions(request).map((key) => directory.checkSession(key))) !== undefined;
-  const token = parseBearer(sent);
-  return token !== undefined && (directory.checkToken(token)?.scopes.includes('admin') ?? false);
+  const token = parseBearer(sent ?? []) ?? '';
+  const caller =
+    sent === undefined
+      ? oneUserOf(parseSessions(request).map((key) => directory.checkSession(key)))
+      : directory.checkToken(token);
+  return (caller?.scopes.includes('admin') && !directory.isSuspended(caller.name)) ?? false;
 }
 
-/** Checks who signs in to the console. Throws `unauthorized`, `insufficient_scope` or `rate_limited`. */
+/** Checks who signs in to the console. Throws `unauthorized`, `insufficient_scope`, `suspended`, `rate_limited`. */
 export async function signIn(
   request: Request,
   { name, secret }: { name: string; secret: string },
@@ -104,6 +107,7 @@ export async function signIn(
       unauthorized({ challenge: adminChallenge, detail: 'The name or the secret is wrong.' }),
   });
   const { user, isOperator } = signedIn;
+  refuseSuspended(request, authentication, user.name);
   const requestId = request.res && requestIdOf(request.res);
   if (isOperator) {
     authentication.log.info({ requestId, address: request.ip, user: user.name }, 'signed in');

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import { type AuditAction, auditActions, scopes, userRoles } from '../../shared/contract.js';
+import { type AuditAction, auditActions } from '../../shared/accounts.js';
+import { scopes, userRoles } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { userName } from '../../shared/user-name.js';
 import { type PageQuery, pageLimit } from '../http/query.js';

@@ -6,6 +6,7 @@ import {
   Middlewares,
   Path,
   Post,
+  Put,
   Queries,
   Request,
   Response,
@@ -106,6 +107,37 @@ export class UsersController extends Controller {
   }
 
   /**
+   * Answers every request of the user with 403 `suspended` from now on, ends the requests and streams that run and the
+   * sessions, and cancels the stored chats. Operators cannot suspend their own user.
+   *
+   * @summary Suspend a user
+   * @param name Name of the user.
+   */
+  @Put('{name}/suspension')
+  @Middlewares(checkNameParam)
+  @SuccessResponse('204', 'The user is suspended')
+  @Response<Problem>('404', 'No such user')
+  @Response<Problem>('409', "The caller's own user")
+  async suspendUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
+    if (name === request.user.name) throw new Failure('own_user');
+    await this.#setSuspended(request, name, true);
+  }
+
+  /**
+   * The secret and the tokens are as they were; does nothing to a user who is not suspended.
+   *
+   * @summary Resume a user
+   * @param name Name of the user.
+   */
+  @Delete('{name}/suspension')
+  @Middlewares(checkNameParam)
+  @SuccessResponse('204', 'The user is not suspended')
+  @Response<Problem>('404', 'No such user')
+  async resumeUser(@Request() request: AuthenticatedRequest, @Path() name: string): Promise<void> {
+    await this.#setSuspended(request, name, false);
+  }
+
+  /**
    * Gives the user a new secret, ends the validity of the old one, and ends the user's sessions. The secret
    * is in this answer and nowhere else.
    *
@@ -123,6 +155,12 @@ export class UsersController extends Controller {
     if (id === undefined) throw new Failure('not_found');
     await this.deps.reloadAccounts();
     return { id, name, secret };
+  }
+
+  async #setSuspended({ user }: AuthenticatedRequest, name: string, isSuspended: boolean): Promise<void> {
+    const isThere = await createUserStore(this.deps.database, user.name).setSuspended(name, isSuspended);
+    if (!isThere) throw new Failure('not_found');
+    await this.deps.reloadAccounts();
   }
 }
 

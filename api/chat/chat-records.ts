@@ -1,6 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import { Failure } from '../../shared/failures.js';
-import type { Outcome } from '../../shared/protocol/outcome.js';
+import { cancelledOutcome } from '../../shared/protocol/outcome.js';
 import {
   chatKey,
   decodeStoredChat,
@@ -78,7 +78,7 @@ export class ChatRecords {
   /** Records that the chat was cancelled; false when it had ended otherwise before. */
   async cancel(chat: StoredChat): Promise<boolean> {
     const key = resultKey(chat.id);
-    const value = encodeStoredResult(cancelled, this.#now());
+    const value = encodeStoredResult(cancelledOutcome, this.#now());
     if (await orUnavailable(this.#records.create(key, { value, ttlMs: this.#ttlMsOf(chat) }))) return true;
     const earlier = await orUnavailable(this.#records.read(key));
     refuseNewer(earlier);
@@ -89,8 +89,6 @@ export class ChatRecords {
     return Math.max(1, Math.ceil(expiresAt - this.#now()));
   }
 }
-
-const cancelled: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 
 /** To a caller every error between here and the store is one failure. */
 async function orUnavailable<T>(work: Promise<T>): Promise<T> {

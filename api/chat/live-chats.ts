@@ -16,7 +16,7 @@ export interface ChatListener {
   /** The store has lost its job. */
   lost?(chat: LiveChat): void;
   /** A request has left, and its chat goes on: a stored one to its end, another one until its job is cancelled. */
-  detached?(chat: LiveChat): void;
+  detached?(chat: LiveChat, code: RequestCode): void;
   /** Without an outcome, all requests have left it for the reason in `leftWith`. */
   ended?(chat: LiveChat, outcome: Outcome | undefined): void;
   /** A request failed before it had a chat. */
@@ -81,7 +81,7 @@ export class LiveChats implements ChatReceiver {
     if (!chat.isStored) chat.leftWith = code;
     const forMs = chat.isStored ? chat.claimed.deadline - this.#now() : cutMs;
     request.goOn(forMs, (reason) => this.#detach(request, reason));
-    if (chat.opening) for (const listener of this.#listeners) listener.detached?.(chat);
+    if (chat.opening) for (const listener of this.#listeners) listener.detached?.(chat, code);
   }
 
   refuse(command: ChatCommand, refusal: Refusal): void {

@@ -12,6 +12,8 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
+import { auditCancel } from '../../db/access/users.js';
+import type { UserInfo } from '../../shared/accounts.js';
 import type { ChatCompletion } from '../../shared/completion-contract.js';
 import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
@@ -20,6 +22,7 @@ import { textOfTape } from '../../shared/protocol/parts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
+import { operatorsBase } from '../access/operators.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
@@ -31,8 +34,11 @@ import type { StoredChats } from './stored-chats.js';
 
 /** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
-  storedChats: Pick<StoredChats, 'read' | 'cancel'>;
+  storedChats: Pick<StoredChats, 'read' | 'cancel' | 'cancelAny'>;
   chatService: Pick<ChatService, 'follow'>;
+  /** For the audit, with the users that have no row in it. */
+  database: Parameters<typeof auditCancel>[0];
+  environmentUsers: readonly UserInfo[];
   /** The reply of a chat completion as its address would have sent it. */
   toStoredCompletion: (chat: StoredChat, completion: Completion) => ChatCompletion;
 }
@@ -81,7 +87,8 @@ export class StoredChatsController extends Controller {
   }
 
   /**
-   * Ends the chat wherever it is, in the queue or at the provider; does nothing to one that has ended.
+   * Ends the chat wherever it is, in the queue or at the provider; does nothing to one that has ended. Below `/admin`
+   * that is the chat of any user, also one that is not stored, and the audit has it.
    *
    * @summary Cancel a stored chat
    * @param id Id of the chat.
@@ -91,7 +98,13 @@ export class StoredChatsController extends Controller {
   @Middlewares(checkUuidParam)
   @SuccessResponse<{ 'X-Request-Id': string }>('204', 'Cancelled, or it had ended')
   async cancelChat(@Request() request: AuthenticatedRequest, @Path() id: string): Promise<void> {
-    await this.deps.storedChats.cancel({ owner: request.user, id: id.toLowerCase() });
+    const { storedChats, database, environmentUsers } = this.deps;
+    const chat = { owner: request.user, id: id.toLowerCase() };
+    if (request.baseUrl !== operatorsBase) return storedChats.cancel(chat);
+    await storedChats.cancelAny(chat.id, (user) => {
+      const userName = environmentUsers.find((each) => each.id === user)?.name;
+      return auditCancel(database, { actor: chat.owner.name, id: chat.id, user, userName });
+    });
   }
 }
 

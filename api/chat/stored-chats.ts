@@ -11,14 +11,16 @@ import { statusOf } from './chat-result.js';
 import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
 import type { JobClient } from './jobs/job-client.js';
 import type { JobResult, PendingJob } from './jobs/job-records.js';
+import type { LiveChat } from './live-chat.js';
 import { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
-  owner: UserIdentity;
+  /** `any` for operators. */
+  owner: UserIdentity | 'any';
   id: string;
 }
 
-type Jobs = Pick<JobClient, 'read' | 'cancel'>;
+type Jobs = Pick<JobClient, 'read' | 'cancel' | 'find' | 'end'>;
 
 interface StoredChatsDeps {
   records: RecordStore;
@@ -76,15 +78,38 @@ export class StoredChats {
     return this.#answered(this.#cancel(name));
   }
 
-  /** Begins to cancel a chat whose add was not confirmed; tries for half a minute, and never throws. */
+  /**
+   * Cancels the chat of any user for an operator, also one that is not stored, once `audit` has recorded it with the id
+   * of the user. Does nothing to a stored one that has ended; throws `not_found` where none is stored or under way.
+   */
+  async cancelAny(id: string, audit: (user: string) => Promise<void>): Promise<void> {
+    const chat = await this.#answered(this.#records.readChat(id));
+    const job = chat ? undefined : await this.#answered(this.#connected().find(id));
+    const user = chat?.ownerId ?? job?.user;
+    if (user === undefined) throw new Failure('not_found');
+    const { status = 'running' } = chat ? await this.read({ owner: 'any', id }) : {};
+    if (hasEnded.has(status) || status === 'cancelled') return;
+    await audit(user);
+    await (job ? this.#answered(this.#connected().end(job)) : this.cancel({ owner: 'any', id }));
+  }
+
+  /** Begins to cancel a chat, as one whose add was not confirmed; tries for half a minute, and never throws. */
   cancelUnconfirmed(name: ChatName): void {
     void retry(() => this.cancel(name), retryWhileDown).catch(() => undefined);
+  }
+
+  /** Begins to cancel the stored ones of these chats whose users are suspended; never throws. */
+  cancelSuspended(chats: readonly LiveChat[], users: { isSuspended(name: string): boolean }): void {
+    for (const { id, isStored, opening } of chats)
+      if (isStored && users.isSuspended(opening?.command.userName ?? ''))
+        this.cancelUnconfirmed({ owner: 'any', id });
   }
 
   async #read({ owner, id }: ChatName) {
     this.#connected();
     const chat = await this.#records.readChat(id);
-    if (chat === undefined || !isOwnedBy(chat, owner)) throw new Failure('not_found');
+    const isTheirs = chat && (owner === 'any' || isOwnedBy(chat, owner));
+    if (!isTheirs) throw new Failure('not_found');
     const result = await this.#readResult(chat);
     return { chat, result, status: statusOf(result, { deadline: chat.deadline, now: this.#now() }) };
   }

@@ -7,12 +7,10 @@ type Answer = readonly [description: string, header?: string];
 const ofAll: Record<string, Answer> = {
   400: ['Bad request'],
   401: ['No or wrong credentials', 'WWW-Authenticate'],
+  403: ['The user is suspended, or the token lacks the scope', 'WWW-Authenticate'],
   405: ['Another method', 'Allow'],
   429: ['Too many failed logins', 'Retry-After'],
   500: ['Server error', 'Retry-After'],
-};
-const ofScopes: Record<string, Answer> = {
-  403: ['The token lacks the scope', 'WWW-Authenticate'],
 };
 const ofBodies: Record<string, Answer> = {
   413: ['Body too large'],
@@ -20,9 +18,8 @@ const ofBodies: Record<string, Answer> = {
 };
 
 /** Adds the errors that any such operation may answer with, but for those that its controller describes. */
-export function addCommonAnswers(path: string, { security = [], requestBody, responses }: Operation): void {
-  const takesTokens = security.some((schemes) => !('basic' in schemes));
-  const answers = { ...ofAll, ...(takesTokens && ofScopes), ...(requestBody && ofBodies) };
+export function addCommonAnswers(path: string, { requestBody, responses }: Operation): void {
+  const answers = { ...ofAll, ...(requestBody && ofBodies) };
   const isOpenAi = path.startsWith(openAiPath);
   for (const [status, answer] of Object.entries(answers))
     responses[status] ??= isOpenAi ? toOpenAiError(answer) : toProblem(answer);

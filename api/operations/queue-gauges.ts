@@ -1,5 +1,6 @@
-import { providerIds } from '../../shared/contract.js';
+import { describeProviders } from '../../shared/fleet/fleet.js';
 import type { FleetState } from '../../shared/fleet/fleet-state.js';
+import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { intakes } from '../../shared/metrics/metrics.js';
@@ -35,16 +36,17 @@ export function observeQueues({ instruments, fleet, now = Date.now }: QueueGauge
   });
 }
 
-/** Shows at each scrape whether a provider is open, paused or draining, also while both stores are down. */
-export function observeIntake(
+/** Shows at each scrape what is known of a provider here: its intake, and whether its chats fail, as on the board. */
+export function observeProviders(
   { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,
-  source: () => { readonly pools: Pick<LivePools, 'settings'> } | undefined,
+  source: () => { readonly pools: Pick<LivePools, 'settings'>; readonly heartbeats: Heartbeats } | undefined,
 ): void {
   onScrape(() => {
-    const settings = source()?.pools.settings;
-    if (settings === undefined) return;
-    for (const provider of providerIds) {
-      const { intake = 'open' } = settings.of(provider);
+    const known = source();
+    if (known === undefined) return;
+    for (const { provider, failing } of describeProviders(known.heartbeats)) {
+      metrics.failing.set({ provider }, failing ? 1 : 0);
+      const { intake = 'open' } = known.pools.settings.of(provider);
       for (const state of intakes) metrics.intake.set({ provider, state }, state === intake ? 1 : 0);
     }
   });

@@ -41,6 +41,7 @@ export async function listUsers(environment: Environment, { json }: PrintOptions
       role: ({ role }) => role,
       'has secret': ({ hasSecret }) => (hasSecret ? 'yes' : 'no'),
       created: ({ createdAt }) => createdAt,
+      suspended: ({ suspendedAt }) => suspendedAt ?? null,
     },
   });
 }
@@ -55,6 +56,21 @@ export async function removeUser(environment: Environment, name: string): Promis
   const tokens = tokensRevoked === 1 ? 'access token' : 'access tokens';
   process.stdout.write(`Removed ${name} and revoked ${tokensRevoked} ${tokens}.\n`);
   if (variables) process.stderr.write(`${ofEnvironment(variables)}\n`);
+}
+
+/** `quillgate users suspend` and `resume`. Throws `StartupError` when there is no such user. */
+export async function suspendUser(
+  environment: Environment,
+  name: string,
+  { isSuspended }: { isSuspended: boolean },
+): Promise<void> {
+  const { isThere, variables } = await withDatabase(environment, async (database, config) => {
+    const isThere = await createUserStore(database, actor()).setSuspended(name, isSuspended);
+    return { isThere, variables: secretVariablesOf(config, name) };
+  });
+  if (!isThere) throw noSuchUser(variables);
+  const done = isSuspended ? 'Suspended' : 'Resumed';
+  process.stdout.write(`${done} ${name}.\n`);
 }
 
 /**

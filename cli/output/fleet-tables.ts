@@ -17,7 +17,7 @@ export function renderFleet(fleet: Fleet, now: number): string {
   );
   return [
     renderTable(
-      ['provider', 'state', 'kind', 'workers', 'in flight', 'waiting', 'oldest'],
+      ['provider', 'state', 'kind', 'workers', 'in flight', 'waiting', 'oldest', 'failed'],
       providers.map((each) => [each.provider, ...providerCells(each, now)]),
     ),
     ...(workers.length > 0 ? [renderTable(['provider', ...workerColumns], workers)] : []),
@@ -39,14 +39,20 @@ export function fleetLines({ queue, providers }: Fleet, now: number): ReadonlyMa
   return new Map([...lines].map(([key, line]) => [key, printable(line)]));
 }
 
-/** Workers may take jobs although all their calls fail. */
-const describeState = ({ state, failing }: Pick<FleetProvider, 'state' | 'failing'>): string =>
-  failing ? `failing (${failing.code})` : state;
+/** Workers may take jobs although the chats fail. */
+function describeState({
+  state,
+  failing,
+  chats,
+}: Pick<FleetProvider, 'state' | 'failing' | 'chats'>): string {
+  if (failing === undefined) return state;
+  return `failing (${failing.code}${chats?.model ? ` of ${shortened(chats.model)}` : ''})`;
+}
 
 type Cells = (string | null)[];
 
 function providerCells({ kind, workers, ...provider }: FleetProvider, now: number): Cells {
-  const { inFlight, concurrency, queue } = provider;
+  const { inFlight, concurrency, queue, chats } = provider;
   return [
     describeState(provider),
     kind === 'unknown' ? null : kind,
@@ -54,6 +60,7 @@ function providerCells({ kind, workers, ...provider }: FleetProvider, now: numbe
     `${inFlight}/${concurrency}`,
     queue ? String(queue.waiting) : null,
     queue?.oldestSince ? ageOf(queue.oldestSince, now) : null,
+    chats ? `${chats.failed}/${chats.ended}` : null,
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
+import type { FleetChats } from '../../shared/history.ts';
 
 /** How a state looks: the name of a class. */
 export type Tone = 'good' | 'warn' | 'bad' | 'soft';
@@ -28,9 +29,12 @@ const tones: Readonly<Record<FleetProvider['state'], Tone>> = {
 };
 
 /** State of a provider, with the reason where it takes no jobs. `intake` is the setting of that name. */
-export function describeProvider({ state, workers, failing }: FleetProvider, intake: unknown): Described {
+export function describeProvider(
+  { state, workers, failing, chats }: FleetProvider,
+  intake: unknown,
+): Described {
   if (intake === 'draining' && state === 'serving') return { text: 'draining', tone: 'warn' };
-  if (failing) return { text: `failing: ${describeReason(failing.code)}`, tone: 'bad' };
+  if (failing) return { text: `failing: ${describeFailed({ ...chats, ...failing })}`, tone: 'bad' };
   const reasons = new Set(workers.filter((one) => one.state === state).flatMap(reasonOf));
   return describeState(state, [...reasons]);
 }
@@ -66,6 +70,10 @@ const reasons: Readonly<Record<string, string>> = {
 
 const describeReason = (reason: string): string => reasons[reason] ?? reason.replaceAll('_', ' ');
 
+/** How chats failed, with the model if it is one alone. */
+export const describeFailed = ({ code = '', model }: Pick<FleetChats, 'code' | 'model'>): string =>
+  describeReason(code) + (model === undefined ? '' : ` of ${model}`);
+
 /** `open: provider error`, `limited`. */
 export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
   state + (reason ? `: ${describeReason(reason)}` : '');
@@ -74,19 +82,12 @@ export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
 export const toneOfBreaker = ({ state }: FleetBreaker): Tone =>
   ({ open: 'bad', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
-/** The calls of the last minute over all workers. Percentiles cannot be added: the slowest worker's p95 counts. */
-export function sumCalls(workers: readonly FleetWorker[]) {
-  const calls = workers.flatMap(({ state, calls }) => (calls && state !== 'silent' ? [calls] : []));
-  const count = calls.reduce((sum, one) => sum + one.count, 0);
-  const mean = (rate: 'errorRate' | 'rateLimitRate') =>
-    count === 0 ? 0 : calls.reduce((sum, one) => sum + one[rate] * one.count, 0) / count;
-  const slowest = calls.flatMap(({ latencyMs }) => (latencyMs ? [latencyMs.p95] : []));
-  return {
-    count,
-    errorRate: mean('errorRate'),
-    rateLimitRate: mean('rateLimitRate'),
-    p95Ms: slowest.length > 0 ? Math.max(...slowest) : undefined,
-  };
+/** Of the calls of the last minute. Percentiles cannot be added: the slowest live worker's counts. */
+export function p95Of(workers: readonly FleetWorker[]): number | undefined {
+  const slowest = workers.flatMap(({ state, calls }) =>
+    state === 'silent' ? [] : (calls?.latencyMs?.p95 ?? []),
+  );
+  return slowest.length > 0 ? Math.max(...slowest) : undefined;
 }
 
 /** How many of the live workers work by these settings, as their heartbeats say. */

@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contract.ts';
 import type { PoolJob, PoolJobState } from '../../shared/fleet-contract.ts';
+import { call } from '../api.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { addressOf, usePagedList } from '../parts/paged-list.ts';
+import { addressOf, type PagedList, usePagedList } from '../parts/paged-list.ts';
 import { PagedTable } from '../parts/paged-table.tsx';
 
 const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed', 'completed'];
@@ -32,7 +34,7 @@ export function JobTable({ provider }: { provider: ProviderId }) {
       <PagedTable
         list={list}
         label="Table of jobs"
-        titles={['Id', 'State', 'Added', 'Started', 'Ended', ['Attempts', 'number']]}
+        titles={['Id', 'State', 'Added', 'Started', 'Ended', ['Attempts', 'number'], 'Chat']}
         row={(job) => (
           <tr key={job.id}>
             <td>
@@ -43,6 +45,16 @@ export function JobTable({ provider }: { provider: ProviderId }) {
               <td key={column}>{at ? <time dateTime={at}>{formatTime(at)}</time> : '–'}</td>
             ))}
             <td class="number">{job.attempts}</td>
+            <td>
+              {job.endedAt === null && (
+                <ConfirmButton
+                  label="Cancel chat"
+                  of={job.id}
+                  question="Cancel this chat? Its user gets no answer."
+                  onConfirm={() => cancel(job.id, list)}
+                />
+              )}
+            </td>
           </tr>
         )}
         empty="The queue has no such job."
@@ -50,4 +62,14 @@ export function JobTable({ provider }: { provider: ProviderId }) {
       />
     </>
   );
+}
+
+/** The id of the chat is a UUID; the number of the attempt follows it from the second one on. */
+async function cancel(jobId: string, list: PagedList<PoolJob>): Promise<void> {
+  try {
+    await call(`/admin/chat/${jobId.slice(0, 36)}`, { method: 'DELETE' });
+    await list.load();
+  } catch (error) {
+    list.error.value = error;
+  }
 }

@@ -3,18 +3,17 @@ import { Age } from '../parts/connection.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
 import { Sparkline } from '../parts/sparkline.tsx';
-import { sumCalls } from './describe.ts';
+import { p95Of } from './describe.ts';
 import { loadOf, openSamples } from './samples.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
 /** The load of a provider as numbers, with a line beside each. */
 export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
   const { known } = useFollowed(() => openSamples(pool.provider), [pool.provider]);
-  const { count, errorRate, rateLimitRate, p95Ms } = sumCalls(pool.workers);
+  const p95Ms = p95Of(pool.workers);
   const numbers = [
     ['Waiting', <Waiting key="waiting" pool={pool} />],
-    ['Errors, last minute', <Rate key="errors" share={errorRate} count={count} />],
-    ['429, last minute', <Rate key="limited" share={rateLimitRate} count={count} />],
+    ['Failed chats, five minutes', <Failed key="failed" pool={pool} />],
     ['p95, last minute', p95Ms === undefined ? '–' : formatDuration(p95Ms)],
   ] as const;
   return (
@@ -65,7 +64,13 @@ function Waiting({ pool: { queue } }: { pool: FleetProvider }) {
   );
 }
 
-function Rate({ share, count }: { share: number; count: number }) {
-  if (count === 0) return <>–</>;
-  return <span class={share > 0.1 ? 'bad' : share > 0.01 ? 'warn' : ''}>{formatShare(share)}</span>;
+function Failed({ pool: { chats } }: { pool: FleetProvider }) {
+  if (chats === undefined) return <>–</>;
+  const share = chats.failed / chats.ended;
+  return (
+    <>
+      <span class={share > 0.1 ? 'bad' : share > 0.01 ? 'warn' : ''}>{formatShare(share)}</span>
+      <span class="soft"> of {formatNumber(chats.ended)}</span>
+    </>
+  );
 }

@@ -1,21 +1,17 @@
 import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatTime } from '../parts/format.ts';
-import { describeBreaker, toneOfBreaker } from './describe.ts';
+import { describeBreaker, describeFailed, toneOfBreaker } from './describe.ts';
 
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
 
-/** The troubles of a provider: silent workers, open breakers, cooldowns, and the last error. */
-export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
+/** The troubles of a provider: silent workers, open breakers, cooldowns, and failed chats. */
+export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider }) {
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
-  const failing = live.flatMap(({ calls, lastError }) =>
-    lastError && calls && calls.errorRate + calls.rateLimitRate > 0 ? [lastError] : [],
-  );
-  const [last] = failing.toSorted((a, b) => b.at.localeCompare(a.at));
   const silent = workers.length - live.length;
-  if (breakers.length === 0 && last === undefined && silent === 0) return null;
+  if (breakers.length === 0 && !chats?.failed && silent === 0) return null;
   return (
     <ul class="troubles">
       {silent > 0 && (
@@ -35,11 +31,11 @@ export function PoolTroubles({ pool: { workers } }: { pool: FleetProvider }) {
         </li>
       ))}
       {breakers.length > maxLines && <li class="soft">and {breakers.length - maxLines} more</li>}
-      {last && (
+      {chats !== undefined && chats.failed > 0 && (
         <li>
-          Last error <span class="bad">{last.code.replaceAll('_', ' ')}</span>{' '}
+          <span class="bad">{describeFailed(chats)}</span>{' '}
           <span class="soft">
-            <Age since={last.at} /> ago; calls have failed like this for <Age since={last.since} />
+            the last of {chats.failed} failed chats in five minutes, of {chats.ended}
           </span>
         </li>
       )}

@@ -1,5 +1,4 @@
-import type { AuditEntry } from '../../shared/accounts.ts';
-import type { AuditAction } from '../../shared/contract.ts';
+import type { AuditAction, AuditEntry } from '../../shared/accounts.ts';
 import { SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, showFiltered, usePagedList } from '../parts/paged-list.ts';
@@ -11,8 +10,11 @@ const actions: Readonly<Record<AuditAction, string>> = {
   'users.add': 'added a user',
   'users.remove': 'removed a user',
   'users.reset': 'gave a new secret',
+  'users.suspend': 'suspended a user',
+  'users.resume': 'resumed a user',
   'tokens.create': 'made a token',
   'tokens.revoke': 'revoked a token',
+  'chats.cancel': 'cancelled a chat',
 };
 
 /** Who has done what, newest first; the filter is in the address, `#/audit?actor=ann`. */

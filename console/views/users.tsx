@@ -48,6 +48,10 @@ async function remove(name: string): Promise<undefined> {
   await call(addressOfUser(name), { method: 'DELETE' });
 }
 
+async function suspend(name: string, method: 'PUT' | 'DELETE'): Promise<undefined> {
+  await call(`${addressOfUser(name)}/suspension`, { method });
+}
+
 function NewUser({ onCreate }: { onCreate(user: UserInput): Promise<void> }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<UserRole>('user');
@@ -87,7 +91,8 @@ interface RowProps {
   onChange(make: () => Promise<Told | undefined>): Promise<void>;
 }
 
-function UserRow({ user: { name, role, hasSecret, createdAt, source }, onChange }: RowProps) {
+function UserRow({ user, onChange }: RowProps) {
+  const { name, role, hasSecret, createdAt, suspendedAt, source } = user;
   return (
     <tr>
       <td>
@@ -97,6 +102,7 @@ function UserRow({ user: { name, role, hasSecret, createdAt, source }, onChange 
       <td>
         {hasSecret ? 'yes' : 'only tokens'}
         {source && <span class="soft"> environment</span>}
+        {suspendedAt && <span class="bad"> suspended</span>}
       </td>
       <td>{source === 'environment' ? '–' : <time dateTime={createdAt}>{formatTime(createdAt)}</time>}</td>
       <td class="row">
@@ -108,6 +114,16 @@ function UserRow({ user: { name, role, hasSecret, createdAt, source }, onChange 
               of={`for ${name}`}
               question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
               onConfirm={() => onChange(() => makeSecret('The new secret', `${addressOfUser(name)}/secret`))}
+            />
+            <ConfirmButton
+              label={suspendedAt ? 'Resume' : 'Suspend'}
+              of={name}
+              question={
+                suspendedAt
+                  ? `Let ${name} in again, with the same secret and tokens?`
+                  : `Refuse all that ${name} asks for, and cancel what runs and the stored chats?`
+              }
+              onConfirm={() => onChange(() => suspend(name, suspendedAt ? 'DELETE' : 'PUT'))}
             />
             <ConfirmButton
               label="Remove"

@@ -151,9 +151,10 @@ export interface WriteToken {
   refuse(): never;
 }
 
-/** The condition that the token with this id is active, and its user was not removed. */
+/** The condition that the token with this id is active, and its user neither removed nor suspended. */
 export const isActiveToken = (id: string | Placeholder): SQL =>
-  sql`exists (select from ${tokens} where ${tokens.id} = ${id} and ${tokens.userId} is not null and ${isActive})`;
+  sql`exists (select from ${tokens} join ${users} on ${users.id} = ${tokens.userId} and ${users.suspendedAt} is null
+    where ${tokens.id} = ${id} and ${isActive})`;
 
 /** For a write that changed nothing: throws what `refuse` throws unless the token is active. */
 export async function requireActive(statements: Runs, token: WriteToken | undefined): Promise<void> {

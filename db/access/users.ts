@@ -40,6 +40,8 @@ export interface UserDigest extends UserIdentity {
   /** SHA-256 of the secret; empty for a user who has none. */
   secretHash: Buffer;
   role: UserRole;
+  /** Absent or null for a user who is not suspended. */
+  suspendedAt?: Date | null;
 }
 
 /** A new user in the store. */
@@ -74,13 +76,16 @@ export function createUserStore(database: Runs, actor = unknownActor) {
     remove: (name: string) => remove(database, actor, name),
     /** Replaces the user's secret by another SHA-256, and ends the sessions. Gives the id; undefined without a user. */
     resetSecret: (name: string, secretHash: Buffer) => resetSecret(database, actor, { name, secretHash }),
+    /** A suspended user may do nothing, and the sessions end. False when there is no such user. */
+    setSuspended: (name: string, isSuspended: boolean) =>
+      setSuspended(database, actor, { name, isSuspended }),
     /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
     removedWithin: (ms: number) => removedWithin(database, ms),
     /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
     list: (part?: ListPart) => list(database, part),
     digests: (): Promise<UserDigest[]> => {
-      const { id, name, createdAt, secretHash, role } = users;
-      const fields = { id, name, createdAt, secretHash, role };
+      const { id, name, createdAt, secretHash, role, suspendedAt } = users;
+      const fields = { id, name, createdAt, secretHash, role, suspendedAt };
       return database.run((db) => db.select(fields).from(users), 'background');
     },
   };
@@ -110,10 +115,11 @@ async function list(database: Runs, { after, names, limit }: ListPart = {}): Pro
     const sorted = db.select().from(users).where(and(isAfter, isNamed)).orderBy(asc(users.name));
     return limit === undefined ? sorted : sorted.limit(limit);
   });
-  return rows.map(({ id, name, role, secretHash, createdAt }) => ({
+  return rows.map(({ id, name, role, secretHash, createdAt, suspendedAt }) => ({
     ...{ id, name, role },
     hasSecret: secretHash.length > 0,
     createdAt: createdAt.toISOString(),
+    ...(suspendedAt && { suspendedAt: suspendedAt.toISOString() }),
   }));
 }
 
@@ -179,6 +185,42 @@ async function resetSecret(
     return db.with(reset, ended, audited).select({ id: reset.id, notify: notifyUsersChannel }).from(reset);
   });
   return row?.id;
+}
+
+async function setSuspended(
+  database: Runs,
+  actor: string,
+  { name, isSuspended }: { name: string; isSuspended: boolean },
+): Promise<boolean> {
+  const suspendedAt = isSuspended ? sql`now()` : null;
+  const action = isSuspended ? 'users.suspend' : 'users.resume';
+  const isNamed = eq(users.name, name);
+  const [row] = await database.run((db) => {
+    const isOther = sql`(${users.suspendedAt} is null) = ${isSuspended}`;
+    const changed = db
+      .$with('changed')
+      .as(db.update(users).set({ suspendedAt }).where(and(isNamed, isOther)).returning({ id: users.id }));
+    const ended = endSessionsOf(db, name, changed);
+    const audited = auditOf(db, { actor, action, targets: sql`select id, ${name}::text from ${changed}` });
+    return db
+      .with(changed, ended, audited)
+      .select({ id: users.id, notify: notifyUsersChannel })
+      .from(users)
+      .where(isNamed);
+  });
+  return row !== undefined;
+}
+
+/** Records that an operator cancels the chat of the user with this id; the name is that of the database if absent. */
+export async function auditCancel(
+  database: Runs,
+  { actor, id, user, userName }: { actor: string; id: string; user: string; userName?: string | undefined },
+): Promise<void> {
+  const name = sql`(select ${users.name} from ${users} where ${users.id}::text = ${user})`;
+  const targetName = sql`coalesce(${userName ?? null}::text, ${name}, ${user})`;
+  await database.run((db) =>
+    db.insert(audit).values({ actor, action: 'chats.cancel', targetId: id, targetName }),
+  );
 }
 
 /** By the name: a user of the environment has an id of its own. */

@@ -1,5 +1,6 @@
 import { v5 as uuidv5 } from 'uuid';
-import type { AuditAction, ProviderId } from '../../shared/contract.js';
+import type { AuditAction } from '../../shared/accounts.js';
+import type { ProviderId } from '../../shared/contract.js';
 import {
   type PoolOverrides,
   type ProviderSettings,

@@ -1,6 +1,5 @@
 import { type ProviderId, providerIds } from '../contract.js';
-import { isFailing } from '../failing.js';
-import type { FleetFailing, FleetProvider, FleetWorker } from '../fleet-contract.js';
+import type { FleetProvider, FleetWorker } from '../fleet-contract.js';
 import type { Heartbeats } from './heartbeats.js';
 
 /** A provider's workers. Only the store knows how many jobs wait. */
@@ -17,10 +16,13 @@ function describeProvider(provider: ProviderId, heartbeats: Heartbeats): ServedP
   const workers = heartbeats.shownOf(provider);
   const live = workers.filter(({ state }) => state !== 'silent');
   const state = stateOf(workers, heartbeats);
-  const failing = state === 'serving' || state === 'probing' ? failingOf(live) : undefined;
+  const takesJobs = state === 'serving' || state === 'probing';
+  const failing = takesJobs ? heartbeats.chats.failingOf(provider) : undefined;
+  const chats = heartbeats.chats.of(provider);
   return {
     ...{ provider, state },
     ...(failing && { failing }),
+    ...(chats && { chats }),
     kind: kindOf(live.length > 0 ? live : workers),
     concurrency: sumOf(live, 'concurrency'),
     inFlight: sumOf(live, 'inFlight'),
@@ -33,13 +35,6 @@ function stateOf(workers: readonly FleetWorker[], { isFirstDue }: Heartbeats): S
   if (best) return best;
   if (!isFirstDue) return 'unknown';
   return workers.length > 0 ? 'silent' : 'absent';
-}
-
-/** By the last failure of all. */
-function failingOf(live: readonly FleetWorker[]): FleetFailing | undefined {
-  if (!isFailing(live.flatMap(({ calls }) => calls ?? []))) return undefined;
-  const [last] = live.flatMap(({ lastError }) => lastError ?? []).toSorted((a, b) => (a.at < b.at ? 1 : -1));
-  return last && { code: last.code, since: last.since };
 }
 
 /** A number that JSON has, for every heartbeat. */

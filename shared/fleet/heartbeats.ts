@@ -1,6 +1,8 @@
 import type { ProviderId } from '../contract.js';
 import type { FleetWorker } from '../fleet-contract.js';
+import type { EndedChats } from '../protocol/ended-chats.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
+import { ChatTotals } from './chat-totals.js';
 import { describeWorker } from './fleet-worker.js';
 
 /** A worker's last heartbeat. */
@@ -53,11 +55,14 @@ export class Heartbeats {
   readonly #pools = new Map<ProviderId, Map<string, HeardPool>>();
   /** When each model was named first, in milliseconds since the epoch; by `provider/model`. */
   readonly #firstNamed = new Map<string, number>();
+  /** How chats ended, by the heartbeats of the API processes. */
+  readonly chats: ChatTotals;
 
   constructor({ now = () => performance.now(), time = Date.now, since = now() }: HeartbeatsOptions = {}) {
     this.#now = now;
     this.#time = time;
     this.#since = since;
+    this.chats = new ChatTotals({ now, time });
   }
 
   add(heartbeat: PoolHeartbeat): void {
@@ -82,6 +87,10 @@ export class Heartbeats {
       const id = `${provider}/${model}`;
       if (!this.#firstNamed.has(id)) this.#firstNamed.set(id, heardTime);
     }
+  }
+
+  addChats(process: string, chats: readonly EndedChats[]): void {
+    this.chats.add(process, chats);
   }
 
   /** To be called while the store is down: until heartbeats must have come again, silence means nothing. */

@@ -80,6 +80,12 @@ export const apiMetrics = {
     help: 'Whether operators have paused the pools of the provider, or drain them: 1 for what is set, 0 for the others. Every API process has the same: take their `max`.',
     labels: { provider, state: intakes },
   },
+  failing: {
+    name: 'quillgate_pool_failing',
+    type: 'gauge',
+    help: 'Is 1 while the pools of the provider take jobs, but of ten or more chats that ended in the last five minutes while their callers waited at least half failed by its fault, a breaker or overload; else 0. Every API process has the same: take their `max`.',
+    labels: { provider },
+  },
   chatRequests: {
     name: 'quillgate_chat_requests_total',
     type: 'counter',
@@ -114,7 +120,7 @@ export const apiMetrics = {
   cancels: {
     name: 'quillgate_cancels_total',
     type: 'counter',
-    help: 'Jobs called off before they had ended: because the caller had gone or had been given up at SIGTERM (caller_gone), because the store had not answered in time and the request was refused (refused), or a stored chat by DELETE or because it had been refused (asked).',
+    help: 'Jobs called off before they had ended: because the caller had gone or had been given up at SIGTERM (caller_gone), because the store had not answered in time and the request was refused (refused), or by DELETE, by an operator, or because a stored chat had been refused (asked).',
     labels: { provider, kind: ['caller_gone', 'refused', 'asked'] },
   },
   blogRequests: {
@@ -189,12 +195,6 @@ export const workerMetrics = {
     name: 'quillgate_pool_hold_seconds',
     type: 'gauge',
     help: 'How much longer this pool calls a model no more because the provider limits it, for the model that has to wait longest; 0 when none has.',
-    labels: { provider },
-  },
-  failing: {
-    name: 'quillgate_pool_failing',
-    type: 'gauge',
-    help: "Is 1 while the provider failed, or limited, at least half of this pool's calls of the last minute, of three or more; else 0.",
     labels: { provider },
   },
   breakerState: {

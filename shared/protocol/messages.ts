@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
+import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
@@ -213,11 +214,16 @@ export const poolHeartbeatSchema = z.object({
 
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
-/** Published on `processes` once a second, at each change of a breaker or cooldown, and when a pool stops. */
+/**
+ * Published on `processes` once a second, at each change of a breaker or cooldown, and when a pool stops. That of an
+ * API process has no pools.
+ */
 export const processHeartbeatSchema = z.object({
   v: version,
   worker: shortText,
   pools: eachOf(poolHeartbeatSchema, 100),
+  /** Of an API process; absent in the heartbeat of a worker. */
+  chats: eachOf(endedChatsSchema, 100).optional(),
 });
 
 /** The record of a finished job is kept this long, in milliseconds, for an API process that missed the message. */

@@ -83,6 +83,9 @@ export function writerOf({
   return last && { provider: last.provider, model: askedModel };
 }
 
+/** Of a chat that was cancelled without a word of its worker. */
+export const cancelledOutcome: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
+
 /** Stands in for an outcome that cannot be parsed. */
 export const brokenOutcome = {
   ...({ kind: 'failed', code: 'internal' } as const),

@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../contract.js';
+import type { EndedChats } from '../protocol/ended-chats.js';
 import {
   type ChatJobPayload,
   type PoolHeartbeat,
@@ -41,12 +42,20 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
 }
 
-/** Calls the listener with every heartbeat of every pool. */
-export const followPools = (
-  relay: Pick<Relay, 'follow'>,
-  listener: (heartbeat: PoolHeartbeat) => void,
-): Promise<void> =>
-  relay.follow(topics.processes, processHeartbeatSchema, ({ pools }) => pools.forEach(listener));
+/** Takes the heartbeats of processes. */
+interface HeartbeatListener {
+  /** Takes that of a pool. */
+  add(heartbeat: PoolHeartbeat): void;
+  /** Takes how the chats of an API process ended; the name is that of the process. */
+  addChats(process: string, chats: readonly EndedChats[]): void;
+}
+
+/** Hands over every heartbeat of every process. */
+export const followProcesses = (relay: Pick<Relay, 'follow'>, listener: HeartbeatListener): Promise<void> =>
+  relay.follow(topics.processes, processHeartbeatSchema, ({ worker, pools, chats }) => {
+    for (const heartbeat of pools) listener.add(heartbeat);
+    if (chats) listener.addChats(worker, chats);
+  });
 
 /** Closes relay and queues. */
 export async function closeChannels({ queues, relay }: Channels): Promise<void> {

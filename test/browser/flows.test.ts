@@ -53,6 +53,12 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     expect([await chatStatus('grace', first), await chatStatus('grace', second)]).toEqual([401, 200]);
     await takePicture(page, 'users-secret');
 
+    await confirm('Suspend grace');
+    await rowOf('grace').getByText('suspended').waitFor();
+    expect(await chatStatus('grace', second)).toBe(403);
+    await confirm('Resume grace');
+    await page.getByRole('button', { name: 'Suspend grace' }).waitFor();
+    expect(await chatStatus('grace', second)).toBe(200);
     await confirm('Remove grace');
     await rowOf('grace').waitFor({ state: 'detached' });
     expect(await chatStatus('grace', second)).toBe(401);
@@ -177,12 +183,33 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     const row = jobs.locator('tbody tr').filter({ hasText: id });
     await row.waitFor();
     const cells = await row.locator('td').allInnerTexts();
-    expect(cells).toEqual([id, 'completed', ...Array(3).fill(expect.stringMatching(/\d:\d\d/)), '1']);
+    expect(cells).toEqual([id, 'completed', ...Array(3).fill(expect.stringMatching(/\d:\d\d/)), '1', '']);
     await takePicture(page, 'pool-jobs');
     expect(await findFaults(page)).toEqual([]);
     expect(await page.content()).not.toContain(secretWord);
     await jobs.getByLabel('State').selectOption('waiting');
     await jobs.getByText('The queue has no such job.').waitFor();
+    expect(visited.complaints).toEqual([]);
+  });
+
+  it('a chat that runs is cancelled -> its caller is told, and its job is gone', async () => {
+    const { deployment } = opened;
+    const model = 'sim-gate-0@cancelled-in-the-console';
+    const asked = deployment.chat({ provider: 'anthropic', model });
+    await deployment.simulator.waitForCall((call) => call.model === model);
+    await see('pools/anthropic');
+    const jobs = page.getByRole('region', { name: 'Jobs' });
+    const name = /^Cancel chat /;
+    await jobs.getByLabel('State').selectOption('active');
+    await jobs.getByRole('button', { name }).click();
+    await jobs.getByRole('group').getByRole('button', { name }).click();
+    expect(await asked).toMatchObject({ status: 500, body: { detail: 'The chat was cancelled.' } });
+    await vi.waitFor(async () => {
+      await jobs.getByRole('button', { name: 'Read again' }).click();
+      expect(await jobs.getByText('The queue has no such job.').isVisible()).toBe(true);
+    }, patience);
+    await see('audit');
+    await rowOf('cancelled a chat').waitFor();
     expect(visited.complaints).toEqual([]);
   });
 });

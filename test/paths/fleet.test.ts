@@ -108,9 +108,31 @@ describe('the state of the fleet', () => {
     await vi.waitFor(async () => expect(await fleet()).toMatchObject(all), patience);
   });
 
+  it('has a model that fails → serving after one chat, failing and named after ten, at every process', async () => {
+    const model = 'sim-status-503';
+    const ask = () => deployment.chat({ model, headers: { 'X-LLM-Fallback': 'none' } });
+    const seen = async () => [await fleet(), await there<Fleet>('/admin/pools')].map((at) => at.providers[0]);
+    await ask();
+    await vi.waitFor(async () => {
+      for (const openai of await seen()) {
+        expect(openai).toMatchObject({ state: 'serving', chats: { failed: 1, model } });
+        expect(openai).not.toHaveProperty('failing');
+      }
+    }, patience);
+    expect((await quillgate(['status'], deployment.stores)).stdout).toMatch(/^openai +serving /m);
+    // Its breaker refuses the last ones: no worker sees them.
+    for (let n = 0; n < 9; n += 1) await ask();
+    await vi.waitFor(async () => {
+      for (const openai of await seen())
+        expect(openai).toMatchObject({
+          failing: { code: 'provider_unavailable' },
+          chats: { failed: 10, model },
+        });
+    }, patience);
+  });
+
   it('has a model that broke → what broke it, and what failed last', async () => {
     const model = 'sim-status-503';
-    for (let n = 0; n < 10; n += 1) await deployment.chat({ model, headers: { 'X-LLM-Fallback': 'none' } });
     const broken = {
       breakers: [{ model, reason: 'provider_error' }],
       lastError: { code: 'provider_error', since: expect.any(String) },
@@ -174,7 +196,8 @@ describe('the command line', () => {
     expect(served).toMatchObject({ code: 0, stderr: '' });
     expect(served.stdout).toMatch(/^database {2}ok$/m);
     expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
-    expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +-$/m);
+    expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +- +-$/m);
+    expect(served.stdout).toMatch(/^openai +failing \(provider_unavailable of sim-status-503\) /m);
     expect(served.stdout).toMatch(/^openai .*provider_error \d+ s ago/m);
     await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 60_000 })));
     const unserved = await quillgate(['status', '--providers', 'openai', '--json'], deployment.stores);

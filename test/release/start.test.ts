@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { watch } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { credentialVariables } from '../../shared/config/provider-credentials.js';
 import { providerIds } from '../../shared/contract.js';
-import { patience } from '../support/patience.js';
 import { freshStore, storeOf } from '../support/stores.js';
 import type { StartProcess } from './support/npm-start.js';
 import { stillRunning } from './support/processes.js';
@@ -90,11 +89,9 @@ describe('npm start', () => {
       expect(banner).toContain(` http://${address}`);
     expectSimulated(banner);
     const simulated = Object.fromEntries(providerIds.map((id) => [id, 'simulated']));
-    // The first heartbeat may come after the start has ended.
-    await vi.waitFor(async () => {
-      const front = await (await fetch(`http://localhost:${PORT}/`)).json();
-      expect(front).toMatchObject({ providers: simulated });
-    }, patience);
+    const front = await (await fetch(`http://localhost:${PORT}/`)).json();
+    expect(front).toMatchObject({ providers: simulated });
+    expect(statSync(join(place.dataDir, 'logs')).mode & 0o777).toBe(0o700);
     const kept = () =>
       ['chat-credentials', 'admin-credentials', 'blog-token', 'chat-token'].map((name) =>
         readFileSync(join(place.dataDir, name), 'utf8').trim(),

@@ -23,6 +23,7 @@ export const createAuthentication = (
   directory: {
     checkUser: () => undefined,
     hasUser: () => false,
+    isSuspended: () => false,
     loaded: true,
     checkToken: () => undefined,
     findToken: async () => undefined,

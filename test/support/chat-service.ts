@@ -197,7 +197,8 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
         started.stored += 1;
         return { chat: { id: 'one', deadline, expiresAt: deadline + 1, current } };
       },
-      cancelUnconfirmed: ({ owner, id }) => void asked.push(`cancel unconfirmed ${id} of ${owner.name}`),
+      cancelUnconfirmed: ({ owner, id }) =>
+        void asked.push(`cancel unconfirmed ${id} of ${owner === 'any' ? owner : owner.name}`),
     },
   });
   chats.listen(shares);

@@ -1,6 +1,6 @@
 import { parseConfig } from '../../shared/config/config.js';
 import { type PoolHeartbeat, queueName } from '../../shared/protocol/messages.js';
-import { followPools } from '../../shared/queue/channels.js';
+import { followProcesses } from '../../shared/queue/channels.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openRelay } from '../../shared/queue/relay.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
@@ -20,8 +20,11 @@ export async function hearPools(stores: Record<string, string>) {
   const relay = await openRelay(store, { name: 'test', log: createRecordingLog().log });
   const queue = store.createQueue(queueName('openai'));
   const last = new Map<string, PoolHeartbeat>();
-  await followPools(relay, (heartbeat) => {
-    if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
+  await followProcesses(relay, {
+    add: (heartbeat) => {
+      if (heartbeat.provider === 'openai') last.set(heartbeat.worker, heartbeat);
+    },
+    addChats: () => undefined,
   });
   return {
     store,

@@ -1,6 +1,5 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { isFailing } from '../../shared/failing.js';
 import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
@@ -15,7 +14,7 @@ import { Cancelled, type JobListener, LockLost, type RunningJob } from './runnin
 import type { Load } from './running-jobs.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
-type Times = Pick<CallTimes, 'recordCall' | 'calls'>;
+type Times = Pick<CallTimes, 'recordCall'>;
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
@@ -94,8 +93,6 @@ export class PoolMetrics implements JobListener {
       metrics.inFlight.set({ provider }, load().inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
       metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
-      const { calls } = this.#times;
-      metrics.failing.set({ provider }, isFailing(calls ? [calls] : []) ? 1 : 0);
       const breaker = account.state === 'closed' ? circuits.worstState : account.state;
       for (const state of ['closed', 'open', 'half-open'] as const)
         metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);

@@ -4,7 +4,17 @@ import type { ChatCommand } from '../../chat/chat-command.js';
 import { isCompletion } from '../../chat/chat-result.js';
 import type { LiveChat } from '../../chat/live-chat.js';
 import type { ChatListener, Refusal } from '../../chat/live-chats.js';
+import type { EndedChats } from './ended-chats.js';
 import type { History } from './history.js';
+
+/** In milliseconds from its arrival here. */
+interface Followed {
+  readonly queuedMs: number;
+  /** When the request of a chat that is not stored has left it. */
+  leftMs?: number;
+  /** Why a request has left it, while it goes on. */
+  leftWith?: RequestCode;
+}
 
 /** How a chat ended, as far as this process knows. */
 interface End {
@@ -16,6 +26,8 @@ interface End {
   /** Undefined where the request was refused. */
   readonly chat?: LiveChat;
   readonly queuedMs?: number;
+  /** Whether its caller waited until then. */
+  readonly isAwaited: boolean;
 }
 
 /** Names of models are chosen by callers and providers. */
@@ -27,11 +39,12 @@ const maxModelLength = 200;
  */
 export class ChatRecorder implements ChatListener {
   readonly #history: Pick<History, 'recordArrival' | 'recordEnd'>;
-  /** In milliseconds from its arrival here; `leftMs` is when the request of a chat that is not stored has left it. */
-  readonly #followed = new WeakMap<LiveChat, { readonly queuedMs: number; leftMs?: number }>();
+  readonly #followed = new WeakMap<LiveChat, Followed>();
+  readonly #ended: Pick<EndedChats, 'record'>;
 
-  constructor(history: Pick<History, 'recordArrival' | 'recordEnd'>) {
+  constructor(history: Pick<History, 'recordArrival' | 'recordEnd'>, ended: Pick<EndedChats, 'record'>) {
     this.#history = history;
+    this.#ended = ended;
   }
 
   opened(chat: LiveChat): void {
@@ -41,8 +54,9 @@ export class ChatRecorder implements ChatListener {
     this.#history.recordArrival(command.provider);
   }
 
-  detached(chat: LiveChat): void {
+  detached(chat: LiveChat, code: RequestCode): void {
     const followed = this.#followed.get(chat);
+    if (followed) followed.leftWith = code;
     if (followed && chat.opening && !chat.isStored)
       followed.leftMs = performance.now() - chat.opening.receivedAt;
   }
@@ -56,15 +70,22 @@ export class ChatRecorder implements ChatListener {
     const endedMs = leftMs ?? performance.now() - receivedAt;
     const isLeft = leftMs !== undefined || outcome === undefined;
     const code = isLeft ? (chat.leftWith ?? 'timeout') : codeOf(outcome);
-    this.#record(command, { chat, outcome, code, receivedAt, queuedMs, endedMs });
+    // A deadline ends the chat and the wait for it; nothing waits for an asynchronous one.
+    const isLate = followed.leftWith === 'timeout' && code === 'timeout' && !command.storeOptions?.isAsync;
+    const isAwaited = isLate || (followed.leftWith === undefined && code !== 'cancelled');
+    this.#record(command, { chat, outcome, code, receivedAt, queuedMs, endedMs, isAwaited });
   }
 
   refused(command: ChatCommand, { code, receivedAt }: Refusal): void {
     this.#history.recordArrival(command.provider);
-    this.#record(command, { code, receivedAt, endedMs: performance.now() - receivedAt });
+    const isAwaited = code !== 'cancelled';
+    this.#record(command, { code, receivedAt, endedMs: performance.now() - receivedAt, isAwaited });
   }
 
-  #record(command: ChatCommand, { chat, code, outcome, receivedAt, queuedMs, endedMs }: End): void {
+  #record(
+    command: ChatCommand,
+    { chat, code, outcome, receivedAt, queuedMs, endedMs, isAwaited }: End,
+  ): void {
     const { requestId, user, userName = user, provider, stream } = command;
     const model = outcome && isCompletion(outcome) ? outcome.model : command.model;
     const request: RecentRequest = {
@@ -81,6 +102,7 @@ export class ChatRecorder implements ChatListener {
       ...(outcome && tokensOf(outcome)),
     };
     this.#history.recordEnd(request, user);
+    if (isAwaited) this.#ended.record(request);
   }
 }
 

@@ -13,12 +13,13 @@ import {
   resultMessageSchema,
   topics,
 } from '../../../shared/protocol/messages.js';
+import { cancelledOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
 import {
   type Channels,
   closeChannels,
-  followPools,
+  followProcesses,
   openChannels,
   queueOf,
 } from '../../../shared/queue/channels.js';
@@ -34,7 +35,13 @@ import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { Cancellation } from './cancellation.js';
 import { DeadQueues } from './dead-queues.js';
-import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job-records.js';
+import {
+  decodeResult,
+  JobRecords,
+  type JobResult,
+  type PendingJob,
+  type UnfinishedJob,
+} from './job-records.js';
 import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
 
 /**
@@ -143,6 +150,24 @@ export class JobClient {
     this.#cancellation.cancelUnconfirmed(job);
   }
 
+  /** See `JobRecords.find`; throws `queue_unavailable`. */
+  find(chatId: string): Promise<UnfinishedJob | undefined> {
+    return this.#records.find(chatId).catch((cause) => this.#refuse(cause));
+  }
+
+  /**
+   * Ends a chat that is not stored for all who wait for it, at any API process, and cancels its job after that: a
+   * process that still waits adds a job that is missing again. Throws `queue_unavailable`.
+   */
+  async end(job: PendingJob): Promise<void> {
+    const settled = [{ jobId: job.jobId, outcome: encodeOutcome(cancelledOutcome) }];
+    const published = this.#channels.relay.publish(topics.storedResult, { v: writtenVersion, settled });
+    await published.catch((cause) => this.#refuse(cause));
+    this.#chats.onOutcome(job.jobId, cancelledOutcome);
+    // As that of a stored chat: it is read before, because it may have ended.
+    this.#cancellation.cancel({ ...job, isStored: true });
+  }
+
   get relay(): Relay {
     return this.#channels.relay;
   }
@@ -165,7 +190,7 @@ export class JobClient {
   async #subscribe(): Promise<void> {
     const { relay } = this.#channels;
     const onResult = (message: ResultMessage) => this.#onResult(message);
-    await followPools(relay, (heartbeat) => this.heartbeats.add(heartbeat));
+    await followProcesses(relay, this.heartbeats);
     await this.pools.settings.follow(relay);
     await relay.receive(topics.reply(this.#replyTo), resultMessageSchema, onResult);
     await relay.subscribe(topics.storedResult, resultMessageSchema, onResult);

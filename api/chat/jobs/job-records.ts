@@ -1,5 +1,5 @@
 import { Job, type Queue } from 'bullmq';
-import type { ProviderId } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { type Attempt, jobIdOf } from '../../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
@@ -30,6 +30,14 @@ export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attemp
   readonly isStored?: boolean;
 }
 
+/** A job that has not ended, with the id of its user. */
+export interface UnfinishedJob extends PendingJob {
+  readonly user: string;
+}
+
+/** The first, and one for each of the four providers that a fallback may name. */
+const maxAttempts = 5;
+
 interface JobRecordsDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
@@ -55,6 +63,21 @@ export class JobRecords {
     if (result?.status !== 'fulfilled') throw result?.reason;
     const next = result.value.state === 'settled' ? nextOf(result.value.outcome) : undefined;
     return next ? this.read({ ...job, ...next }) : result.value;
+  }
+
+  /** The job of a chat whose provider is not known; undefined when none of its attempts is queued or running. */
+  async find(jobId: string): Promise<UnfinishedJob | undefined> {
+    const { queueOf, store } = this.#deps;
+    const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
+    for (const provider of providerIds) {
+      const states = await store.readJobs(queueOf(provider), ids);
+      const id = ids.find((_, n) => ['queued', 'running'].includes(states[n]?.state ?? ''));
+      const job = id === undefined ? undefined : await Job.fromId<ChatJobPayload>(queueOf(provider), id);
+      if (job === undefined) continue;
+      const { model, attempt, fallback, user } = job.data;
+      return { provider, jobId, model, attempt, fallback, user };
+    }
+    return undefined;
   }
 
   /** The states of these attempts at one provider, in their order; throws as `read` does. */

@@ -309,14 +309,51 @@ describe('credentials', () => {
   });
 });
 
+describe('a user who is suspended', () => {
+  const all = new Set([name, 'w', 'r', 'c', 'a']);
+  let areSuspended = true;
+  const isSuspended = (given: string) => areSuspended && all.has(given);
+
+  it.each([
+    ['/chat', `Basic ${good}`],
+    ['/v1/models', `Basic ${good}`],
+    ['/v1/models', 'Bearer chatter'],
+    ['/admin', 'Bearer operator'],
+    ['/write', 'Bearer writer'],
+    ['/read', 'Bearer reader'],
+  ])('asks at %s with %s -> 403 for as long, which is logged', async (path, authorization) => {
+    areSuspended = true;
+    const { ask, recording } = await start({ directory: { isSuspended } });
+    const response = await ask(path, authorization);
+    expect([response.status, await response.json()]).toMatchObject([403, { code: 'suspended' }]);
+    expect(recording.lines).toMatchObject([{ msg: 'login refused', code: 'suspended' }]);
+    areSuspended = false;
+    expect((await ask(path, authorization)).status).toBe(200);
+  });
+
+  it('asks without credentials what all may read -> 200', async () => {
+    areSuspended = true;
+    const { ask } = await start({ directory: { isSuspended } });
+    expect((await ask('/read')).status).toBe(200);
+  });
+
+  it('has a wrong secret -> 401, which does not tell', async () => {
+    areSuspended = true;
+    const { ask } = await start({ directory: { isSuspended } });
+    expect((await ask('/chat', `Basic ${encode(`${name}:wrong`)}`)).status).toBe(401);
+  });
+});
+
 describe('onCredentialsEnd', () => {
   /** A door whose requests stay until their credentials end; `end` takes those of everyone away. */
   async function startAttached() {
     let areGood = true;
+    let isSuspended = false;
     const listeners = new Set<() => void>();
     const attached = Promise.withResolvers<void>();
     const door = await start({
       directory: {
+        isSuspended: () => isSuspended,
         checkUser: (given) => (areGood ? signedInAs(given) : undefined),
         checkToken: (token) => (areGood ? callers.get(token) : undefined),
         onLoad: (listener) => {
@@ -329,7 +366,8 @@ describe('onCredentialsEnd', () => {
     const load = () => {
       for (const listener of listeners) listener();
     };
-    return { ...door, load, attached: attached.promise, listeners, end: () => (areGood = false) };
+    const suspend = () => (isSuspended = true);
+    return { ...door, load, attached: attached.promise, listeners, end: () => (areGood = false), suspend };
   }
 
   it.each([
@@ -348,5 +386,15 @@ describe('onCredentialsEnd', () => {
     expect(listeners.size).toBe(0);
     // One that begins now, as after a long body, is refused at once.
     expect((await ask('/attached', authorization)).status).toBe(401);
+  });
+
+  it('its user is suspended -> it is called with that, and a request that begins then is refused', async () => {
+    const { ask, load, attached, suspend } = await startAttached();
+    const asked = ask('/attached', `Basic ${good}`);
+    await attached;
+    suspend();
+    load();
+    for (const response of [await asked, await ask('/attached', `Basic ${good}`)])
+      expect([response.status, await response.json()]).toMatchObject([403, { code: 'suspended' }]);
   });
 });

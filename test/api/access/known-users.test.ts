@@ -65,3 +65,16 @@ describe('before anything is loaded', () => {
           expect(new KnownUsers(environment, []).check(name, secret)).toBeUndefined();
   });
 });
+
+describe('users who are suspended', () => {
+  it('-> are known by name, also those that the environment names', () => {
+    const since = new Date(1000);
+    const known = new KnownUsers({ first, admin }, [
+      { ...rowOf('Zoë', 'a:b'), suspendedAt: since },
+      { ...rowOf('first', 'another'), suspendedAt: since },
+      { ...rowOf('bob', ''), suspendedAt: null },
+    ]);
+    expect([...known.suspended]).toEqual(['Zoë', 'first']);
+    expect(known.check('Zoë', 'a:b')).toMatchObject(zoe);
+  });
+});

@@ -97,6 +97,7 @@ it.each<[request: string, body: unknown, pointer: string]>([
 it.each([
   ...['nobody', '%00', 'a%3Ab', '%E0%A4%A', 'x'.repeat(129)].map((name) => `DELETE users/${name}`),
   ...['nobody', '%00', 'a%3Ab'].map((name) => `POST users/${name}/secret`),
+  ...['PUT', 'DELETE'].map((method) => `${method} users/nobody/suspension`),
   ...['019a8f3e-5c71-7d2a-b3f4-0a1b2c3d4e5f', 'x', '%00'].map((id) => `DELETE tokens/${id}`),
 ])('%s -> 404', async (request) => {
   expect((await ask(request)).status).toBe(404);
@@ -105,6 +106,7 @@ it.each([
 it.each([
   ['POST users', { name: 'bob', role: 'admin' }, 'name_taken'],
   ['DELETE users/operator', undefined, 'own_user'],
+  ['PUT users/operator/suspension', undefined, 'own_user'],
 ])(
   '%s, of a name that is taken or the caller’s own -> 409, and nothing changes',
   async (request, body, code) => {
@@ -117,6 +119,22 @@ it.each([
 );
 
 describe('a user', () => {
+  it('is suspended and resumed -> the list says so, and this process knows it before each answer', async () => {
+    await addUser({ name: 'bob' });
+    reloaded = [];
+    const listed = async () => (await read<UserPage>('users')).data.find(({ name }) => name === 'bob');
+    expect((await ask('PUT users/bob/suspension')).status).toBe(204);
+    expect(await listed()).toMatchObject({ suspendedAt: expect.any(String), hasSecret: true });
+    expect((await ask('DELETE users/bob/suspension')).status).toBe(204);
+    expect(await listed()).not.toHaveProperty('suspendedAt');
+    expect(reloaded).toHaveLength(2);
+    const { data } = await read<AuditPage>('audit?target=bob&limit=2');
+    expect(data.map(({ actor, action }) => [actor, action])).toEqual([
+      ['operator', 'users.resume'],
+      ['operator', 'users.suspend'],
+    ]);
+  });
+
   it('is added -> has a secret that is told once, kept as a digest, and is in the audit', async () => {
     const response = await ask('POST users', { name: 'Zoë', role: 'admin' });
     expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store']);

@@ -31,8 +31,11 @@ function getChat(
     storedChats: {
       read: async () => ({ chat: stored, result, status: 'completed' }),
       cancel: async () => {},
+      cancelAny: async () => {},
     },
     chatService: { follow: () => Promise.reject(new Error('followed')) },
+    database: { run: () => Promise.reject(new Error('asked')) },
+    environmentUsers: [],
     toStoredCompletion,
   });
   const get = () => accept;

@@ -5,11 +5,13 @@ import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-com
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
+import { Failure } from '../../../shared/failures.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { chatKey, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { attach } from '../../support/attached.js';
 import { userNamed } from '../../support/identities.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
@@ -18,6 +20,7 @@ import { openSharedStore, type SharedStore } from '../../support/shared-store.js
 import { storeOf } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
+const live = new LiveChats();
 const timings = { queueMs: 1, providerMs: 1 };
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', ...timings };
 const failed = (retryable: boolean): Outcome => ({
@@ -48,7 +51,7 @@ let maxOutputTokens: number;
 beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
   store = shared.store;
-  jobs = await JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
+  jobs = await JobClient.open({ store, chats: live, metrics: apiInstruments.metrics, log });
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
@@ -399,6 +402,92 @@ describe('a stored chat', () => {
     await chats.cancel(name);
     expect((await chats.read(name)).result).toMatchObject({ outcome: { kind: 'cancelled' } });
     await running.end();
+  });
+});
+
+describe('a chat that an operator cancels', () => {
+  /** Ids of the users that were audited. */
+  let audited: string[];
+  beforeEach(() => (audited = []));
+  const audit = async (user: string) => void audited.push(user);
+  const notAudited = () => Promise.reject(new Failure('database_unavailable'));
+
+  it.each<[string, object, string[], (opened: ResolvedChat) => Promise<unknown>]>([
+    ['is under way', { outcome: { kind: 'cancelled' } }, [me.id], async () => undefined],
+    ['has ended', { outcome: ok }, [], ({ chat }) => end(chat.id, ok)],
+    ['has expired', underWay, [], async () => (now += 10_000)],
+    [
+      'was cancelled',
+      { outcome: { kind: 'cancelled' } },
+      [],
+      ({ chat: { id } }) => chats.cancel({ owner: me, id }),
+    ],
+  ])('is stored and %s -> %o, audited as of %j', async (_, result, users, prepare) => {
+    const opened = await open(command(undefined));
+    const name = { owner: me, id: opened.chat.id };
+    await prepare(opened);
+    await chats.cancelAny(name.id, audit);
+    expect((await chats.read(name)).result).toMatchObject(result);
+    expect(audited).toEqual(users);
+  });
+
+  it.each([1, 2, 5])(
+    'is not stored, and its attempt %d waits -> it ends for who waits, and its job is gone',
+    async (attempt) => {
+      const id = randomUUID();
+      const { outcome } = attach(live, id);
+      const jobId = attempt === 1 ? id : `${id}-${attempt}`;
+      const job = { user: you.id, provider: 'openai', turns: command(undefined).turns } as const;
+      await jobs.add(jobId, { ...job, deadline: now + 10_000, ...(attempt > 1 && { chatId: id, attempt }) });
+      await chats.cancelAny(id, audit);
+      expect([await outcome, audited]).toMatchObject([{ kind: 'cancelled' }, [you.id]]);
+      await vi.waitFor(
+        async () => expect(await store.readJobs(queue, [jobId])).toEqual([{ state: 'unknown' }]),
+        patience,
+      );
+    },
+  );
+
+  it('cannot be audited -> goes on', async () => {
+    const opened = await open(command(undefined));
+    await expect(chats.cancelAny(opened.chat.id, notAudited)).rejects.toMatchObject({
+      code: 'database_unavailable',
+    });
+    expect((await chats.read({ owner: me, id: opened.chat.id })).result).toEqual(underWay);
+    const id = randomUUID();
+    await jobs.add(id, {
+      user: you.id,
+      provider: 'openai',
+      turns: command(undefined).turns,
+      deadline: now + 10_000,
+    });
+    await expect(chats.cancelAny(id, notAudited)).rejects.toMatchObject({ code: 'database_unavailable' });
+    await take(id);
+  });
+
+  it('is nowhere -> not_found, and nothing is audited', async () => {
+    await expect(chats.cancelAny(randomUUID(), audit)).rejects.toMatchObject(notFound);
+    expect(audited).toEqual([]);
+  });
+});
+
+describe('a chat whose user is suspended', () => {
+  it('is stored and followed here -> is cancelled, and no other one', async () => {
+    const follow = async (userName: string) => {
+      const opened = await open(command(undefined));
+      const { id, expiresAt } = opened.chat;
+      attach(live, id, { chat: { expiresAt }, command: { userName } });
+      return { owner: me, id };
+    };
+    const [theirs, another] = [await follow('wild'), await follow('calm')];
+    attach(live, randomUUID(), { command: { userName: 'wild' } });
+    chats.cancelSuspended(live.all(), { isSuspended: (name) => name === 'wild' });
+    const cancelled = { outcome: { kind: 'cancelled' } };
+    await vi.waitFor(
+      async () => expect((await chats.read(theirs)).result).toMatchObject(cancelled),
+      patience,
+    );
+    expect((await chats.read(another)).result).toEqual(underWay);
   });
 });
 

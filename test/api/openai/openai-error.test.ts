@@ -41,7 +41,7 @@ const table: [FailureCode[], number, string, string, seconds?: string][] = [
   [['invalid_json', 'invalid_request', 'empty_conversation', 'provider_rejected'], 400, wrong, 'false'],
   [['content_blocked', 'context_length_exceeded'], 400, wrong, 'false'],
   [['unauthorized'], 401, wrong, 'false'],
-  [['insufficient_scope', 'cross_origin'], 403, wrong, 'false'],
+  [['insufficient_scope', 'suspended', 'cross_origin'], 403, wrong, 'false'],
   [['unknown_provider', 'not_found'], 404, wrong, 'false'],
   [['method_not_allowed'], 405, wrong, 'false'],
   [['slug_taken', 'name_taken', 'own_user'], 409, wrong, 'false'],

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { observeIntake, observeQueues } from '../../../api/operations/queue-gauges.js';
+import { observeProviders, observeQueues } from '../../../api/operations/queue-gauges.js';
 import { FleetState } from '../../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
 import { readMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -67,11 +68,30 @@ describe('observeQueues', () => {
   });
 });
 
-describe('observeIntake', () => {
+describe('observeProviders', () => {
+  it('the chats of a provider fail -> is 1 for that one while its workers take jobs', async () => {
+    const heartbeats = new Heartbeats();
+    observeProviders(instruments, () => ({ heartbeats, pools: new LivePools(heartbeats) }));
+    const read = async () =>
+      [...readMetrics((await instruments.scrape()).text)].flatMap(([series, value]) =>
+        series.startsWith('quillgate_pool_failing') && value === 1 ? [series] : [],
+      );
+    for (const provider of ['openai', 'bedrock'] as const) heartbeats.add(heartbeatOf({ provider }));
+    const chats = { ended: 10, code: 'overloaded' };
+    heartbeats.addChats('api', [
+      { ...chats, provider: 'openai', failed: 4 },
+      { ...chats, provider: 'bedrock', failed: 5 },
+    ]);
+    expect(await read()).toEqual(['quillgate_pool_failing{provider="bedrock"}']);
+    heartbeats.add(heartbeatOf({ provider: 'bedrock', state: 'paused' }));
+    expect(await read()).toEqual([]);
+  });
+
   it('what operators have set -> is shown once it is known', async () => {
-    const pools = new LivePools(new Heartbeats({ since: 0 }));
+    const heartbeats = new Heartbeats({ since: 0 });
+    const pools = new LivePools(heartbeats);
     let isConnected = false;
-    observeIntake(instruments, () => (isConnected ? { pools } : undefined));
+    observeProviders(instruments, () => (isConnected ? { pools, heartbeats } : undefined));
     const read = async () =>
       [...readMetrics((await instruments.scrape()).text)].flatMap(([series, value]) =>
         series.startsWith('quillgate_intake') && value === 1 ? [series.replace('quillgate_intake', '')] : [],

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { printAudit } from '../../../cli/commands/audit.js';
 import { createToken, listTokens, parseExpiry, revokeToken } from '../../../cli/commands/tokens.js';
-import { addUser, listUsers, removeUser, resetUser } from '../../../cli/commands/users.js';
+import { addUser, listUsers, removeUser, resetUser, suspendUser } from '../../../cli/commands/users.js';
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
@@ -49,7 +49,7 @@ describe('a user', () => {
     const { stdout: secret } = await run(addUser, 'Zoë', {});
     const [{ stdout }, { stdout: json }] = [await run(listUsers, {}), await run(listUsers, { json: true })];
     expect(stdout).toMatch(
-      /^ID +NAME {2}ROLE {2}HAS SECRET {2}CREATED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {9}\d{4}-\S+Z\n$/,
+      /^ID +NAME {2}ROLE {2}HAS SECRET {2}CREATED +SUSPENDED\n[0-9a-f-]{36} {2}Zoë {3}user {2}yes {9}\d{4}-\S+Z {2}-\n$/,
     );
     expect(JSON.parse(json)).toEqual(await users.list());
     expect(stdout + json).not.toContain(secret.trim());
@@ -65,6 +65,20 @@ describe('a user', () => {
     const { stdout, stderr } = await run(removeUser, 'first');
     expect(stdout).toBe('Removed first and revoked 0 access tokens.\n');
     expect(stderr).toContain('unset CHAT_USERNAME');
+  });
+
+  it('is suspended and resumed -> the list has since when; of the environment alone it says what to change', async () => {
+    await run(addUser, 'Zoë', {});
+    const since = async () => (await users.list()).map(({ suspendedAt }) => suspendedAt);
+    expect((await run(suspendUser, 'Zoë', { isSuspended: true })).stdout).toBe('Suspended Zoë.\n');
+    expect(await since()).toEqual([expect.any(String)]);
+    expect((await run(listUsers, {})).stdout).toMatch(/Z {2}\d{4}-\S+Z\n$/);
+    expect((await run(suspendUser, 'Zoë', { isSuspended: false })).stdout).toBe('Resumed Zoë.\n');
+    expect(await since()).toEqual([undefined]);
+    for (const isSuspended of [true, false]) {
+      await expect(run(suspendUser, 'nobody', { isSuspended })).rejects.toThrow('There is no such user');
+      await expect(run(suspendUser, 'first', { isSuspended })).rejects.toThrow('unset CHAT_USERNAME');
+    }
   });
 
   it('gets a new secret -> it is printed once, as JSON too', async () => {

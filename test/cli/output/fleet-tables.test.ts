@@ -32,6 +32,7 @@ const fleetOf = (...workers: FleetWorker[]): Fleet => ({
     {
       ...{ provider: 'openai', state: 'serving', kind: 'real', concurrency: 20, inFlight: 7, workers },
       queue: { waiting: 3, active: 7, oldestSince: ago(7_300_000) },
+      chats: { ended: 43, failed: 3 },
     },
     { provider: 'bedrock', state: 'absent', kind: 'unknown', concurrency: 0, inFlight: 0, workers: [] },
   ],
@@ -41,9 +42,9 @@ describe('renderFleet', () => {
   it('has a table of the providers, and one of the workers', () => {
     const [providers = '', workers = ''] = renderFleet(fleetOf(busy, lost), now).split('\n\n');
     expect(providers.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-      ['PROVIDER', 'STATE', 'KIND', 'WORKERS', 'IN FLIGHT', 'WAITING', 'OLDEST'],
-      ['openai', 'serving', 'real', '2', '7/20', '3', '2 h'],
-      ['bedrock', 'absent', '-', '0', '0/0', '-', '-'],
+      ['PROVIDER', 'STATE', 'KIND', 'WORKERS', 'IN FLIGHT', 'WAITING', 'OLDEST', 'FAILED'],
+      ['openai', 'serving', 'real', '2', '7/20', '3', '2 h', '3/43'],
+      ['bedrock', 'absent', '-', '0', '0/0', '-', '-', '-'],
     ]);
     const [, first, second] = workers.split('\n').map((line) => line.split(/ {2,}/));
     const account = 'account half-open (credentials)';
@@ -66,6 +67,10 @@ describe('renderFleet', () => {
     const text = renderFleet({ ...fleet, providers: providers.toReversed() }, now);
     expect(text.split('\n')[1]).toMatch(/^openai +failing \(provider_error\) +real/);
     expect(text).toContain('m half-open, no call for 5 min');
+    const chats = { ended: 10, failed: 9, code: failing.code, model: 'm'.repeat(100) };
+    const ofOne = fleet.providers.map((one) => ({ ...one, failing, chats }));
+    const named = renderFleet({ ...fleet, providers: ofOne }, now);
+    expect(named).toContain(`failing (provider_error of ${'m'.repeat(39)}…)`);
     expect(renderFleet(fleetOf(), now)).not.toContain('BREAKERS');
   });
 });

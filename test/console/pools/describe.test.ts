@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeProvider, failingFirst, reachOf, sumCalls } from '../../../console/pools/describe.ts';
+import { describeProvider, failingFirst, p95Of, reachOf } from '../../../console/pools/describe.ts';
 import type { FleetProvider, FleetWorker } from '../../../shared/fleet-contract.ts';
 import { fleetWorker as worker } from '../fleet-worker.ts';
 
@@ -28,6 +28,8 @@ describe('describeProvider', () => {
   it('says that it is failing although it takes jobs, and has such pools first', () => {
     const failing = { ...provider([worker()], 'serving'), failing: { code: 'provider_error', since: '' } };
     expect(describeProvider(failing, null)).toEqual({ text: 'failing: provider error', tone: 'bad' });
+    const ofOne = { ...failing, chats: { ended: 10, failed: 9, code: 'timeout', model: 'gpt' } };
+    expect(describeProvider(ofOne, null).text).toBe('failing: provider error of gpt');
     const well = provider([worker()], 'serving');
     expect(failingFirst([well, failing])).toEqual([failing, well]);
   });
@@ -37,18 +39,14 @@ describe('describeProvider', () => {
   });
 });
 
-describe('sumCalls', () => {
-  it('weighs the shares by the calls, and leaves out silent workers', () => {
-    const calls = (count: number, errorRate: number, p95: number) => ({
-      calls: { count, errorRate, rateLimitRate: 0, latencyMs: { p50: 1, p95 } },
+describe('p95Of', () => {
+  it('has that of the slowest worker, and leaves out silent ones', () => {
+    const calls = (p95: number) => ({
+      calls: { count: 9, errorRate: 0, rateLimitRate: 0, latencyMs: { p50: 1, p95 } },
     });
-    const workers = [
-      worker(calls(300, 0.1, 20)),
-      worker(calls(100, 0.5, 90)),
-      worker({ state: 'silent', ...calls(900, 1, 900) }),
-    ];
-    expect(sumCalls(workers)).toEqual({ count: 400, errorRate: 0.2, rateLimitRate: 0, p95Ms: 90 });
-    expect(sumCalls([])).toEqual({ count: 0, errorRate: 0, rateLimitRate: 0, p95Ms: undefined });
+    const workers = [worker(calls(20)), worker(calls(90)), worker({ state: 'silent', ...calls(900) })];
+    expect(p95Of(workers)).toBe(90);
+    expect(p95Of([worker({})])).toBeUndefined();
   });
 });
 

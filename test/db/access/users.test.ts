@@ -1,9 +1,10 @@
 import postgres from 'postgres';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createSessionStore } from '../../../db/access/sessions.js';
-import { createTokenStore } from '../../../db/access/tokens.js';
-import { createUserStore, firstUserOf, usersChannel } from '../../../db/access/users.js';
+import { createTokenStore, isActiveToken } from '../../../db/access/tokens.js';
+import { auditCancel, createUserStore, firstUserOf, usersChannel } from '../../../db/access/users.js';
 import { listAudit } from '../../../db/audit.js';
+import { sql } from '../../../db/database/drizzle.js';
 import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
 import { openTestDatabase } from '../../support/database.js';
 
@@ -51,6 +52,45 @@ describe('firstUserOf', () => {
 });
 
 describe('the store of users', () => {
+  it('suspends and resumes -> told and audited once each, the sessions end, and no write with the tokens', async () => {
+    await add('wild', 'a');
+    const { id } = await createToken('wild');
+    const isActive = async () => {
+      const rows = await database.run((db) => db.execute(sql`select 1 where ${isActiveToken(id)}`));
+      return rows.length === 1;
+    };
+    const sessions = createSessionStore(database);
+    const session = {
+      digest: digestOf('s'),
+      user: { id, name: 'wild' },
+      secretHash: digestOf('a'),
+      lifetimeMs: 60_000,
+    };
+    await sessions.create(session);
+    const suspended = async () =>
+      (await users.list({ names: ['wild'] })).map(({ suspendedAt }) => typeof suspendedAt);
+    expect([await isActive(), await suspended()]).toEqual([true, ['undefined']]);
+    expect(await notificationsOf(() => users.setSuspended('wild', true))).toBe(1);
+    expect([await isActive(), await suspended()]).toEqual([false, ['string']]);
+    expect(await sessions.find([digestOf('s')])).toBeUndefined();
+    const since = (await users.digests()).find(({ name }) => name === 'wild')?.suspendedAt;
+    expect(await users.setSuspended('wild', true)).toBe(true);
+    expect((await users.digests()).find(({ name }) => name === 'wild')?.suspendedAt).toEqual(since);
+    for (const _ of [1, 2]) expect(await users.setSuspended('wild', false)).toBe(true);
+    expect([await isActive(), await suspended()]).toEqual([true, ['undefined']]);
+    const entries = await listAudit(database, { limit: 10, target: 'wild' });
+    expect(entries.map(({ action }) => action).filter((action) => /suspend|resume/.test(action))).toEqual([
+      'users.resume',
+      'users.suspend',
+    ]);
+    await users.remove('wild');
+  });
+
+  it('is to suspend or resume one that is not there -> says so', async () => {
+    for (const isSuspended of [true, false])
+      expect(await users.setSuspended('nobody', isSuspended)).toBe(false);
+  });
+
   it('removed one of late -> that is listed for as long as it is asked', async () => {
     const before = await users.removedWithin(60_000);
     const id = await add('removed', 'a');
@@ -74,6 +114,7 @@ describe('the store of users', () => {
     expect(digests).toContainEqual({
       ...{ id: alice, name: 'alice', createdAt: expect.any(Date), secretHash },
       role: 'admin',
+      suspendedAt: null,
     });
   });
 
@@ -171,5 +212,18 @@ describe('the store of users', () => {
       [() => tokens.revoke(crypto.randomUUID()), 0],
     ] as const)
       expect(await notificationsOf(work), String(work)).toBe(times);
+  });
+});
+
+describe('the audit of a cancelled chat', () => {
+  const chat = '0191d2f0-0000-7000-8000-000000000001';
+  it.each([
+    ['in the database', async () => ({ user: (await add('owner', 'x')) ?? '' }), 'owner'],
+    ['of the environment', async () => ({ user: 'an id', userName: 'demo' }), 'demo'],
+    ['who is gone', async () => ({ user: 'an id' }), 'an id'],
+  ])('of a user %s -> has the name, or else the id', async (_, of, targetName) => {
+    await auditCancel(database, { actor: 'ann', id: chat, ...(await of()) });
+    const [entry] = await listAudit(database, { limit: 1, action: 'chats.cancel' });
+    expect(entry).toMatchObject({ actor: 'ann', targetId: chat, targetName });
   });
 });

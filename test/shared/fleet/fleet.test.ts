@@ -1,7 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { describeProviders } from '../../../shared/fleet/fleet.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { type PoolHeartbeat, poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
+import type { EndedChats } from '../../../shared/protocol/ended-chats.js';
+import {
+  type PoolHeartbeat,
+  poolHeartbeatSchema,
+  processHeartbeatSchema,
+} from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
 let nowMs: number;
@@ -105,25 +110,96 @@ describe('describeProviders', () => {
     expect(worker()?.breakers).toMatchObject([{ state: 'half-open', since: at(1000) }]);
   });
 
-  it('says that a provider is failing whose workers take jobs', () => {
-    const lastError = { code: 'provider_error', agoMs: 0, sinceMs: 0 };
-    const calls = (errorRate: number, count = 4) => ({
-      calls: { count, errorRate, rateLimitRate: 0 },
-      lastError,
+  describe('with the chats that ended while their callers waited', () => {
+    const say = (ended: number, failed: number, more: Partial<EndedChats> = {}, process = 'api') =>
+      heartbeats.addChats(process, [
+        { provider: 'openai', ended, failed, ...(failed > 0 && { code: 'provider_error' }), ...more },
+      ]);
+
+    it.each([
+      [1, 1, false],
+      [9, 9, false],
+      [10, 4, false],
+      [10, 5, true],
+      [117, 87, true],
+      [43, 37, true],
+      [43, 21, false],
+    ])('of %d chats %d failed -> failing: %s', (ended, failed, isFailing) => {
+      hear();
+      say(ended, failed);
+      expect(openai()?.chats).toMatchObject({ ended, failed });
+      expect(openai()?.failing !== undefined).toBe(isFailing);
     });
-    hear(calls(1));
-    expect(openai()).toMatchObject({
-      ...{ state: 'serving', failing: { code: 'provider_error', since: at(0) } },
-    });
-    for (const others of [calls(0.25), calls(1, 2)]) {
-      hear(others);
+
+    it('all calls of a quiet pool failed -> it is not failing', () => {
+      const calls = { count: 500, errorRate: 1, rateLimitRate: 0 };
+      hear({ calls, lastError: { code: 'provider_error', agoMs: 0, sinceMs: 0 } });
       expect(openai()).not.toHaveProperty('failing');
-    }
-    hear({ ...calls(1), state: 'paused', pausedBy: 'operator' });
-    expect(openai()).not.toHaveProperty('failing');
-    hear({ worker: 'one', ...calls(1, 2) });
-    hear({ worker: 'two', ...calls(0.5, 10) });
-    expect(openai()).toHaveProperty('failing');
+    });
+
+    it('are at several API processes -> they add up, and the code is that of most', () => {
+      hear();
+      say(6, 2, { code: 'timeout' }, 'one');
+      say(6, 3, { code: 'overloaded' }, 'two');
+      expect(openai()).not.toHaveProperty('failing');
+      say(7, 4, { code: 'overloaded' }, 'two');
+      expect(openai()).toMatchObject({ chats: { ended: 13, failed: 6 } });
+      say(6, 3, { code: 'timeout' }, 'one');
+      expect(openai()?.failing).toEqual({ code: 'overloaded', since: at(0) });
+    });
+
+    it('failed with one model alone -> the model is named', () => {
+      hear();
+      say(20, 12, { model: 'broken' }, 'one');
+      say(20, 0, {}, 'two');
+      say(20, 18, { model: 'broken' }, 'three');
+      expect(openai()).toMatchObject({ failing: { code: 'provider_error' }, chats: { model: 'broken' } });
+      for (const other of [{ model: 'another' }, {}]) {
+        say(20, 18, other, 'three');
+        expect(openai()?.chats?.model).toBeUndefined();
+      }
+    });
+
+    it('fail for a while -> since when is said, and anew after they were well', () => {
+      hear();
+      for (nowMs = 1000; nowMs <= 3000; nowMs += 1000) say(10, 10);
+      hear();
+      expect(openai()?.failing?.since).toBe(at(1000));
+      say(30, 10);
+      expect(openai()).not.toHaveProperty('failing');
+      nowMs = 5000;
+      hear();
+      say(30, 20);
+      expect(openai()?.failing?.since).toBe(at(5000));
+    });
+
+    it('its workers take no jobs -> the state says why', () => {
+      say(10, 10);
+      hear({ state: 'paused', pausedBy: 'operator' });
+      expect(openai()).toMatchObject({ state: 'paused', chats: { ended: 10 } });
+      expect(openai()).not.toHaveProperty('failing');
+      hear({ state: 'probing' });
+      expect(openai()).toHaveProperty('failing');
+    });
+
+    it('their API process has none left, or is gone for a minute -> they no longer count', () => {
+      nowMs = 1000;
+      say(10, 10);
+      say(5, 5, {}, 'two');
+      heartbeats.addChats('api', []);
+      expect(openai()?.chats).toMatchObject({ ended: 5 });
+      nowMs = 61_001;
+      expect(openai()).not.toHaveProperty('chats');
+    });
+
+    it('are said by ever new processes -> the memory does not fill, and those that go on count', () => {
+      hear();
+      for (let n = 0; n < 1100; n += 1) {
+        say(1, 0, {}, `new-${n}`);
+        if (n % 200 === 0) say(5000, 0, {}, 'ours');
+      }
+      expect(openai()?.chats).toMatchObject({ ended: 5999 });
+    });
   });
 
   it('shows a silent worker, drops it after a minute or when it stops, and takes it back', () => {
@@ -184,6 +260,20 @@ describe('a hostile heartbeat', () => {
       { lastError: { code: long, agoMs: 0, sinceMs: 0 } },
     ])
       expect(poolHeartbeatSchema.safeParse({ ...base, ...changes }).success).toBe(false);
+  });
+
+  it('has chats with odd numbers or names -> those alone are left out', () => {
+    const good = { provider: 'openai', ended: 2, failed: 1, code: 'x', model: 'm', ofALaterRelease: 1 };
+    const odd = [
+      { ended: -1 },
+      { failed: 0.5 },
+      { ended: 1e300 },
+      { model: 'x'.repeat(301) },
+      { provider: 'y' },
+    ];
+    const chats = [...odd.map((changes) => ({ ...good, ...changes })), good];
+    const { ofALaterRelease: _, ...read } = good;
+    expect(processHeartbeatSchema.parse({ v: 1, worker: 'api', pools: [], chats }).chats).toEqual([read]);
   });
 
   it('gives dates and numbers whatever numbers it has', () => {

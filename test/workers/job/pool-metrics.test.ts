@@ -131,9 +131,6 @@ describe('PoolMetrics', () => {
       'breaker_state{state="half-open"}': 1,
       'breaker_changes_total{state="half-open"}': 1,
     });
-    const failed = () => Promise.reject(new Failure('provider_error'));
-    for (let n = 0; n < 3; n += 1) await metrics.watchCall(first, failed).catch(() => undefined);
-    expect(await counted()).toMatchObject({ 'pool_failing{}': 1 });
     account.state = 'open';
     settings.current = { concurrency: 5 };
     expect(await counted()).toMatchObject({ 'breaker_state{state="open"}': 1, 'pool_concurrency{}': 5 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ChatRecorder } from '../../../../api/admin/history/chat-recorder.js';
 import type { AttachedRequest } from '../../../../api/chat/attached-request.js';
-import type { ChatCommand, StreamOptions } from '../../../../api/chat/chat-command.js';
+import type { ChatCommand, StoreOptions, StreamOptions } from '../../../../api/chat/chat-command.js';
 import { LiveChats } from '../../../../api/chat/live-chats.js';
 import type { RecentRequest, RequestCode } from '../../../../shared/history.js';
 import type { Attempt } from '../../../../shared/protocol/attempts.js';
@@ -13,6 +13,8 @@ import { countOwnTimers } from '../../../support/own-timers.js';
 let chats: LiveChats;
 let ended: RecentRequest[];
 let arrivals: string[];
+/** Codes of the chats whose callers waited for their end. */
+let awaited: string[];
 const history = {
   recordArrival: (provider: string) => void arrivals.push(provider),
   recordEnd: (request: RecentRequest) => void ended.push(request),
@@ -32,9 +34,9 @@ let ownTimers: () => number;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000, toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] });
   ownTimers = countOwnTimers('api/chat');
-  [ended, arrivals] = [[], []];
+  [ended, arrivals, awaited] = [[], [], []];
   chats = new LiveChats();
-  chats.listen(new ChatRecorder(history));
+  chats.listen(new ChatRecorder(history, { record: ({ code }) => void awaited.push(code) }));
 });
 afterEach(() => {
   expect([chats.all(), ownTimers()]).toEqual([[], 0]);
@@ -224,6 +226,33 @@ describe('a chat that', () => {
     for (const step of steps) step(requests);
     expect(ended).toMatchObject(recorded);
     expect(arrivals).toHaveLength(arrived);
+  });
+
+  const asynchronous = comes({ isStored: true, storeOptions: { isAsync: true } as StoreOptions });
+  const rejected: Step = () => settle({ ...failed, code: 'provider_rejected', retryable: false });
+  it.each<[string, Step[], counted: string[]]>([
+    ['ends', [comes(), ends], ['ok']],
+    ['fails', [comes(), rejected], ['provider_rejected']],
+    ['is late', [comes(), ms(2000), leaves(0), isCut], ['timeout']],
+    ['is late, and of whose worker nothing is heard', [comes(), leaves(0), ms(1000)], ['timeout']],
+    ['is left', [comes(), ms(2000), leaves(0, 'cancelled'), isCut], []],
+    ['is stored and ends', [first, ends], ['ok']],
+    ['is stored and late', [first, ms(59_999), leaves(0), ms(1)], ['timeout']],
+    ['is stored and ends after its caller has left', [...goesOn, ends], []],
+    ['is stored, and ends after its caller has waited', [first, leaves(0), ms(1000), ends], []],
+    ['is stored, and nobody waits for it', [asynchronous, leaves(0), ms(1000), ends], []],
+    ['is stored, and late without anyone who waits', [asynchronous, leaves(0), ms(60_000)], []],
+    ['cannot be added', [comes(), fails(0)], ['queue_unavailable']],
+  ])('%s -> counts where its caller waited until then', (_, steps, counted) => {
+    const requests: AttachedRequest[] = [];
+    for (const step of steps) step(requests);
+    expect(awaited).toEqual(counted);
+  });
+
+  it('was refused -> counts unless its caller has left', () => {
+    for (const code of ['overloaded', 'cancelled', 'timeout'] as const)
+      chats.refuse(command(), { code, receivedAt: performance.now() });
+    expect(awaited).toEqual(['overloaded', 'timeout']);
   });
 
   it('is only read here -> neither its arrival nor its end is recorded', () => {

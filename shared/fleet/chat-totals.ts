@@ -1,0 +1,59 @@
+import { LRUCache } from 'lru-cache';
+import { type ProviderId, providerIds } from '../contract.js';
+import type { FleetFailing } from '../fleet-contract.js';
+import type { FleetChats } from '../history.js';
+import type { EndedChats } from '../protocol/ended-chats.js';
+
+interface Clocks {
+  /** A clock that never jumps, in milliseconds. */
+  readonly now: () => number;
+  /** The time, in milliseconds since the epoch. */
+  readonly time: () => number;
+}
+
+/** With fewer chats, some that fail by chance, or one caller's, would count for the provider. */
+const minChats = 10;
+/** The last counts of an API process that is silent or has stopped are good for so long, in milliseconds. */
+const keptMs = 60_000;
+const maxProcesses = 1000;
+
+/** How chats have ended, as the API processes say once a second: what is heard of all of them adds up. */
+export class ChatTotals {
+  readonly #time: () => number;
+  /** By process. */
+  readonly #said: LRUCache<string, readonly EndedChats[]>;
+  readonly #failingSince = new Map<ProviderId, string>();
+
+  constructor({ now, time }: Clocks) {
+    this.#time = time;
+    this.#said = new LRUCache({ max: maxProcesses, ttl: keptMs, ttlResolution: 0, perf: { now } });
+  }
+
+  add(process: string, chats: readonly EndedChats[]): void {
+    this.#said.set(process, chats);
+    for (const provider of providerIds) this.failingOf(provider);
+  }
+
+  /** Those of the last five minutes; undefined when none has ended. */
+  of(provider: ProviderId): FleetChats | undefined {
+    const own = [...this.#said.values()].flat().filter((chats) => chats.provider === provider);
+    const sum = (field: 'ended' | 'failed') => own.reduce((total, chats) => total + chats[field], 0);
+    const failing = own.filter(({ failed }) => failed > 0).sort((a, b) => b.failed - a.failed);
+    const models = new Set(failing.map(({ model }) => model));
+    const [most] = failing;
+    const { code, model } = { ...most, model: models.size === 1 ? most?.model : undefined };
+    return sum('ended') > 0 ? { ended: sum('ended'), failed: sum('failed'), code, model } : undefined;
+  }
+
+  /** How the provider's chats fail, if of ten or more at least half did. */
+  failingOf(provider: ProviderId): FleetFailing | undefined {
+    const { ended = 0, failed = 0, code } = this.of(provider) ?? {};
+    if (code === undefined || ended < minChats || failed < ended / 2) {
+      this.#failingSince.delete(provider);
+      return undefined;
+    }
+    const since = this.#failingSince.get(provider) ?? new Date(this.#time()).toISOString();
+    this.#failingSince.set(provider, since);
+    return { code, since };
+  }
+}

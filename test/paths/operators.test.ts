@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { AuditPage } from '../../shared/accounts.js';
+import type { Chat } from '../../shared/contract.js';
+import { addUser, createToken, type TestToken } from '../support/accounts.js';
+import { quillgate } from '../support/command-line.js';
+import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';
+import { readEvents } from '../support/event-streams.js';
+import { bearer } from '../support/openai-requests.js';
+import { patience } from '../support/patience.js';
+import { profiles } from '../support/profiles.js';
+
+/** One worker does one job of OpenAI at a time; operators use an API process that has none of the chats. */
+let deployment: Deployment;
+let other: StartedApi;
+let operator: TestToken;
+let ada: string;
+beforeAll(async () => {
+  deployment = await startDeployment({ variables: profiles.narrow });
+  other = await deployment.startApi();
+  operator = await createToken(deployment);
+  ada = await addUser(deployment, 'ada');
+});
+afterAll(() => deployment?.stop());
+
+/** Asks rarely: many refusals slow all clients of an address. */
+const eventually = (check: () => Promise<void>) => vi.waitFor(check, { ...patience, interval: 300 });
+const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+const callsOf = (model: string) => deployment.simulator.calls.list({ model });
+const cancel = async (id: string, token = operator.token) => {
+  const request = { method: 'DELETE', headers: { Authorization: bearer(token) } };
+  return (await fetch(`${other.url}/admin/chat/${id}`, request)).status;
+};
+const jobsIn = async (state: string) => {
+  const page = await operator.ask(`/admin/pools/openai/jobs?state=${state}`, other.url);
+  return ((await page.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
+};
+const oneIn = async (state: string): Promise<string> => {
+  let ids: string[] = [];
+  await eventually(async () => {
+    ids = await jobsIn(state);
+    expect(ids).toHaveLength(1);
+  });
+  return ids[0] ?? '';
+};
+const asAda = (model: string, headers: Record<string, string> = {}) =>
+  deployment.chat({ model, headers: { Authorization: ada, ...headers } });
+const read = async (location: string | null, url = deployment.url) => {
+  const response = await fetch(`${url}${location}`, { headers: { Authorization: ada } });
+  return { code: response.status, ...((await response.json()) as Partial<Chat>) };
+};
+const cancelled = { status: 500, body: { code: 'internal', detail: 'The chat was cancelled.' } };
+
+describe('an operator cancels a chat of another user, at an API process that does not have it', () => {
+  it('that runs, and one that waits behind it → both callers are told, one call is cut and one never made', async () => {
+    const [runs, waits] = ['sim-gate-0@cancelled-running', 'sim-gate-0@cancelled-waiting'];
+    const running = asAda(runs);
+    await arrived(runs);
+    const waiting = asAda(waits);
+    const [runningId, waitingId] = [await oneIn('active'), await oneIn('waiting')];
+    expect(await cancel(waitingId)).toBe(204);
+    expect(await waiting).toMatchObject(cancelled);
+    expect(await cancel(runningId)).toBe(204);
+    expect(await running).toMatchObject(cancelled);
+    // The worker is free again, and the store has neither job.
+    expect((await asAda('sim-echo@after-cancels')).status).toBe(200);
+    await eventually(async () =>
+      expect([...(await jobsIn('active')), ...(await jobsIn('waiting'))]).toEqual([]),
+    );
+    expect([callsOf(runs).length, callsOf(waits).length]).toEqual([1, 0]);
+    const audit = (await (await operator.ask('/admin/audit?action=chats.cancel')).json()) as AuditPage;
+    expect(audit.data).toMatchObject(
+      [runningId, waitingId].map((targetId) => ({ actor: 'operator', targetId, targetName: 'ada' })),
+    );
+  });
+
+  it('that is stored → its user finds it cancelled', async () => {
+    const model = 'sim-gate-0@cancelled-stored';
+    const location = (await asAda(model, { Prefer: 'respond-async' })).headers.get('location');
+    await arrived(model);
+    const id = location?.split('/').pop() ?? '';
+    expect(await cancel(id)).toBe(204);
+    expect(await read(location)).toMatchObject({ code: 200, status: 'cancelled' });
+    // One that has ended stays as it is, and is no entry of the audit.
+    expect(await cancel(id)).toBe(204);
+    const entries = (await (await operator.ask('/admin/audit?action=chats.cancel')).json()) as AuditPage;
+    expect(entries.data.filter(({ targetId }) => targetId === id)).toHaveLength(1);
+  });
+
+  it('that is not there, or without the scope → 404 and 403', async () => {
+    expect(await cancel('00000000-0000-4000-8000-000000000000')).toBe(404);
+    const { token } = await createToken(deployment, 'chat');
+    expect(await cancel('00000000-0000-4000-8000-000000000000', token)).toBe(403);
+  });
+
+  it('of the user whom the environment names → the audit has that name', async () => {
+    const model = 'sim-gate-0@cancelled-of-tester';
+    const running = deployment.chat({ model });
+    await arrived(model);
+    expect(await cancel(await oneIn('active'))).toBe(204);
+    expect(await running).toMatchObject(cancelled);
+    const audit = (await (await operator.ask('/admin/audit?limit=1')).json()) as AuditPage;
+    expect(audit.data).toMatchObject([{ action: 'chats.cancel', targetName: username }]);
+  });
+});
+
+describe('a user', () => {
+  const command = (...args: string[]) => quillgate(['users', ...args], deployment.stores);
+  const statusAt = async (url: string) =>
+    (await fetch(`${url}/v1/models`, { headers: { Authorization: ada } })).status;
+
+  it('is suspended → requests, streams and stored chats end at every API process; resumed → all is as before', async () => {
+    const [streamed, queued] = ['sim-gate-1@suspended-stream', 'sim-echo@suspended-queued'];
+    const streaming = await fetch(`${other.url}/chat`, {
+      method: 'POST',
+      headers: {
+        ...{ Authorization: ada, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+        ...{ 'X-LLM': 'openai', 'X-LLM-Model': streamed },
+      },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+    await arrived(streamed);
+    const location = (await asAda(queued, { Prefer: 'respond-async' })).headers.get('location');
+    const waiting = asAda('sim-echo@suspended-waiting');
+    await eventually(async () => expect(await jobsIn('waiting')).toHaveLength(2));
+    expect(await command('suspend', 'ada')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('ada'),
+    });
+    let last: unknown;
+    for await (const event of readEvents(streaming)) last = event;
+    expect(last).toMatchObject({ event: 'error', data: { code: 'suspended', status: 403 } });
+    expect(await waiting).toMatchObject({ status: 403, body: { code: 'suspended' } });
+    for (const { url } of [deployment, other])
+      await eventually(async () => expect(await statusAt(url)).toBe(403));
+    expect((await deployment.chat({ model: 'sim-echo' })).status).toBe(200);
+    expect((await command('list')).stdout).toMatch(/^\S+ +ada .*\d{4}-\d\d-\d\d/m);
+
+    expect(await command('resume', 'ada')).toMatchObject({ code: 0 });
+    for (const { url } of [deployment, other])
+      await eventually(async () => expect(await statusAt(url)).toBe(200));
+    await eventually(async () => expect(await read(location)).toMatchObject({ status: 'cancelled' }));
+    expect((await asAda('sim-echo@resumed')).status).toBe(200);
+    expect(callsOf(queued)).toEqual([]);
+    const { stdout } = await quillgate(['audit'], deployment.stores);
+    expect(stdout).toMatch(/users\.resume +\S+ +ada.*users\.suspend +\S+ +ada/s);
+  });
+
+  it('is not there, or of the environment alone → that is said', async () => {
+    expect(await command('suspend', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no such user'),
+    });
+  });
+});
