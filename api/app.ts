@@ -8,9 +8,11 @@ import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
-import { BytesInFlight } from './access/bytes-in-flight.js';
+import type { BytesInFlight } from './access/bytes-in-flight.js';
+import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
+import { StrangersBytes } from './access/strangers-bytes.js';
 import {
   adminOperations,
   blogOperations,
@@ -42,7 +44,7 @@ import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
-import { jsonBody } from './http/json-body.js';
+import { jsonBody, strangersJsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
@@ -126,10 +128,10 @@ function addControllers(app: Express, deps: AppDeps): void {
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
   app.locals.controllers = factories;
   app.locals.authentication = authentication;
-  // Strangers may send short bodies: those must not take the room of chats.
-  const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
+  // These take no room from chats.
+  const strangersBytes = new StrangersBytes({ maxBytes: 16_777_216 });
   const body = {
-    holdBytes: (request: Request) => deps.bytesInFlight.open(request),
+    holdBytes: (request: Request) => deps.bytesInFlight.open(request as AuthenticatedRequest),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: 32,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
@@ -141,8 +143,10 @@ function addControllers(app: Express, deps: AppDeps): void {
     // Schemas of tools may nest 32 levels deep by themselves.
     maxDepth: 48,
   });
-  const short = { maxBytes: 16_384, maxDepth: 8, maxValues: 200 };
-  app.locals.shortJsonBody = jsonBody({ ...short, holdBytes: (request) => shortBytes.open(request) });
+  app.locals.shortJsonBody = strangersJsonBody({
+    ...{ maxBytes: 16_384, maxMs: 5000, maxDepth: 8, maxValues: 200 },
+    holdBytes: (request, giveWay) => strangersBytes.open(request, giveWay),
+  });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 
