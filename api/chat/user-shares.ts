@@ -1,6 +1,5 @@
 import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import type { ProviderId } from '../../shared/contract.js';
-import { bytesOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import {
@@ -37,7 +36,7 @@ interface CountedChat {
   owner: JobOwner;
   readonly level: ShareLevel;
   isOutstanding: boolean;
-  /** Has it no longer count as in flight; present while it goes on without a request. */
+  /** Gives back its bytes, and its place in flight if it has one; present while it goes on without a request. */
   release?: () => void;
 }
 
@@ -131,19 +130,21 @@ export class UserShares implements ChatListener {
     this.#enterShare(counted);
   }
 
-  /** A stored chat counts as in flight while it goes on without its request; any other one is as good as over. */
+  /**
+   * The bytes of a chat that goes on without its request count until it ends. A stored one counts as in flight for as
+   * long; any other one is as good as over, but its job may still lie in the store.
+   */
   detached(chat: LiveChat): void {
     const counted = this.#counted.get(chat);
     if (counted === undefined || chat.opening === undefined) return;
-    if (!chat.isStored) {
-      this.#settle(counted);
-      return;
-    }
-    const { user, turns } = chat.opening.command;
-    const releaseBytes = this.#options.bytesInFlight?.hold(user, bytesOf(turns));
-    this.#inFlight.add(user, 1);
+    counted.release?.();
+    const { user, bytes } = chat.opening.command;
+    const releaseBytes = this.#options.bytesInFlight?.hold(user, bytes);
+    const places = chat.isStored ? 1 : 0;
+    if (places === 0) this.#settle(counted);
+    this.#inFlight.add(user, places);
     counted.release = () => {
-      this.#inFlight.add(user, -1);
+      this.#inFlight.add(user, -places);
       releaseBytes?.();
     };
   }

@@ -72,6 +72,35 @@ describe('bytes in flight', () => {
     await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(200), patience);
   });
 
+  it.each<[string, { body: string | Uint8Array; headers?: Record<string, string> }]>([
+    [
+      'inflated',
+      { body: gzipSync(conversation('x'.repeat(90_000))), headers: { 'Content-Encoding': 'gzip' } },
+    ],
+    ['as long as they are on the queue', { body: conversation('"'.repeat(25_000)) }],
+    [
+      'with what the queue has of each message',
+      { body: `{"messages":[${Array(900).fill('{"content":"x"}')}]}` },
+    ],
+  ])('count %s', async (_, { body, headers }) => {
+    const asked = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    app = await startChatApp({
+      variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' },
+      reply: async () => {
+        asked.resolve();
+        await end.promise;
+        return hello;
+      },
+    });
+    const first = app.post({ body, headers: { ...headers, Authorization: basic('m') } });
+    await asked.promise;
+    const second = await ask(basic('m'), '/chat', conversation('x'.repeat(70_000)));
+    expect(second).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
+    end.resolve();
+    expect((await first).status).toBe(200);
+  });
+
   it('are given back when the client leaves as soon as it has sent its body, which is then still decoded', async () => {
     app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
     const body = gzipSync(Buffer.alloc(1_000_000, ' '));

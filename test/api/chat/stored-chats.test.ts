@@ -71,7 +71,7 @@ interface Asked extends Partial<StoredChatCommand> {
 }
 const command = (key: string | undefined, { owner = me, ...differs }: Asked = {}): StoredChatCommand => ({
   ...{ requestId: randomUUID(), user: owner.id, provider: 'openai', model: undefined },
-  turns: [{ role: 'user', content: 'Hello' }],
+  ...{ turns: [{ role: 'user', content: 'Hello' }], bytes: 5 },
   signal: new AbortController().signal,
   storeOptions: { owner, key, isAsync: false, onResolved: () => undefined },
   ...differs,
