@@ -43,6 +43,7 @@ import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
+import type { UserShares } from './chat/user-shares.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody, strangersJsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
@@ -64,6 +65,7 @@ import type { Sitemap } from './site/sitemap.js';
 export interface AppDeps extends HealthDeps, SiteDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat' | 'follow'>;
+  shares: Pick<UserShares, 'admitReader'>;
   bytesInFlight: BytesInFlight;
   storedChats: StoredChats;
   models: () => readonly ListedModel[];
@@ -119,10 +121,10 @@ export function createApp(deps: AppDeps): Express {
 
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
-  const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
+  const { config, chatService, shares, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
   const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
-  const chat = { chatService, storedChats, models, toStoredCompletion, ...limits };
+  const chat = { chatService, shares, storedChats, models, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));

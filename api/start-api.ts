@@ -45,6 +45,8 @@ import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
+/** A client whose streams all break off at once comes to far fewer. */
+const maxJoins = 100;
 /** The longest pause between two tries to open the queue. */
 const maxPauseToOpenMs = 8000;
 
@@ -128,7 +130,7 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytesInFlight'> {
+interface ChatParts extends Pick<AppDeps, 'chatService' | 'shares' | 'storedChats' | 'bytesInFlight'> {
   chats: LiveChats;
   jobClient: () => JobClient | undefined;
 }
@@ -145,6 +147,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(jobClient()?.pools.totalConcurrency()),
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    maxJoins,
     bytesInFlight,
   });
   for (const listener of [shares, new ChatRecorder(history), answerSizes]) chats.listen(listener);
@@ -173,7 +176,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
       jobClient()?.pools.settings.of(provider).fallback ?? fallbackOf(config, provider) ?? [],
     now,
   });
-  return { chats, jobClient, storedChats, chatService, bytesInFlight };
+  return { chats, jobClient, storedChats, chatService, shares, bytesInFlight };
 }
 
 /** Connects in the background: the process serves its health pages while the store is still down. */

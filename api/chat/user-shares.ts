@@ -22,6 +22,8 @@ interface UserShareOptions {
   maxPerWindow?: number | undefined;
   /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
+  /** Streams of stored chats that a user may come to in ten seconds; undefined means any number. */
+  maxJoins?: number;
   /** Counts the bytes of each request from their arrival. */
   bytesInFlight?: Pick<BytesInFlight, 'hold'>;
 }
@@ -29,7 +31,7 @@ interface UserShareOptions {
 /** A request that counts as in flight until it is disposed of. */
 export interface Place extends Disposable {
   /** Counts a reader of the chat's stream that another request began; throws `rate_limited` beyond the limit. */
-  joinStream(): void;
+  readonly joinStream: () => void;
 }
 
 interface CountedChat {
@@ -48,6 +50,7 @@ const minMaxInFlight = 100;
 const retryAfterMs = 1000;
 /** A user may read this many chats at once here that other requests have begun. */
 const maxJoined = 20;
+const joinWindowSeconds = 10;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
 /** A user's level falls only when a quarter of the jobs is left, so that new jobs do not overtake the older ones. */
 const levelsBeforeReturn = 2;
@@ -60,6 +63,7 @@ const levelsBeforeReturn = 2;
 export class UserShares implements ChatListener {
   readonly #options: UserShareOptions;
   readonly #rate: RateLimiterAbstract | undefined;
+  readonly #joinRate: RateLimiterAbstract | undefined;
   readonly #inFlight = new Tally();
   readonly #joined = new Tally();
   /** `level` is that of the user's latest job. */
@@ -70,9 +74,11 @@ export class UserShares implements ChatListener {
 
   constructor(options: UserShareOptions = {}) {
     this.#options = options;
-    const { maxPerWindow, windowSeconds = 60 } = options;
+    const { maxPerWindow, windowSeconds = 60, maxJoins } = options;
     if (maxPerWindow !== undefined)
       this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
+    if (maxJoins !== undefined)
+      this.#joinRate = new RateLimiterMemory({ points: maxJoins, duration: joinWindowSeconds });
   }
 
   /** Counts a request as in flight. Throws `rate_limited` when the user has too many. */
@@ -97,6 +103,17 @@ export class UserShares implements ChatListener {
   /** Counts a request towards the user's rate; throws `rate_limited` beyond it. */
   async consume(user: string): Promise<void> {
     if (this.#rate) await consume(this.#rate, user);
+  }
+
+  /** Counts a request that comes to a stream which is there; throws `rate_limited` beyond the limit. */
+  async consumeJoin(user: string): Promise<void> {
+    if (this.#joinRate) await consume(this.#joinRate, user);
+  }
+
+  /** As `consumeJoin`, for a request that begins no chat and counts as one where requests are limited. */
+  async admitReader(user: string): Promise<void> {
+    await this.consumeJoin(user);
+    await this.consume(user);
   }
 
   /** The level of the user's next chat; its priority follows from it. */

@@ -145,7 +145,7 @@ export const apiVariables = {
   CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
     .optional()
     .describe(
-      'Maximum chat requests of one user per minute, per API process, reading and cancelling not counted; no limit when it is not set.',
+      'Maximum chat requests of one user per minute, per API process, streams of stored chats counted, other reading and cancelling not; no limit when it is not set.',
     ),
   CHAT_RESULT_TTL_S: count(86_400)
     .default(3600)

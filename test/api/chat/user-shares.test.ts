@@ -271,6 +271,19 @@ describe('joinStream', () => {
   });
 });
 
+describe('consumeJoin', () => {
+  it('is for so many streams within ten seconds -> the next is told when it may come, and fits then', async () => {
+    vi.useFakeTimers();
+    start({ maxJoins: 3 });
+    for (let n = 0; n < 3; n += 1) await shares.consumeJoin('me');
+    const facts = { retryAfterMs: 10_000 };
+    await expect(shares.consumeJoin('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
+    await shares.consumeJoin('another');
+    vi.advanceTimersByTime(10_000);
+    await shares.consumeJoin('me');
+  });
+});
+
 describe('consume', () => {
   it('is for so many requests in a window → the next is told when another one begins, and fits then', async () => {
     vi.useFakeTimers();
