@@ -4,8 +4,8 @@ import { Tally } from '../../shared/runtime/tally.js';
 import type { Call } from './call.js';
 import { WaitingJobs } from './waiting-jobs.js';
 
-/** A call has its images as base64, in its body and on their way, so 5 MiB take about 20 MB. */
-const copies = 4;
+/** As a call begins, it has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
+const copies = 8;
 
 /**
  * Room for the images of all calls of this process. A call that finds none waits, its slot parked; the user whose calls

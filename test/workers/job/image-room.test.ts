@@ -2,10 +2,15 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { Breaker } from '../../../workers/job/breaker.js';
+import type { Call } from '../../../workers/job/call.js';
+import { callChain } from '../../../workers/job/call-chain.js';
 import { ImageRoom } from '../../../workers/job/image-room.js';
 import { Cancelled } from '../../../workers/job/running-job.js';
 import type { Slot } from '../../../workers/job/slots.js';
+import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { callOf } from '../../support/calls.js';
+
+type Step = <T>(call: Call, next: (call: Call) => Promise<T>) => Promise<T>;
 
 const megabyte = 1_048_576;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -21,9 +26,9 @@ const shown = (...megabytes: number[]): Turn[] => [
   },
 ];
 
-/** Room for 20 MB of images, as a call has them in four copies. */
+/** Room for 20 MB of images, as a call has them in eight copies. */
 function startRoom() {
-  const room = new ImageRoom({ maxBytes: 80 * megabyte });
+  const room = new ImageRoom({ maxBytes: 160 * megabyte });
   const begun: string[] = [];
   /** The names of the calls whose slots were given to other jobs. */
   const parked: string[] = [];
@@ -103,6 +108,30 @@ describe('calls with images', () => {
     await turn();
     expect(begun).toEqual(['m', 'm', 'm', 'm', 'v']);
     for (const call of [...floods, other]) call.end();
+  });
+
+  it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
+    const room = new ImageRoom({ maxBytes: 1 });
+    const replies = [Promise.withResolvers<ProviderReply>(), Promise.withResolvers<ProviderReply>()];
+    let made = 0;
+    const run = () => replies[made++]?.promise;
+    const next: Step = (call, make) => make(call);
+    const make = callChain({
+      ...{ provider: { run } as unknown as Provider, metrics: { watchCall: next }, imageRoom: room },
+      ...{ account: { state: 'closed', isProbing: false, run: next }, mayRequeue: () => false },
+    });
+    const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
+    const reply = { text: 'Hello' } as unknown as ProviderReply;
+    const first = make(callOf({ request }));
+    const second = make(callOf({ request }));
+    await turn();
+    expect(made).toBe(1);
+    replies[0]?.resolve(reply);
+    await first;
+    await turn();
+    expect(made).toBe(2);
+    replies[1]?.resolve(reply);
+    await second;
   });
 
   it('reach their deadline while they wait -> they end', async () => {
