@@ -8,9 +8,11 @@ import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
-import { BytesInFlight } from './access/bytes-in-flight.js';
+import type { BytesInFlight } from './access/bytes-in-flight.js';
+import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
+import { StrangersBytes } from './access/strangers-bytes.js';
 import {
   adminOperations,
   blogOperations,
@@ -41,8 +43,9 @@ import { checkConversation } from './chat/chat-request.js';
 import type { ChatService } from './chat/chat-service.js';
 import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
+import type { UserShares } from './chat/user-shares.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
-import { jsonBody } from './http/json-body.js';
+import { jsonBody, strangersJsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
@@ -62,6 +65,7 @@ import type { Sitemap } from './site/sitemap.js';
 export interface AppDeps extends HealthDeps, SiteDeps {
   config: Config;
   chatService: Pick<ChatService, 'createChat' | 'follow'>;
+  shares: Pick<UserShares, 'admitReader'>;
   bytesInFlight: BytesInFlight;
   storedChats: StoredChats;
   models: () => readonly ListedModel[];
@@ -117,19 +121,19 @@ export function createApp(deps: AppDeps): Express {
 
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
-  const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
+  const { config, chatService, shares, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
   const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
-  const chat = { chatService, storedChats, models, toStoredCompletion, ...limits };
+  const chat = { chatService, shares, storedChats, models, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
   app.locals.controllers = factories;
   app.locals.authentication = authentication;
-  // Strangers may send short bodies: those must not take the room of chats.
-  const shortBytes = new BytesInFlight({ perUser: 1_048_576, inAll: 16_777_216 });
+  // These take no room from chats.
+  const strangersBytes = new StrangersBytes({ maxBytes: 16_777_216 });
   const body = {
-    holdBytes: (request: Request) => deps.bytesInFlight.open(request),
+    holdBytes: (request: Request) => deps.bytesInFlight.open(request as AuthenticatedRequest),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: 32,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
@@ -141,8 +145,10 @@ function addControllers(app: Express, deps: AppDeps): void {
     // Schemas of tools may nest 32 levels deep by themselves.
     maxDepth: 48,
   });
-  const short = { maxBytes: 16_384, maxDepth: 8, maxValues: 200 };
-  app.locals.shortJsonBody = jsonBody({ ...short, holdBytes: (request) => shortBytes.open(request) });
+  app.locals.shortJsonBody = strangersJsonBody({
+    ...{ maxBytes: 16_384, maxMs: 5000, maxDepth: 8, maxValues: 200 },
+    holdBytes: (request, giveWay) => strangersBytes.open(request, giveWay),
+  });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 

@@ -130,7 +130,7 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-interface ChatParts extends Pick<AppDeps, 'chatService' | 'storedChats' | 'bytesInFlight'> {
+interface ChatParts extends Pick<AppDeps, 'chatService' | 'shares' | 'storedChats' | 'bytesInFlight'> {
   chats: LiveChats;
   jobClient: () => JobClient | undefined;
 }
@@ -179,7 +179,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
       jobClient()?.pools.settings.of(provider).fallback ?? fallbackOf(config, provider) ?? [],
     now,
   });
-  return { chats, jobClient, storedChats, chatService, bytesInFlight };
+  return { chats, jobClient, storedChats, chatService, shares, bytesInFlight };
 }
 
 /** Connects in the background: the process serves its health pages while the store is still down. */

@@ -85,31 +85,6 @@ export const textOf = ({ content }: Pick<Turn, 'content'>): string =>
     ? content
     : content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-/** The size of a conversation in bytes: its texts in UTF-8, and its images. */
-export const bytesOf = (turns: readonly Turn[]): number =>
-  turns.reduce(
-    (total, { content }) =>
-      typeof content === 'string'
-        ? total + Buffer.byteLength(content)
-        : content.reduce((sum, part) => sum + bytesOfPart(part), total),
-    0,
-  );
-
-function bytesOfPart(part: Part): number {
-  switch (part.type) {
-    case 'text':
-      return Buffer.byteLength(part.text);
-    case 'image':
-      return 'url' in part ? part.url.length : part.bytes;
-    case 'tool_call':
-      return Buffer.byteLength(part.arguments);
-    case 'tool_result':
-      return Buffer.byteLength(part.content);
-    case 'opaque':
-      return Buffer.byteLength(part.data);
-  }
-}
-
 // Wider than /\S/: providers refuse texts without a visible character and disagree on white space (Python's
 // `isspace` includes U+001C to U+001F, JavaScript's `\s` does not), so every invisible character counts as blank.
 const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;

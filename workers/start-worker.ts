@@ -27,6 +27,7 @@ import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
+import { ImageRoom } from './job/image-room.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { RunningJobs } from './job/running-jobs.js';
@@ -38,6 +39,8 @@ import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
 const closingMs = 5000;
+/** Images that the calls of this process take at once; without any it takes 350 MB, of 512 MiB in the manifests. */
+const maxImageBytes = 134_217_728;
 /** A relay over PostgreSQL carries a tenth of the messages. */
 const deltaWindowMs = { redis: 20, postgres: 50 };
 /** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */
@@ -113,6 +116,7 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const shared = {
     ...{ ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName },
     withImages: (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user),
+    imageRoom: new ImageRoom({ maxBytes: maxImageBytes }),
   };
   for (const part of parts) {
     const pool = new Pool({ ...shared, ...part });

@@ -1,9 +1,7 @@
-import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
 import type { HeldBytes } from '../http/json-body.js';
-import type { Caller } from './caller.js';
-import { clientOf } from './rate-limit.js';
+import type { AuthenticatedRequest } from './caller.js';
 
 interface ByteLimits {
   /** Bytes that one user may hold; a single request may be larger. Absent means any number. */
@@ -24,25 +22,24 @@ export class BytesInFlight {
     this.#limits = { perUser, inAll };
   }
 
-  /** Begins to count for a request: as its user's, or as its address's where it needs no credentials. */
-  open({ user: caller, ip }: Pick<Request, 'ip'> & { user?: Caller }): HeldBytes {
-    const user = caller?.id ?? `address ${clientOf(ip)}`;
+  /** Begins to count for a request of this user. */
+  open({ user: { id: user } }: Pick<AuthenticatedRequest, 'user'>): HeldBytes {
     let held = 0;
     let isReleased = false;
     const count = (bytes: number) => {
-      held += bytes;
-      this.#held.add(user, bytes);
+      this.#held.add(user, bytes - held);
+      held = bytes;
     };
     return {
-      add: (bytes) => {
+      resize: (bytes) => {
         // The client has left, but a decoder may still go on with what it had sent.
         if (isReleased) throw new Failure('invalid_json');
-        this.#refuseIfOver(user, { held, bytes });
+        if (bytes > held) this.#refuseIfOver(user, { held, bytes: bytes - held });
         count(bytes);
       },
       release: () => {
         isReleased = true;
-        count(-held);
+        count(0);
       },
     };
   }

@@ -37,6 +37,8 @@ export interface ChatCommand extends Attachment {
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   turns: Turn[];
+  /** The length of its turns and parameters as they are written to the queue. */
+  bytes: number;
   /** The images of its turns whose bytes came along, until they are stored. */
   images?: UploadedImage[] | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */

@@ -102,7 +102,7 @@ export function readOptions(
   { prefer, idempotencyKey, fallback }: Record<'prefer' | 'idempotencyKey' | 'fallback', string | undefined>,
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number,
-): { options: Omit<ChatCommand, 'provider' | 'model' | 'turns'>; applied: Applied } {
+): { options: Omit<ChatCommand, 'provider' | 'model' | 'turns' | 'bytes'>; applied: Applied } {
   const response = request.res as HttpResponse;
   const waitS = readWait(prefer, maxWaitS);
   const key = readIdempotencyKey(idempotencyKey);

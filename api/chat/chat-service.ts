@@ -113,7 +113,8 @@ export class ChatService {
     const resolved = joined ?? (await this.#openNew(command, { ...deadlines, previousId }));
     const isReplayed = resolved.result?.state === 'settled';
     command.storeOptions?.onResolved(resolved.chat.id, { isReplayed });
-    if (command.stream && resolved.result && !isReplayed) place.joinStream();
+    if (command.stream && resolved.result && !isReplayed)
+      await this.#deps.shares.consumeJoin(command.user).then(place.joinStream);
     return { ...resolved, deadlines };
   }
 

@@ -12,8 +12,9 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
+import { queuedBytesOf } from '../../shared/protocol/messages.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import { readChatBody } from '../http/json-body.js';
+import { holdAtLeast, readChatBody } from '../http/json-body.js';
 import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import type { ChatService } from './chat-service.js';
@@ -139,11 +140,11 @@ export class ChatController extends Controller {
     const { options, applied } = readOptions(request, headers, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
     const events = isStream ? new EventStream(response, provider) : undefined;
+    const turns = readTurns(body);
     const command = {
-      ...options,
-      provider,
+      ...{ ...options, provider, turns },
       model: checkModel(model),
-      turns: readTurns(body),
+      bytes: holdAtLeast(response, queuedBytesOf({ turns })),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
     };
     const replying = chatService.createChat(command);

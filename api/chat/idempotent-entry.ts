@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { needsParts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
-import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
+import { currentOf, encodeStoredChat, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import type { ChatCommand, ClaimedChat, ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { type ChatRecords, isOwnedBy } from './chat-records.js';
@@ -147,6 +147,7 @@ export class IdempotentEntry {
     return this.#deps.answers.reserve({
       user: storeOptions.owner.id,
       bytes: tokens * bytesPerToken,
+      besideBytes: Buffer.byteLength(encodeStoredChat(chat)),
       keptUntil,
     });
   }

@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
+import { encodeStoredResult } from '../../shared/protocol/stored-chat.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import { isCompletion } from './chat-result.js';
 import type { ChatListener } from './live-chats.js';
 
 /** An answer, or an image. */
@@ -9,13 +9,15 @@ interface Answer {
   user: string;
   /** Of the longest answer possible. */
   bytes: number;
+  /** Of what is written beside the answer, for as long; absent means none. */
+  besideBytes?: number;
   /** When its record ends, in milliseconds since the epoch. */
   keptUntil: number;
 }
 
 /** The bytes that are reserved for one answer. */
 export interface Reservation {
-  /** Call it with the bytes of the answer once they are known. */
+  /** Call it with the bytes of the answer, as it is written, once they are known. */
   shrink: (bytes: number) => void;
   /** Call it if the chat is not stored after all. */
   release: () => void;
@@ -24,7 +26,7 @@ export interface Reservation {
 /** For one user and in all, at each API process: this bounds what Redis holds beside the queue. */
 const maxBytesPerUser = 67_108_864;
 const maxBytesInAll = 536_870_912;
-/** A record takes about this much without its answer. */
+/** Whatever is stored counts as much, for the keys of its records and the store's own share. */
 const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
@@ -44,9 +46,10 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  reserve({ user, bytes: asked, keptUntil }: Answer): Reservation {
+  reserve({ user, bytes: longest, besideBytes = 0, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
-    let bytes = Math.max(asked, minBytes);
+    const bytesWith = (answer: number) => Math.max(answer + besideBytes, minBytes);
+    let bytes = bytesWith(longest);
     const reserved = this.#reserved;
     if (reserved.of(user) + bytes > maxBytesPerUser || reserved.total + bytes > maxBytesInAll)
       throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
@@ -64,7 +67,7 @@ export class StoredAnswers {
       bytes = to;
     };
     count(bytes);
-    return { shrink: (answer) => resize(Math.max(answer, minBytes)), release: () => resize(0) };
+    return { shrink: (answer) => resize(bytesWith(answer)), release: () => resize(0) };
   }
 
   /** Slices are added in about the order of their ends. */
@@ -83,10 +86,14 @@ export class StoredAnswers {
   }
 }
 
-/** Shrinks what was reserved for a chat's answer once the chat has ended. */
+/** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */
 export const answerSizes: ChatListener = {
-  ended: ({ claimed }, outcome) => {
-    if (outcome) claimed.answer?.shrink(isCompletion(outcome) ? Buffer.byteLength(outcome.text) : 0);
+  ended: ({ claimed: { answer, current, deadline }, attempt }, outcome) => {
+    if (answer === undefined || outcome === undefined) return;
+    const result = Buffer.byteLength(encodeStoredResult(outcome, deadline));
+    // The record has the last attempt, with those before it.
+    const growth = Buffer.byteLength(JSON.stringify(attempt)) - Buffer.byteLength(JSON.stringify(current));
+    answer.shrink(result + Math.max(0, growth));
   },
 };
 

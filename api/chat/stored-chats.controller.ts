@@ -31,6 +31,7 @@ import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 import type { JobResult } from './jobs/job-records.js';
 import type { StoredChats } from './stored-chats.js';
+import type { UserShares } from './user-shares.js';
 
 /** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
@@ -39,6 +40,7 @@ export interface StoredChatsControllerDeps {
   /** For the audit, with the users that have no row in it. */
   database: Parameters<typeof auditCancel>[0];
   environmentUsers: readonly UserInfo[];
+  shares: Pick<UserShares, 'admitReader'>;
   /** The reply of a chat completion as its address would have sent it. */
   toStoredCompletion: (chat: StoredChat, completion: Completion) => ChatCompletion;
 }
@@ -73,11 +75,13 @@ export class StoredChatsController extends Controller {
     @Path() id: string,
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<Chat> {
-    const { storedChats, chatService, toStoredCompletion } = this.deps;
+    const { storedChats, chatService, shares, toStoredCompletion } = this.deps;
     const name = { owner: request.user, id: id.toLowerCase() };
+    const isStream = acceptsEventStream(request);
+    if (isStream) await shares.admitReader(name.owner.id);
     const { chat, result, status } = await storedChats.read(name);
     const represented = () => represent({ chat, toStoredCompletion }, result, status);
-    if (!acceptsEventStream(request)) return represented();
+    if (!isStream) return represented();
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);

@@ -1,6 +1,5 @@
 import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
 import type { ProviderId } from '../../shared/contract.js';
-import { bytesOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import {
@@ -23,6 +22,8 @@ interface UserShareOptions {
   maxPerWindow?: number | undefined;
   /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
+  /** Streams of stored chats that a user may come to in ten seconds. */
+  maxJoins?: number;
   /** Counts the bytes of each request from their arrival. */
   bytesInFlight?: Pick<BytesInFlight, 'hold'>;
 }
@@ -30,14 +31,14 @@ interface UserShareOptions {
 /** A request that counts as in flight until it is disposed of. */
 export interface Place extends Disposable {
   /** Counts a reader of the chat's stream that another request began; throws `rate_limited` beyond the limit. */
-  joinStream(): void;
+  readonly joinStream: () => void;
 }
 
 interface CountedChat {
   owner: JobOwner;
   readonly level: ShareLevel;
   isOutstanding: boolean;
-  /** Has it no longer count as in flight; present while it goes on without a request. */
+  /** Gives back its bytes, and its place in flight if it has one; present while it goes on without a request. */
   release?: () => void;
 }
 
@@ -49,6 +50,9 @@ const minMaxInFlight = 100;
 const retryAfterMs = 1000;
 /** A user may read this many chats at once here that other requests have begun. */
 const maxJoined = 20;
+/** A client whose streams all break off at once comes to far fewer. */
+const usualMaxJoins = 100;
+const joinWindowSeconds = 10;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
 /** A user's level falls only when a quarter of the jobs is left, so that new jobs do not overtake the older ones. */
 const levelsBeforeReturn = 2;
@@ -61,6 +65,7 @@ const levelsBeforeReturn = 2;
 export class UserShares implements ChatListener {
   readonly #options: UserShareOptions;
   readonly #rate: RateLimiterAbstract | undefined;
+  readonly #joinRate: RateLimiterAbstract;
   readonly #inFlight = new Tally();
   readonly #joined = new Tally();
   /** `level` is that of the user's latest job. */
@@ -71,9 +76,10 @@ export class UserShares implements ChatListener {
 
   constructor(options: UserShareOptions = {}) {
     this.#options = options;
-    const { maxPerWindow, windowSeconds = 60 } = options;
+    const { maxPerWindow, windowSeconds = 60, maxJoins = usualMaxJoins } = options;
     if (maxPerWindow !== undefined)
       this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
+    this.#joinRate = new RateLimiterMemory({ points: maxJoins, duration: joinWindowSeconds });
   }
 
   /** Counts a request as in flight. Throws `rate_limited` when the user has too many. */
@@ -98,6 +104,17 @@ export class UserShares implements ChatListener {
   /** Counts a request towards the user's rate; throws `rate_limited` beyond it. */
   async consume(user: string): Promise<void> {
     if (this.#rate) await consume(this.#rate, user);
+  }
+
+  /** Counts a request that comes to a stream which is there; throws `rate_limited` beyond the limit. */
+  async consumeJoin(user: string): Promise<void> {
+    await consume(this.#joinRate, user);
+  }
+
+  /** As `consumeJoin`, for a request that begins no chat and counts as one where requests are limited. */
+  async admitReader(user: string): Promise<void> {
+    await this.consumeJoin(user);
+    await this.consume(user);
   }
 
   /** The level of the user's next chat; its priority follows from it. */
@@ -131,19 +148,21 @@ export class UserShares implements ChatListener {
     this.#enterShare(counted);
   }
 
-  /** A stored chat counts as in flight while it goes on without its request; any other one is as good as over. */
+  /**
+   * The bytes of a chat that goes on without its request count until it ends. A stored one counts as in flight for as
+   * long; any other one is as good as over, but its job may still lie in the store.
+   */
   detached(chat: LiveChat): void {
     const counted = this.#counted.get(chat);
     if (counted === undefined || chat.opening === undefined) return;
-    if (!chat.isStored) {
-      this.#settle(counted);
-      return;
-    }
-    const { user, turns } = chat.opening.command;
-    const releaseBytes = this.#options.bytesInFlight?.hold(user, bytesOf(turns));
-    this.#inFlight.add(user, 1);
+    counted.release?.();
+    const { user, bytes } = chat.opening.command;
+    const releaseBytes = this.#options.bytesInFlight?.hold(user, bytes);
+    const places = chat.isStored ? 1 : 0;
+    if (places === 0) this.#settle(counted);
+    this.#inFlight.add(user, places);
     counted.release = () => {
-      this.#inFlight.add(user, -1);
+      this.#inFlight.add(user, -places);
       releaseBytes?.();
     };
   }

@@ -1,6 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
+import { Semaphore } from '../../shared/runtime/semaphore.js';
 import { parseBody } from '../../shared/validation.js';
 import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
@@ -10,22 +11,28 @@ type BodyReader = (request: Request, response: Response, next: NextFunction) => 
 /** The bytes of one request, which count from the first of them. */
 export interface HeldBytes {
   /**
-   * Counts more bytes. Throws `rate_limited` when the user holds too many, `overloaded` when all users do, and
-   * `invalid_json` after release.
+   * Counts so many bytes from now on. Where they are more than before, throws `rate_limited` when the user holds too
+   * many, and `overloaded` when all users do; throws `invalid_json` after release.
    */
-  add(bytes: number): void;
+  resize(bytes: number): void;
   /** Counts them no longer; further calls do nothing. */
   release(): void;
 }
 
-/** Limits of a JSON body. */
-export interface BodyLimits {
-  /** Bytes, after decoding any Content-Encoding. */
-  maxBytes: number;
+/** Ends the reading of a body with this failure. */
+export type GiveWay = (failure: Failure) => void;
+
+interface TreeLimits {
   /** Levels of objects and arrays. */
   maxDepth: number;
   /** Members of all objects and arrays together; an empty one counts as one. */
   maxValues: number;
+}
+
+/** Limits of a JSON body. */
+export interface BodyLimits extends TreeLimits {
+  /** Bytes, after decoding any Content-Encoding. */
+  maxBytes: number;
   /** Counts the bytes of a body as they arrive; absent means that nothing counts them. */
   holdBytes?: (request: Request) => HeldBytes;
 }
@@ -39,30 +46,77 @@ export interface BodyLimits {
  */
 export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): BodyReader {
   const largeBodies = new TurnQueue(1);
+  const decoding = new Semaphore(decodersAtOnce);
   return async (request, response, next) => {
-    checkMediaType(request);
-    if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
+    checkHead(request, maxBytes);
     // If the client has left meanwhile, the response has closed before.
     if (response.destroyed) throw new Failure('invalid_json');
     const held = holdBytes?.(request);
     if (held) response.once('close', held.release);
-    let length = 0;
-    const bytes = await readBody(request, (more) => {
-      length += more;
-      if (length > maxBytes) throw new Failure('payload_too_large');
-      held?.add(more);
-    });
+    const hold = (bytes: number) => held?.resize(bytes);
+    const bytes = await readBody(request, { maxBytes, hold, decoding });
     // The decoded size counts: a gzip bomb is small on the wire.
     if (bytes.length > largeBytes) await new Promise<void>((resolve) => largeBodies.run(resolve));
-    response.locals.bodyBytes = bytes.length;
+    Object.assign(response.locals, { bodyBytes: bytes.length, heldBytes: held });
     request.body = parse(bytes, treeLimits);
     next();
   };
 }
 
+interface StrangersBodyLimits extends TreeLimits {
+  maxBytes: number;
+  /** How long a body may take to arrive, in milliseconds. */
+  maxMs: number;
+  /** Counts the bytes of a body while it arrives. */
+  holdBytes: (request: Request, giveWay: GiveWay) => HeldBytes;
+}
+
+/**
+ * As `jsonBody`, for bodies that come without credentials. They count until they have arrived, which may not take long;
+ * then they are small. Throws `unsupported_media_type` for any Content-Encoding, 408, and the failure of `giveWay`.
+ */
+export function strangersJsonBody({
+  maxBytes,
+  maxMs,
+  holdBytes,
+  ...treeLimits
+}: StrangersBodyLimits): BodyReader {
+  return async (request, _response, next) => {
+    checkHead(request, maxBytes);
+    const refusal = new AbortController();
+    const giveWay = (failure: Failure) => refusal.abort(failure);
+    const late = setTimeout(() => giveWay(new Failure('invalid_request', tooLate)), maxMs);
+    const held = holdBytes(request, giveWay);
+    try {
+      const bounds = { maxBytes, hold: held.resize, decoding: undefined, signal: refusal.signal };
+      request.body = parse(await readBody(request, bounds), treeLimits);
+    } finally {
+      clearTimeout(late);
+      held.release();
+    }
+    next();
+  };
+}
+
+const tooLate = {
+  status: 408,
+  detail: 'The body took too long to arrive.',
+  headers: { Connection: 'close' },
+};
+
 /** The bytes of a body that was read, after decoding any Content-Encoding. */
 export const bodyBytesOf = (response: Response): number => response.locals.bodyBytes;
 
+/** Counts the request with at least so many bytes, which it gives, until it ends. Throws as `HeldBytes.resize`. */
+export function holdAtLeast(response: Response, bytes: number): number {
+  const held: HeldBytes | undefined = response.locals.heldBytes;
+  // A stored chat goes on although its client has left, whose bytes count no longer.
+  if (bytes > bodyBytesOf(response) && !response.destroyed) held?.resize(bytes);
+  return bytes;
+}
+
+/** Each has a thread while it decodes; bodies that wait for one take no more than they were sent with. */
+const decodersAtOnce = 2;
 /** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
 const largeBytes = 65_536;
 
@@ -78,7 +132,7 @@ export const readCompletionBody: BodyReader = (request, response, next) =>
 export const readJsonBody: BodyReader = (request, response, next) =>
   readChatBody(request, response, next).catch(asServiceUnavailable);
 
-/** As `readJsonBody`, for bodies of at most 16 KB (`app.locals.shortJsonBody`), which strangers may send. */
+/** As `readJsonBody`, for bodies that come without credentials (`app.locals.shortJsonBody`). */
 export const readShortJsonBody: BodyReader = (request, response, next) =>
   (request.app.locals.shortJsonBody as BodyReader)(request, response, next).catch(asServiceUnavailable);
 
@@ -99,15 +153,15 @@ function asServiceUnavailable(error: unknown): never {
 const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
 const mergePatch = /^application\/merge-patch\+json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
 
-function checkMediaType({ method, headers: { 'content-type': contentType = '' } }: Request): void {
-  if (json.test(contentType) || (method === 'PATCH' && mergePatch.test(contentType))) return;
-  throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
+function checkHead({ method, headers }: Request, maxBytes: number): void {
+  const { 'content-type': contentType = '', 'content-length': length } = headers;
+  if (!json.test(contentType) && !(method === 'PATCH' && mergePatch.test(contentType)))
+    throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
+  if (Number(length) > maxBytes) throw new Failure('payload_too_large');
 }
 
 /** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
-
-type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
 
 function parse(bytes: Uint8Array, limits: TreeLimits): unknown {
   const { excess } = measureTree(bytes, limits);

@@ -15,12 +15,13 @@ import type { Response as HttpResponse } from 'express';
 import type { ChatCompletion } from '../../shared/completion-contract.js';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
+import { queuedBytesOf } from '../../shared/protocol/messages.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
 import { readOptions } from '../chat/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat/chat-response.js';
 import { answeredBy } from '../chat/chat-result.js';
-import { bodyBytesOf, readCompletionBody } from '../http/json-body.js';
+import { bodyBytesOf, holdAtLeast, readCompletionBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
 import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
 import { parseCompletionBody } from './completion-body.js';
@@ -118,7 +119,8 @@ export class OpenAiController extends Controller {
         : undefined;
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
-    const command = { ...options, ...asked, images: images.uploads, clientTimeoutMs, stream };
+    const bytes = holdAtLeast(response, queuedBytesOf(asked));
+    const command = { ...options, ...asked, bytes, images: images.uploads, clientTimeoutMs, stream };
     const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);

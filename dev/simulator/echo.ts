@@ -1,5 +1,5 @@
 import type { ProviderId } from '../../shared/contract.js';
-import { bytesOf, type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
 
 const maxCharsOfTurn = 80;
 const maxCharsOfLastUserTurn = 500;
@@ -26,12 +26,11 @@ export function lastUserText(turns: readonly Turn[]): string {
   return textOf(turns.findLast((turn) => turn.role === 'user') ?? { content: '' });
 }
 
-/** The size of a conversation: in characters where there are texts alone, in bytes where there are other parts. */
+/** The size of a conversation: in characters, as far as it would be shown, and in bytes of images. */
 export const sizeOf = (turns: readonly Turn[]): number =>
-  turns.reduce(
-    (sum, turn) => sum + (typeof turn.content === 'string' ? turn.content.length : bytesOf([turn])),
-    0,
-  );
+  turns
+    .flatMap(partsOf)
+    .reduce((sum, part) => sum + ('bytes' in part ? part.bytes : describe(part).length), 0);
 
 function describe(part: Part): string {
   switch (part.type) {

@@ -135,7 +135,7 @@ export const apiVariables = {
   CHAT_USER_MAX_QUEUED_BYTES: byteCount
     .default(67_108_864)
     .describe(
-      'Maximum bytes that the requests of one user may hold, from the first byte of a body to the end of the request or of its stored chat, per API process; a single one may be larger.',
+      'Maximum bytes that the requests of one user may hold, from the first byte of a body to the end of the request or of its stored chat, per API process: of the body, or of the job on the queue if that is longer; a single one may be larger.',
     ),
   CHAT_MAX_QUEUED_BYTES: byteCount
     .default(268_435_456)
@@ -145,7 +145,7 @@ export const apiVariables = {
   CHAT_USER_MAX_PER_MINUTE: count(1_000_000)
     .optional()
     .describe(
-      'Maximum chat requests of one user per minute, per API process, reading and cancelling not counted; no limit when it is not set.',
+      'Maximum chat requests of one user per minute, per API process, streams of stored chats counted, other reading and cancelling not; no limit when it is not set.',
     ),
   CHAT_RESULT_TTL_S: count(86_400)
     .default(3600)

@@ -63,6 +63,10 @@ export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPa
   ...(parameters && { parameters: JSON.stringify(parameters) }),
 });
 
+/** How many bytes a chat takes on the queue, whose stores write the payload as JSON: its texts are quoted twice. */
+export const queuedBytesOf = (chat: Pick<ChatJob, 'turns' | 'parameters'>): number =>
+  Buffer.byteLength(JSON.stringify([chat.turns, chat.parameters ?? {}].map((each) => JSON.stringify(each))));
+
 /** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({
   v: version,

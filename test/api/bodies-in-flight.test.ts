@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { ChatReply } from '../../api/chat/chat-command.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { patience, patienceMs } from '../support/patience.js';
 
@@ -33,32 +34,32 @@ function begin(path: string, headers: readonly string[], body: Uint8Array = Buff
 const answerOf = async (socket: Socket) =>
   String((await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) }))[0]);
 
-/** A gzip of so many bytes, without its last bytes: the rest of the body is waited for. */
-const unfinished = (bytes: number) => gzipSync(Buffer.alloc(bytes, ' ')).subarray(0, -16);
+const hello: ChatReply = {
+  kind: 'completed',
+  completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
+};
 
 /** The user begins a body of so many bytes and does not finish it. */
-function hold(user: string, bytes: number): Socket {
-  const body = unfinished(bytes);
-  const headers = [
-    `Authorization: ${basic(user)}`,
-    'Content-Encoding: gzip',
-    `Content-Length: ${body.length + 16}`,
-  ];
-  return begin('/chat', headers, body);
-}
+const hold = (user: string, bytes: number): Socket =>
+  begin(
+    '/chat',
+    [`Authorization: ${basic(user)}`, `Content-Length: ${bytes + 16}`],
+    Buffer.alloc(bytes, ' '),
+  );
 
 const large = JSON.stringify({
   messages: [{ content: 'x'.repeat(30_000) }],
   content: 'x',
   model: 'openai/m',
 });
-const ask = async (authorization: string, path = '/chat') => {
-  const answer = await app.post({ path, body: large, headers: { Authorization: authorization } });
+const conversation = (content: string) => JSON.stringify({ messages: [{ content }] });
+const ask = async (authorization: string, path = '/chat', body = large) => {
+  const answer = await app.post({ path, body, headers: { Authorization: authorization } });
   return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.json() };
 };
 
 describe('bytes in flight', () => {
-  it('count for their user from the first byte of a body, inflated, until the request ends', async () => {
+  it('count for their user from the first byte of a body until the request ends', async () => {
     app = await startChatApp({ variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' } });
     const held = hold('m', 90_000);
     await vi.waitFor(
@@ -69,6 +70,35 @@ describe('bytes in flight', () => {
     expect((await ask(basic('v'))).status).toBe(200);
     held.destroy();
     await vi.waitFor(async () => expect((await ask(basic('m'))).status).toBe(200), patience);
+  });
+
+  it.each<[string, { body: string | Uint8Array; headers?: Record<string, string> }]>([
+    [
+      'inflated',
+      { body: gzipSync(conversation('x'.repeat(90_000))), headers: { 'Content-Encoding': 'gzip' } },
+    ],
+    ['as long as they are on the queue', { body: conversation('"'.repeat(25_000)) }],
+    [
+      'with what the queue has of each message',
+      { body: `{"messages":[${Array(900).fill('{"content":"x"}')}]}` },
+    ],
+  ])('count %s', async (_, { body, headers }) => {
+    const asked = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    app = await startChatApp({
+      variables: { CHAT_USER_MAX_QUEUED_BYTES: '100000' },
+      reply: async () => {
+        asked.resolve();
+        await end.promise;
+        return hello;
+      },
+    });
+    const first = app.post({ body, headers: { ...headers, Authorization: basic('m') } });
+    await asked.promise;
+    const second = await ask(basic('m'), '/chat', conversation('x'.repeat(70_000)));
+    expect(second).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
+    end.resolve();
+    expect((await first).status).toBe(200);
   });
 
   it('are given back when the client leaves as soon as it has sent its body, which is then still decoded', async () => {
@@ -116,13 +146,40 @@ describe('bytes in flight', () => {
     expect(await ask(operator, '/admin/chat')).toMatchObject({ status: 500, body: { code: 'overloaded' } });
   });
 
-  it('of strangers who sign in have limits of their own, and take no room of chats', async () => {
-    app = await startChatApp({ variables: { CHAT_MAX_QUEUED_BYTES: '100000' } });
-    const strangers = Array.from({ length: 70 }, () =>
-      begin('/admin/session', ['Sec-Fetch-Site: same-origin', 'Content-Length: 16000'], Buffer.alloc(15_990)),
+  describe('of strangers who sign in', () => {
+    const beginSignIn = (body: Buffer, ...headers: string[]) =>
+      begin('/admin/session', ['Sec-Fetch-Site: same-origin', 'Content-Length: 16000', ...headers], body);
+    const signIn = () =>
+      app.post({
+        path: '/admin/session',
+        body: '{"name":"operator","secret":"secret"}',
+        headers: { 'Sec-Fetch-Site': 'same-origin', 'X-Forwarded-For': '192.0.2.1' },
+      });
+
+    it.each<[string, (n: number) => string]>([
+      ['of seventeen networks', (n) => `2001:db8:0:${n % 17}::1`],
+      ['of an address each', (n) => `2001:db8:0:${n.toString(16)}::1`],
+      ["of the operator's own address", () => '192.0.2.1'],
+    ])(
+      'fill their room, %s -> the oldest gives way, an operator signs in, chats have theirs',
+      async (_, ip) => {
+        const variables = { CHAT_MAX_QUEUED_BYTES: '100000', TRUSTED_PROXIES: 'loopback' };
+        app = await startChatApp({ variables });
+        const strangers = Array.from({ length: 1060 }, (_, n) =>
+          beginSignIn(Buffer.alloc(15_990), `X-Forwarded-For: ${ip(n)}`),
+        );
+        // On a slow machine its time is over before that.
+        expect(await Promise.race(strangers.map(answerOf))).toMatch(/^HTTP\/1\.1 (503|408) /);
+        expect((await signIn()).status).toBe(200);
+        expect((await ask(basic('v'))).status).toBe(200);
+      },
     );
-    expect(await Promise.race(strangers.map(answerOf))).toMatch(/^HTTP\/1\.1 429 /);
-    expect((await ask(basic('v'))).status).toBe(200);
+
+    it('have a Content-Encoding -> 415', async () => {
+      app = await startChatApp();
+      const socket = beginSignIn(Buffer.alloc(0), 'Content-Encoding: gzip');
+      expect(await answerOf(socket)).toMatch(/^HTTP\/1\.1 415 .*\r\nAccept-Encoding: identity\r\n/s);
+    });
   });
 
   it.each(['/chat', '/v1/chat/completions', '/blogs', '/admin/chat', '/admin/blogs', '/admin/users'])(

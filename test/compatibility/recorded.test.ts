@@ -77,6 +77,7 @@ describe('a request that the release before has stored', () => {
     ];
     const again = (own: Partial<StoredChatCommand>) => ({
       ...{ requestId: 'id', user: 'me', provider: 'bedrock' as const, model: 'sim-echo', turns, ...own },
+      bytes: 0,
       signal: new AbortController().signal,
       storeOptions: { owner: userNamed('me'), key: undefined, isAsync: true, onResolved: () => {} },
     });

@@ -170,3 +170,22 @@ describe('a queued job that the store loses while its caller waits', () => {
     expect(callsOf(model)).toHaveLength(1);
   });
 });
+
+describe('a user who comes to the stream of a stored chat again and again', () => {
+  it('→ is refused after a hundred times, may read the chat, and starts others', async () => {
+    const { url, chat } = deployment;
+    const answered = await chat(keyed('sim-echo', randomUUID()));
+    const location = `${url}${answered.headers.get('content-location')}`;
+    const come = async () => {
+      const headers = { Authorization: authorization, Accept: 'text/event-stream' };
+      const response = await fetch(location, { headers });
+      await response.text();
+      return response.status;
+    };
+    const statuses = await Promise.all(Array.from({ length: 150 }, come));
+    expect([...new Set(statuses)].toSorted()).toEqual([200, 429]);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(100);
+    expect((await fetch(location, withCredentials)).status).toBe(200);
+    expect((await chat({ model: 'sim-echo' })).status).toBe(200);
+  });
+});

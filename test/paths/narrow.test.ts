@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { addUser } from '../support/accounts.js';
-import { type ChatCall, type ChatReply, type Deployment, startDeployment } from '../support/deployment.js';
+import {
+  authorization,
+  type ChatCall,
+  type ChatReply,
+  type Deployment,
+  startDeployment,
+} from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';
 import { hearPools } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
+import { functionTool } from '../support/tool-completions.js';
 
 const maxInFlight = 2;
 const maxPerMinute = 30;
@@ -19,7 +26,7 @@ beforeAll(async () => {
     ...{ WORKER_PROVIDERS: 'openai,anthropic,bedrock', BEDROCK_MAX_OUTPUT_TOKENS: '9' },
     ...{ OPENAI_MODEL: '', ANTHROPIC_MODELS: 'sim-lat*-50,sim-verbatim', ANTHROPIC_MODEL: 'sim-stream-2-0' },
     CHAT_USER_MAX_IN_FLIGHT: String(maxInFlight),
-    CHAT_USER_MAX_PER_MINUTE: String(maxPerMinute),
+    ...{ CHAT_USER_MAX_PER_MINUTE: String(maxPerMinute), CHAT_USER_MAX_QUEUED_BYTES: '200000' },
   };
   deployment = await startDeployment({ variables });
   fleet = await hearPools(deployment.stores);
@@ -102,6 +109,47 @@ describe('a user with as many requests in flight as allowed', () => {
     for (const model of models) deployment.simulator.open(model);
     expect(statusesOf(await Promise.all(asked))).toEqual([200, 200]);
     expect((await ada()).status).toBe(200);
+  });
+});
+
+describe('a user whose stored chat holds most of the bytes that one may hold', () => {
+  const bytes = 150_000;
+  const description = 'x'.repeat(bytes);
+  const schema = { type: 'object', description };
+  const weather = { name: 'weather', arguments: '{}' };
+  const longId = [
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', tool_calls: [{ id: description, type: 'function', function: weather }] },
+    { role: 'tool', tool_call_id: description, content: 'Rain' },
+  ];
+
+  it.each<[string, object]>([
+    ["a tool's description", { tools: [{ type: 'function', function: { name: 'weather', description } }] }],
+    ["a tool's schema", { tools: [functionTool('weather', schema)] }],
+    ["a format's schema", { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } }],
+    ['the id of a call', { messages: longId, tools: [functionTool('weather')] }],
+  ])('by %s, asks once more -> 429 until it has ended; another user is served', async (_, fields) => {
+    const model = 'openai/sim-gate-0@bytes';
+    const headers = { Authorization: authorization, Prefer: 'respond-async' };
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], ...fields });
+    const ask = () => deployment.chat({ path: '/v1/chat/completions', body, headers });
+    const cancel = (reply: ChatReply) =>
+      fetch(`${deployment.url}${reply.headers.get('location')}`, { method: 'DELETE', headers });
+    /** Once there is room again. */
+    const accepted = () =>
+      vi.waitFor(async () => {
+        const reply = await ask();
+        expect(reply.status).toBe(202);
+        return reply;
+      }, patience);
+    const first = await accepted();
+    const refused = await ask();
+    expect([refused.status, JSON.stringify(refused.body)]).toEqual([429, expect.stringContaining('bytes')]);
+    expect((await ada()).status).toBe(200);
+    expect((await cancel(first)).status).toBe(204);
+    await cancel(await accepted());
+    const small = async () => expect((await deployment.chat({ provider: 'bedrock' })).status).toBe(200);
+    await vi.waitFor(small, patience);
   });
 });
 

@@ -4,7 +4,7 @@ import type { LiveChats } from '../../api/chat/live-chats.js';
 
 /** A request that can only leave by the test's doing. */
 export const command = (own: Partial<ChatCommand> = {}): ChatCommand => ({
-  ...{ requestId: 'chat', user: 'me', provider: 'openai', model: 'm', turns: [] },
+  ...{ requestId: 'chat', user: 'me', provider: 'openai', model: 'm', turns: [], bytes: 0 },
   signal: new AbortController().signal,
   ...own,
 });

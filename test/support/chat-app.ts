@@ -117,7 +117,7 @@ export async function startChatApp({
   });
   const app = createApp({
     config,
-    bytesInFlight,
+    ...{ bytesInFlight, shares },
     chatService: {
       follow: () => Promise.reject(new Failure('not_found')),
       createChat: async (command) => {

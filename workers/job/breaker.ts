@@ -105,7 +105,7 @@ export class Breaker {
   async #watch<T>(call: Call, next: (call: Call) => Promise<T>, isProbe: boolean): Promise<T> {
     const startedAt = performance.now();
     const end = (error?: unknown) => {
-      const tookMs = performance.now() - startedAt;
+      const tookMs = performance.now() - startedAt - call.waitedMs;
       const { samples } = this.#options;
       const { user, isUsersProbe, isCompiling, hasBegun: isReplying } = call;
       const sample = samples.take({ user, isUsersProbe, isCompiling, isProbe, error, isReplying, tookMs });

@@ -6,6 +6,7 @@ import type { Breaker } from './breaker.js';
 import type { Call } from './call.js';
 import { isUnreachable } from './call-samples.js';
 import { endInTime } from './call-signal.js';
+import type { ImageRoom } from './image-room.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { withOneRetry } from './retry.js';
 import type { RunningJob } from './running-job.js';
@@ -24,6 +25,8 @@ export interface CallChainDeps {
   mayRequeue: (job: Pick<RunningJob, 'id'>) => boolean;
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
+  /** That of all pools of this process; absent where there are no stored images. */
+  imageRoom?: Pick<ImageRoom, 'run'> | undefined;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
@@ -33,6 +36,7 @@ export function callChain(deps: CallChainDeps): Next {
     (call, next) => requeueUnlessReached(call, next, deps),
     (call, next) => call.asked.circuit.run(call, next),
     (call, next) => passAccount(call, next, deps),
+    (call, next) => (deps.imageRoom ? deps.imageRoom.run(call, next) : next(call)),
     (call, next) => deps.metrics.watchCall(call, next),
     endInTime,
     (call, next) => call.asked.job.trace?.watchCall(call, next) ?? next(call),

@@ -61,6 +61,8 @@ export class Call {
   /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
   isCompiling = false;
   hasBegun = false;
+  /** How long it has waited for room for its images, in milliseconds, which shows nothing about its provider. */
+  waitedMs = 0;
   readonly #listeners: (() => void)[] = [];
   #known: Omitted | undefined;
   #narrowed: NarrowedRequest | undefined;

@@ -38,7 +38,7 @@ import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
-export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'> {
+export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages' | 'imageRoom'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;

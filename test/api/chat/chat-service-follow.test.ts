@@ -204,3 +204,32 @@ describe('a request that is refused', () => {
     expect([started.refused, started.opened]).toEqual([[], 0]);
   });
 });
+
+describe('a user who comes to streams again and again', () => {
+  beforeEach(() => {
+    started.end();
+    start({ maxJoins: 2, maxPerWindow: 4 });
+  });
+  // The counters end.
+  afterEach(() => void vi.advanceTimersByTime(60_000));
+
+  it('-> the next one is refused, whether it asks for the chat or with its key, and requests are not', async () => {
+    const { shares } = started;
+    for (let n = 0; n < 2; n += 1) await shares.admitReader('me');
+    await expect(shares.admitReader('me')).rejects.toEqual(limited);
+    started.claim({ state: 'running' });
+    await expect(read()).rejects.toEqual(limited);
+    await shares.admitReader('another');
+    const reply = ask();
+    await attached();
+    settle();
+    expect(await reply).toMatchObject({ kind: 'completed' });
+  });
+
+  it('-> each counts as a request where those are limited', async () => {
+    for (let n = 0; n < 3; n += 1) await started.shares.consume('me');
+    await started.shares.admitReader('me');
+    await expect(started.shares.admitReader('me')).rejects.toEqual(limited);
+    await expect(ask()).rejects.toEqual(limited);
+  });
+});

@@ -74,7 +74,7 @@ function leftOf(bytesInFlight: BytesInFlight, user: string): number {
   const held = bytesInFlight.open({ user: { id: user } } as Parameters<BytesInFlight['open']>[0]);
   let left = 0;
   try {
-    for (; left < 64; left += 1) held.add(megabyte);
+    for (; left < 64; left += 1) held.resize((left + 1) * megabyte);
   } catch {
     // That is all.
   }

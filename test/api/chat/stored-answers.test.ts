@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { answerSizes, StoredAnswers } from '../../../api/chat/stored-answers.js';
+import type { Attempt } from '../../../shared/protocol/attempts.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
+import { encodeStoredResult } from '../../../shared/protocol/stored-chat.js';
 import { attach, leave } from '../../support/attached.js';
 
 const retryAfter = expect.objectContaining({ retryAfterMs: expect.any(Number) });
@@ -13,6 +15,7 @@ function startAnswers() {
   let now = 1_000_000;
   const answers = new StoredAnswers(() => now);
   return {
+    answers,
     pass: (ms: number) => {
       now += ms;
     },
@@ -69,6 +72,16 @@ describe('StoredAnswers', () => {
     reserve('one', 62);
   });
 
+  it('count the records of a chat beside its answer, from its beginning to their end', () => {
+    const { answers } = startAnswers();
+    const asked = { user: 'one', bytes: 32 * megabyte, besideBytes: 32 * megabyte, keptUntil: hourMs };
+    const first = answers.reserve({ ...asked, keptUntil: 2_000_000 });
+    expect(() => answers.reserve({ ...asked, bytes: 0, besideBytes: 1 })).toThrow(limited);
+    first.shrink(megabyte);
+    expect(() => answers.reserve({ ...asked, bytes: 32 * megabyte, besideBytes: 0 })).toThrow(limited);
+    answers.reserve({ ...asked, bytes: 30 * megabyte, besideBytes: megabyte });
+  });
+
   it('count a kilobyte for each record, however short its answer', () => {
     const { reserve } = startAnswers();
     for (let n = 0; n < 65_536; n += 1) reserve('one', 0.0005).shrink(0);
@@ -79,18 +92,48 @@ describe('StoredAnswers', () => {
 describe('answerSizes', () => {
   const times = { queueMs: 300, providerMs: 2000 };
 
-  it.each<[Outcome, number]>([
-    [{ kind: 'ok', text: 'Grüße', model: 'm', ...times }, 7],
-    [{ kind: 'truncated', text: 'Grü', model: 'm', ...times }, 4],
-    [{ kind: 'failed', code: 'internal', retryable: true, ...times }, 0],
-    [{ kind: 'cancelled', ...times }, 0],
-  ])('keep room for the answer of %o alone, once it is known', (outcome, bytes) => {
+  const long = 'x'.repeat(1000);
+  it.each<[string, Outcome]>([
+    ['a text', { kind: 'ok', text: 'Grüße', model: 'm', ...times }],
+    ['a text of quotes', { kind: 'ok', text: '"'.repeat(1000), model: 'm', ...times }],
+    ['a text that was cut', { kind: 'truncated', text: 'Grü', model: 'm', ...times }],
+    [
+      'marks',
+      {
+        kind: 'ok',
+        text: '{}',
+        marks: [{ kind: 'call', at: 0, id: long, name: long }],
+        model: 'm',
+        ...times,
+      },
+    ],
+    ["a model's name", { kind: 'ok', text: '', model: long, ...times }],
+    [
+      'attempts',
+      {
+        ...{ kind: 'ok', text: '', model: 'm', ...times },
+        attempts: Array.from({ length: 5 }, () => ({ provider: 'openai', model: long, code: 'ok' })),
+      },
+    ],
+    ['a failure', { kind: 'failed', code: 'internal', retryable: true, ...times }],
+    ['a cancelled chat', { kind: 'cancelled', ...times }],
+  ])('keep room for what is written of %s alone, once it is known', (_, outcome) => {
     const { chats, chat, shrink } = follow();
     const request = attach(chats, 'one', { chat });
     chats.leave(request, 'timeout', { goesOn: true });
     expect(shrink).not.toHaveBeenCalled();
     chats.onOutcome('one', outcome);
-    expect(shrink).toHaveBeenCalledExactlyOnceWith(bytes);
+    const written = Buffer.byteLength(encodeStoredResult(outcome, Date.now()));
+    expect(shrink).toHaveBeenCalledExactlyOnceWith(written);
+  });
+
+  it('keep room for the attempts that the record of a chat has got in the meantime', () => {
+    const { chats, chat, shrink } = follow();
+    attach(chats, 'one', { chat });
+    const earlier: Attempt['earlier'] = [{ provider: 'openai', model: long, code: 'internal' }];
+    chats.onMoved('one', { provider: 'bedrock', attempt: 2, earlier });
+    chats.onOutcome('one', { kind: 'cancelled', ...times });
+    expect(shrink.mock.lastCall?.[0]).toBeGreaterThan(1000);
   });
 
   it('keep the room of a chat whose end is unknown, and need none', () => {

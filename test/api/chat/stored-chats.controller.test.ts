@@ -1,8 +1,9 @@
 import type { Request } from 'express';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Completion } from '../../../api/chat/chat-result.js';
 import { StoredChatsController } from '../../../api/chat/stored-chats.controller.js';
 import { toStoredCompletion } from '../../../api/openai/completion.js';
+import { Failure } from '../../../shared/failures.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
 import { userNamed } from '../../support/identities.js';
 import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
@@ -22,6 +23,11 @@ const outcome = {
   marks: [{ kind: 'call' as const, id: 'a', name: 'weather', at: 5, signature: 's' }],
 };
 
+/** Called when a reader of a stream is to be admitted; throws its refusal. */
+let admitted: (() => void) | undefined;
+/** How often the chat was read. */
+let read = 0;
+
 function getChat(
   stored: StoredChat,
   { accept = 'application/json', ...reply }: Completion & { accept?: string } = outcome,
@@ -29,19 +35,45 @@ function getChat(
   const result = { state: 'settled', outcome: reply } as const;
   const controller = new StoredChatsController({
     storedChats: {
-      read: async () => ({ chat: stored, result, status: 'completed' }),
+      read: async () => {
+        read += 1;
+        return { chat: stored, result, status: 'completed' };
+      },
       cancel: async () => {},
       cancelAny: async () => {},
     },
     chatService: { follow: () => Promise.reject(new Error('followed')) },
     database: { run: () => Promise.reject(new Error('asked')) },
     environmentUsers: [],
+    shares: { admitReader: async () => admitted?.() },
     toStoredCompletion,
   });
   const get = () => accept;
   const request = { user, method: 'GET', get, accepts: () => accept } as unknown as Request;
   return controller.getChat(request as Parameters<typeof controller.getChat>[0], 'the-id');
 }
+
+describe('a user who comes to too many streams', () => {
+  const refusal = new Failure('rate_limited');
+  beforeEach(() => {
+    read = 0;
+    admitted = () => {
+      throw refusal;
+    };
+  });
+  afterEach(() => {
+    admitted = undefined;
+  });
+
+  it('asks for another -> it is refused before anything of the chat is read', async () => {
+    await expect(getChat(chat, { ...outcome, accept: 'text/event-stream' })).rejects.toBe(refusal);
+    expect(read).toBe(0);
+  });
+
+  it('asks for its state -> it is read', async () => {
+    expect(await getChat(chat)).toMatchObject({ status: 'completed' });
+  });
+});
 
 describe('a stored chat with parts', () => {
   const withParts: StoredChat = { ...chat, parts: true };

@@ -74,7 +74,7 @@ interface Asked extends Partial<StoredChatCommand> {
 }
 const command = (key: string | undefined, { owner = me, ...differs }: Asked = {}): StoredChatCommand => ({
   ...{ requestId: randomUUID(), user: owner.id, provider: 'openai', model: undefined },
-  turns: [{ role: 'user', content: 'Hello' }],
+  ...{ turns: [{ role: 'user', content: 'Hello' }], bytes: 5 },
   signal: new AbortController().signal,
   storeOptions: { owner, key, isAsync: false, onResolved: () => undefined },
   ...differs,
@@ -158,7 +158,7 @@ describe('a command without a key', () => {
   );
 
   it('whose answer would have no room beside those of its user -> is refused, until their records end', async () => {
-    maxOutputTokens = 16_777_216;
+    maxOutputTokens = 16_777_000;
     const key = randomUUID();
     await open(command(key));
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
@@ -169,11 +169,22 @@ describe('a command without a key', () => {
     expect(await open(command(undefined))).toMatchObject({ isNew: true });
   });
 
+  it.each<[string, Asked, Partial<Attempt>]>([
+    ['model', { model: 'm'.repeat(3000) }, {}],
+    ['list of fallbacks', {}, { fallback: [{ provider: 'bedrock', model: 'm'.repeat(3000) }] }],
+    ["owner's name", { owner: { ...me, name: 'm'.repeat(3000) } }, {}],
+  ])('with a long %s -> its record counts beside its answer', async (_, own, attempt) => {
+    maxOutputTokens = 16_777_216 - 500;
+    const short = command(undefined);
+    await expect(open(command(undefined, own), attempt)).rejects.toMatchObject({ code: 'rate_limited' });
+    expect(await open(short)).toMatchObject({ isNew: true });
+  });
+
   it.each<Attempt>([
     { provider: 'anthropic', earlier: [{ provider: 'openai', code: 'overloaded', retryable: true }] },
     { provider: 'openai', fallback: [{ provider: 'bedrock' }, { provider: 'anthropic' }] },
   ])('reserves room for the longest answer of those who may be asked: %o', async (attempt) => {
-    maxOutputTokens = 1_677_721;
+    maxOutputTokens = 1_677_600;
     await open(command(undefined), attempt);
     await expect(open(command(undefined))).rejects.toMatchObject({ code: 'rate_limited' });
   });
@@ -193,7 +204,7 @@ describe('a command with a key', () => {
   });
 
   it('many at once -> open one chat, and keep no room for another', async () => {
-    maxOutputTokens = Math.floor(16_777_216 / 20);
+    maxOutputTokens = Math.floor(16_777_000 / 20) - 100;
     const opened = await openMany(20, randomUUID());
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);

@@ -158,7 +158,7 @@ describe('a chat in the background', () => {
     hold.mockClear();
     release.mockClear();
     start({ maxInFlight: () => 1, bytesInFlight: { hold } });
-    request = open({ turns: [{ role: 'user', content: 'Grüße' }] }, { isStored: true });
+    request = open({ bytes: 7 }, { isStored: true });
   });
 
   it.each<[string, () => void]>([
@@ -191,6 +191,26 @@ describe('a chat in the background', () => {
     end(request.chat.id);
     expect(release).toHaveBeenCalledOnce();
     shares.enter('me')[Symbol.dispose]();
+  });
+
+  it('is followed by one request until its deadline, then by another -> it counts once, and not after its end', () => {
+    const second = open({ bytes: 7 }, { id: request.chat.id });
+    leaveBehind(request);
+    vi.advanceTimersByTime(60_000);
+    leaveBehind(second);
+    expect(hold.mock.calls.length - release.mock.calls.length).toBe(1);
+    end(request.chat.id);
+    expect(release).toHaveBeenCalledTimes(hold.mock.calls.length);
+    shares.enter('me')[Symbol.dispose]();
+  });
+
+  it('is not stored -> its bytes count until its job has ended, and it is not in flight', () => {
+    const left = open({ bytes: 9 });
+    leaveBehind(left);
+    expect(hold).toHaveBeenCalledExactlyOnceWith('me', 9);
+    shares.enter('me')[Symbol.dispose]();
+    end(left.chat.id);
+    expect(release).toHaveBeenCalledOnce();
   });
 
   it('does not go on without its request → nothing is counted', () => {
@@ -248,6 +268,19 @@ describe('joinStream', () => {
     places[0]?.[Symbol.dispose]();
     shares.enter('me').joinStream();
     isRefused();
+  });
+});
+
+describe('consumeJoin', () => {
+  it('is for so many streams within ten seconds -> the next is told when it may come, and fits then', async () => {
+    vi.useFakeTimers();
+    start({ maxJoins: 3 });
+    for (let n = 0; n < 3; n += 1) await shares.consumeJoin('me');
+    const facts = { retryAfterMs: 10_000 };
+    await expect(shares.consumeJoin('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
+    await shares.consumeJoin('another');
+    vi.advanceTimersByTime(10_000);
+    await shares.consumeJoin('me');
   });
 });
 

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import express from 'express';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { jsonBody } from '../../../api/http/json-body.js';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type GiveWay, jsonBody, strangersJsonBody } from '../../../api/http/json-body.js';
 import { problemHandler } from '../../../api/http/problem.js';
-import { patienceMs } from '../../support/patience.js';
+import { Failure } from '../../../shared/failures.js';
+import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
 
@@ -27,11 +28,32 @@ app.post(
     response.sendStatus(204);
   },
 );
+/** The bytes that a body took, one number after the other. */
+let held: number[];
+const resize = (bytes: number) => void held.push(bytes);
+app.post(
+  '/held',
+  jsonBody({ maxBytes, maxDepth: 32, maxValues: 9, holdBytes: () => ({ resize, release: () => {} }) }),
+  (_, response) => void response.sendStatus(204),
+);
+/** Ends the reading of the last body of a stranger. */
+let giveWay: GiveWay;
+const strangers = (maxMs: number) =>
+  strangersJsonBody({
+    ...{ maxBytes, maxMs, maxDepth: 32, maxValues: 9 },
+    holdBytes: (_, end) => {
+      giveWay = end;
+      return { resize, release: () => resize(0) };
+    },
+  });
+app.post('/stranger', strangers(patienceMs), (_, response) => void response.sendStatus(204));
+app.post('/late-stranger', strangers(1), (_, response) => void response.sendStatus(204));
 app.use(problemHandler(logged.log));
 const server = await serve(app);
 afterAll(() => server.close());
 beforeEach(() => {
   read = undefined;
+  held = [];
 });
 
 const json = { 'Content-Type': 'application/json' };
@@ -188,6 +210,85 @@ describe('a compressed body', () => {
     expect(await send(gzipSync(sized(maxBytes)), encoded('gzip'))).toBe('read');
     for (const body of [sized(maxBytes + 1), Buffer.alloc(20 * maxBytes)])
       expect(await send(gzipSync(body), encoded('gzip'))).toBe('payload_too_large');
+  });
+});
+
+/** Begins a request, whose body has so many bytes more than are sent here. */
+function begin(path: string, { head = '', sent, more }: { head?: string; sent: Uint8Array; more: number }) {
+  const socket = connect(server.port, '127.0.0.1');
+  const length = `Content-Length: ${sent.length + more}\r\n`;
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${length}${head}\r\n`);
+  socket.write(sent);
+  return socket;
+}
+const answerOf = async (socket: Socket) =>
+  String((await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) }))[0]);
+
+describe('a compressed body of a thousand bytes that is a megabyte', () => {
+  const text = sized(maxBytes);
+  const half = (whole: Uint8Array) => Math.floor(whole.length / 2);
+  const gzip = gzipSync(text);
+  const members = Buffer.concat([gzipSync(text.slice(0, 1000)), gzipSync(text.slice(1000))]);
+
+  it.each<[string, string, Uint8Array, number]>([
+    ['gzip, without its last bytes', 'gzip', gzip, gzip.length - 8],
+    ['half a gzip', 'gzip', gzip, half(gzip)],
+    ['the head of a gzip', 'gzip', gzip, 10],
+    ['gzip of two members, without its last bytes', 'gzip', members, members.length - 8],
+    ['deflate', 'deflate', deflateSync(text), deflateSync(text).length - 4],
+    ['brotli', 'br', brotliCompressSync(text), brotliCompressSync(text).length - 1],
+    ['zstd', 'zstd', zstdCompressSync(text), zstdCompressSync(text).length - 1],
+  ])(
+    'has not arrived, %s -> it takes what was sent of it, and then counts before it takes room',
+    async (...row) => {
+      const [, encoding, whole, cut] = row;
+      const socket = begin('/held', {
+        ...{
+          head: `Content-Encoding: ${encoding}\r\n`,
+          sent: whole.subarray(0, cut),
+          more: whole.length - cut,
+        },
+      });
+      await vi.waitFor(() => expect(held.at(-1)).toBe(cut), patience);
+      socket.write(whole.subarray(cut));
+      expect(await answerOf(socket)).toMatch(/^HTTP\/1\.1 204 /);
+      const arrived = held.indexOf(whole.length);
+      expect(held.slice(0, arrived).every((bytes) => bytes <= whole.length)).toBe(true);
+      const steps = held.slice(arrived, -1).map((bytes, n) => (held[arrived + n + 1] ?? 0) - bytes);
+      expect(Math.max(...steps)).toBeLessThan(maxBytes / 4);
+      expect(held.at(-1)).toBe(maxBytes);
+      socket.destroy();
+    },
+  );
+});
+
+describe('a body that comes without credentials', () => {
+  const sent = Buffer.from('{"a":');
+
+  it('-> counts until it has arrived', async () => {
+    expect(await send('{"a":1}', json, '/stranger')).toBe('read');
+    expect(held).toEqual([7, 0]);
+  });
+
+  it('has to give way -> the failure that it is given is its answer, and it counts no longer', async () => {
+    const socket = begin('/stranger', { sent, more: 2 });
+    await vi.waitFor(() => expect(held).toEqual([5]), patience);
+    giveWay(new Failure('overloaded'));
+    expect(await answerOf(socket)).toMatch(/^HTTP\/1\.1 500 .*"code":"overloaded"/s);
+    expect(held).toEqual([5, 0]);
+    socket.destroy();
+  });
+
+  it('takes too long to arrive -> 408, and the connection is closed', async () => {
+    const socket = begin('/late-stranger', { sent, more: 2 });
+    expect(await answerOf(socket)).toMatch(/^HTTP\/1\.1 408 .*\r\nConnection: close\r\n/s);
+    socket.destroy();
+  });
+
+  it.each(['gzip', 'br', 'rot13'])('has the Content-Encoding %s -> it is refused', async (encoding) => {
+    const headers = { ...json, 'Content-Encoding': encoding };
+    expect(await send(gzipSync('{}'), headers, '/stranger')).toBe('unsupported_media_type');
+    expect(held).toEqual([0]);
   });
 });
 

@@ -88,6 +88,30 @@ describe('a chat completion', () => {
     expect(counted.get('quillgate_chat_requests_total{provider="vertexai",code="ok"}')).toBe(1);
   });
 
+  const long = 'x'.repeat(10_000);
+  const call = (own: object, name = 'f') => ({
+    role: 'assistant',
+    tool_calls: [{ id: 'a', type: 'function', function: { name, arguments: '{}' }, ...own }],
+  });
+  const tool = (own: object) => ({ tools: [{ type: 'function', function: { name: 'f', ...own } }] });
+
+  it.each<[string, object]>([
+    ["a tool's description", tool({ description: long })],
+    ["a tool's schema", tool({ parameters: { type: 'object', description: long } })],
+    [
+      'a schema',
+      { response_format: { type: 'json_schema', json_schema: { name: 'f', schema: { title: long } } } },
+    ],
+    [
+      'the id of a call',
+      { messages: [user, call({ id: long }), { role: 'tool', tool_call_id: long, content: 'x' }] },
+    ],
+  ])('is long by %s -> its command counts that', async (_, fields) => {
+    const response = await complete({ fields });
+    expect(await response.text()).toContain('Hello');
+    expect(app.commands.at(-1)?.bytes).toBeGreaterThan(10_000);
+  });
+
   it('is answered → it has the model as it was asked for, and the headers of a chat', async () => {
     const usage = { inputTokens: 7, outputTokens: 5 };
     reply = async () => ({

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Part } from '../../../shared/conversation.js';
 import { failureCodes } from '../../../shared/failures.js';
-import { type ChatJob, chatJobSchema, encodeChatJob } from '../../../shared/protocol/messages.js';
+import {
+  type ChatJob,
+  chatJobSchema,
+  encodeChatJob,
+  queuedBytesOf,
+} from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 
 /** The message on the other side. */
@@ -74,6 +79,38 @@ describe('decodeOutcome', () => {
 
   it.each([undefined, null, {}, 1, '', '{'])('refuses %j', (text) => {
     expect(() => decodeOutcome(text)).toThrow('');
+  });
+});
+
+describe('queuedBytesOf', () => {
+  const long = 'x'.repeat(10_000);
+  const turn = (...content: Part[]): Pick<ChatJob, 'turns'> => ({ turns: [{ role: 'user', content }] });
+
+  it.each<[string, Pick<ChatJob, 'turns' | 'parameters'>]>([
+    ['a text', { turns: [{ role: 'user', content: long }] }],
+    ['a text of quotes', { turns: [{ role: 'user', content: '"'.repeat(10_000) }] }],
+    ['many short messages', { turns: Array(500).fill({ role: 'user', content: 'ä' }) }],
+    ["a tool's description", { turns: [], parameters: { tools: [{ name: 'f', description: long }] } }],
+    ["a tool's schema", { turns: [], parameters: { tools: [{ name: 'f', parameters: { title: long } }] } }],
+    [
+      "a format's schema",
+      { turns: [], parameters: { format: { type: 'json_schema', name: 'f', schema: { title: long } } } },
+    ],
+    ['a text to stop at', { turns: [], parameters: { stop: [long] } }],
+    ['the id of a call', turn({ type: 'tool_call', id: long, name: 'f', arguments: '{}' })],
+    ['the name of a call', turn({ type: 'tool_call', id: 'a', name: long, arguments: '{}' })],
+    ['the id of a result', turn({ type: 'tool_result', callId: long, content: 'a' })],
+    ['the address of an image', turn({ type: 'image', url: `https://example.org/${long}` })],
+    ['a signature', turn({ type: 'opaque', provider: 'vertexai', data: long })],
+    [
+      'references to images',
+      turn(...Array(100).fill({ type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 })),
+    ],
+  ])('of a chat with %s -> the length that it has on the queue', (_, chat) => {
+    const payload = encodeChatJob({ ...job, ...chat });
+    const { turns, parameters = '{}' } = payload;
+    const written = Buffer.byteLength(JSON.stringify({ turns, parameters }));
+    expect(written - queuedBytesOf(chat)).toBe('{"turns":,"parameters":}'.length - '[,]'.length);
   });
 });
 

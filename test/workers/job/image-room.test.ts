@@ -1,0 +1,168 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Turn } from '../../../shared/conversation.js';
+import { Failure } from '../../../shared/failures.js';
+import { Breaker } from '../../../workers/job/breaker.js';
+import type { Call } from '../../../workers/job/call.js';
+import { callChain } from '../../../workers/job/call-chain.js';
+import { ImageRoom } from '../../../workers/job/image-room.js';
+import { Cancelled } from '../../../workers/job/running-job.js';
+import type { Slot } from '../../../workers/job/slots.js';
+import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
+import { callOf } from '../../support/calls.js';
+
+type Step = <T>(call: Call, next: (call: Call) => Promise<T>) => Promise<T>;
+
+const megabyte = 1_048_576;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const shown = (...megabytes: number[]): Turn[] => [
+  { role: 'system', content: 'Look.' },
+  {
+    role: 'user',
+    content: megabytes.map((each) => ({
+      ...{ type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64) },
+      bytes: each * megabyte,
+    })),
+  },
+];
+
+/** Room for 20 MB of images, as a call has them in eight copies. */
+function startRoom() {
+  const room = new ImageRoom({ maxBytes: 160 * megabyte });
+  const begun: string[] = [];
+  /** The names of the calls whose slots were given to other jobs. */
+  const parked: string[] = [];
+  const ask = (name: string, turns: Turn[], own: Parameters<typeof callOf>[0] = {}) => {
+    const slot: Slot = { take: async () => {}, park: () => {}, close: () => {}, isParked: false };
+    const request = { model: 'm', maxOutputTokens: 1, turns };
+    const call = callOf({ user: name, ...own, slot, request });
+    vi.spyOn(call.asked.circuit, 'park').mockImplementation(() => void parked.push(name));
+    const answer = Promise.withResolvers<string>();
+    const reply = room.run(call, () => {
+      begun.push(name);
+      return answer.promise;
+    });
+    reply.catch(() => undefined);
+    return { call, reply, end: () => answer.resolve('done'), fail: answer.reject };
+  };
+  return { room, begun, parked, ask };
+}
+
+describe('calls with images', () => {
+  it('find no room -> they wait without a slot until others end, and calls without images go on', async () => {
+    const { begun, parked, ask } = startRoom();
+    const first = ask('first', shown(5, 5));
+    const second = ask('second', shown(10));
+    const third = ask('third', shown(1));
+    const text = ask('text', [{ role: 'user', content: 'Hello' }]);
+    const link = ask('link', [
+      { role: 'user', content: [{ type: 'image', url: 'https://a.example/b.png' }] },
+    ]);
+    await turn();
+    expect([begun.toSorted(), parked]).toEqual([['first', 'link', 'second', 'text'], ['third']]);
+    first.end();
+    expect(await first.reply).toBe('done');
+    await turn();
+    expect(begun).toContain('third');
+    for (const call of [second, third, text, link]) call.end();
+  });
+
+  it('fail -> their room is free', async () => {
+    const { begun, ask } = startRoom();
+    const failed = ask('failed', shown(20));
+    const next = ask('next', shown(20));
+    await turn();
+    failed.fail(new Failure('provider_error'));
+    await expect(failed.reply).rejects.toMatchObject({ code: 'provider_error' });
+    await turn();
+    expect(begun).toEqual(['failed', 'next']);
+    next.end();
+  });
+
+  it('are of one that has more than all the room -> it goes on alone', async () => {
+    const { begun, ask } = startRoom();
+    const large = ask('large', shown(30));
+    const small = ask('small', shown(1));
+    await turn();
+    expect(begun).toEqual(['large']);
+    large.end();
+    await small.call.slot.take();
+    await turn();
+    expect(begun).toEqual(['large', 'small']);
+    const again = ask('again', shown(30));
+    await turn();
+    expect(begun).not.toContain('again');
+    small.end();
+    await turn();
+    expect(begun).toContain('again');
+    again.end();
+  });
+
+  it('wait of one user before that of another -> the user whose calls take least comes first', async () => {
+    const { begun, ask } = startRoom();
+    const floods = Array.from({ length: 10 }, () => ask('m', shown(5)));
+    const other = ask('v', shown(5));
+    await turn();
+    expect(begun).toEqual(['m', 'm', 'm', 'm']);
+    floods[0]?.end();
+    await turn();
+    expect(begun).toEqual(['m', 'm', 'm', 'm', 'v']);
+    for (const call of [...floods, other]) call.end();
+  });
+
+  it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
+    const room = new ImageRoom({ maxBytes: 1 });
+    const replies = [Promise.withResolvers<ProviderReply>(), Promise.withResolvers<ProviderReply>()];
+    let made = 0;
+    const run = () => replies[made++]?.promise;
+    const next: Step = (call, make) => make(call);
+    const make = callChain({
+      ...{ provider: { run } as unknown as Provider, metrics: { watchCall: next }, imageRoom: room },
+      ...{ account: { state: 'closed', isProbing: false, run: next }, mayRequeue: () => false },
+    });
+    const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
+    const reply = { text: 'Hello' } as unknown as ProviderReply;
+    const first = make(callOf({ request }));
+    const second = make(callOf({ request }));
+    await turn();
+    expect(made).toBe(1);
+    replies[0]?.resolve(reply);
+    await first;
+    await turn();
+    expect(made).toBe(2);
+    replies[1]?.resolve(reply);
+    await second;
+  });
+
+  it('reach their deadline while they wait -> they end', async () => {
+    const { begun, ask } = startRoom();
+    const first = ask('first', shown(20));
+    const late = ask('late', shown(1), { deadline: Date.now() });
+    await expect(late.reply).rejects.toMatchObject({ code: 'timeout' });
+    expect(begun).toEqual(['first']);
+    first.end();
+  });
+
+  it('are cancelled after a long wait -> that says nothing about the provider', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { room, ask } = startRoom();
+    const first = ask('first', shown(20));
+    const stop = new AbortController();
+    const taken: number[] = [];
+    const take = ({ tookMs }: { tookMs: number }) => void taken.push(tookMs);
+    const times = () => ({ timeoutMs: 1000, resetMs: 1000 });
+    const breaker = new Breaker({ times, onChange: () => {}, samples: { take, reasonOf: () => '' } });
+    const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
+    const reply = breaker.run(callOf({ stop: stop.signal, request }), (call) =>
+      room.run(call, async () => 'x'),
+    );
+    reply.catch(() => undefined);
+    await turn();
+    vi.advanceTimersByTime(5000);
+    stop.abort(new Cancelled());
+    await expect(reply).rejects.toBeInstanceOf(Cancelled);
+    expect(taken).toEqual([0]);
+    first.end();
+  });
+});

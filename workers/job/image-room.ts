@@ -1,0 +1,72 @@
+import { partsOf, type Turn } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
+import { Tally } from '../../shared/runtime/tally.js';
+import type { Call } from './call.js';
+import { WaitingJobs } from './waiting-jobs.js';
+
+/** As a call begins, it has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
+const copies = 8;
+
+/**
+ * Room for the images of all calls of this process. A call that finds none waits, its slot parked; the user whose calls
+ * take least comes first, and nothing overtakes what does not fit yet.
+ */
+export class ImageRoom {
+  readonly #maxBytes: number;
+  readonly #held = new Tally();
+  readonly #waiting = new WaitingJobs();
+
+  constructor({ maxBytes }: { maxBytes: number }) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Makes the call once there is room for its images. Throws `timeout` at its deadline. */
+  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+    const bytes = bytesOf(call);
+    if (bytes === 0) return next(call);
+    if (this.#waiting.all.length === 0 && this.#fits(bytes)) this.#held.add(userOf(call), bytes);
+    else await this.#wait(call);
+    try {
+      await call.slot.take();
+      return await next(call);
+    } finally {
+      this.#held.add(userOf(call), -bytes);
+      this.#wake();
+    }
+  }
+
+  /** A call that alone is larger than the room may go on. */
+  #fits(bytes: number): boolean {
+    return this.#held.total === 0 || this.#held.total + bytes <= this.#maxBytes;
+  }
+
+  async #wait(call: Call): Promise<void> {
+    const since = performance.now();
+    const { asked, deadline } = call;
+    asked.circuit.park(call);
+    try {
+      await this.#waiting.wait(call, deadline - asked.job.now(), () => new Failure('timeout'));
+    } finally {
+      call.waitedMs += performance.now() - since;
+    }
+  }
+
+  #wake(): void {
+    for (;;) {
+      const [first, ...others] = this.#waiting.all;
+      const heldBy = (waiter = first) => (waiter ? this.#held.of(userOf(waiter.call)) : 0);
+      const next = others.reduce((least, each) => (heldBy(each) < heldBy(least) ? each : least), first);
+      if (next === undefined || !this.#fits(bytesOf(next.call))) return;
+      this.#held.add(userOf(next.call), bytesOf(next.call));
+      next.begin();
+    }
+  }
+}
+
+const userOf = ({ user = '' }: Call): string => user;
+
+const bytesOf = ({ asked }: Call): number =>
+  asked.request.turns.reduce((sum, turn) => sum + copies * bytesOfImages(turn), 0);
+
+const bytesOfImages = (turn: Turn): number =>
+  partsOf(turn).reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
