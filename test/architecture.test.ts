@@ -106,14 +106,16 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^pino$/, 'shared/runtime/log.ts'],
   [/^@opentelemetry\//, 'shared/runtime/otlp-tracing.ts'],
   [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
+  // In no program's own thread but that of a command: a text that keeps the parser busy would hold up every request.
   [
-    /^(markdown-it|markdown-it-footnote|sanitize-html)$/,
-    'api/blog/rendering',
+    /^(markdown-it|markdown-it-footnote)$/,
+    'api/blog/rendering/markdown-worker.ts',
     'cli/import/markdown-title.ts',
   ],
+  [/^sanitize-html$/, 'api/blog/rendering'],
   [
     /^lru-cache$/,
-    'api/blog/rendering/rendered-posts.ts',
+    'api/blog/rendering',
     'api/blog/feeds.ts',
     'api/access',
     'api/admin/history/exchange.ts',
