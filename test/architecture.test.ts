@@ -117,6 +117,7 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     /^lru-cache$/,
     'api/blog/rendering',
     'api/blog/feeds.ts',
+    'api/site/sitemap.ts',
     'api/access',
     'api/admin/history/exchange.ts',
     'workers/job',
