@@ -26,7 +26,7 @@ export function openBlog(
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
-  const excerpts = createExcerpts({ renderer });
+  const excerpts = createExcerpts(renderer);
   const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render, excerpts });
   const feeds = createFeeds({ blog, render, posts });
   const map = createPostMap(database, { partSize: postsPerSitemap });

@@ -108,11 +108,10 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
   // In no program's own thread but that of a command: a text that keeps the parser busy would hold up every request.
   [
-    /^(markdown-it|markdown-it-footnote)$/,
+    /^(markdown-it|markdown-it-footnote|sanitize-html)$/,
     'api/blog/rendering/markdown-worker.ts',
     'cli/import/markdown-title.ts',
   ],
-  [/^sanitize-html$/, 'api/blog/rendering'],
   [
     /^lru-cache$/,
     'api/blog/rendering',

@@ -60,12 +60,8 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
 function withWholeAddresses(html: string, address: string): string {
   const post = escapeHtml(address);
   const folder = post.slice(0, post.lastIndexOf('/') + 1);
-  const bases = new Map([
-    ['/', escapeHtml(new URL(address).origin)],
-    ['?', post],
-    ['#', post],
-  ]);
-  return html.replace(relativeAddress, (_, tag, first) => tag + (bases.get(first) ?? folder) + first);
+  const bases: Record<string, string> = { '/': escapeHtml(new URL(address).origin), '?': post, '#': post };
+  return html.replace(relativeAddress, (_, tag, first) => tag + (bases[first] ?? folder) + first);
 }
 
 /**

@@ -35,8 +35,8 @@ export function createPostPages({ blog, images, render, excerpts }: PostPagesDep
     async render(post: Post): Promise<Page & Pick<RenderedPost, 'final'>> {
       const beginning = { ...post, beginning: post.content };
       const [{ html: content, final }, [excerpt]] = await Promise.all([render(post), excerpts([beginning])]);
-      const html = pageOf({ post, blog, content, excerpt: excerpt ?? '' });
-      return { html, csp, final: final && excerpt !== undefined };
+      const isFinal = final && excerpt !== undefined;
+      return { html: pageOf({ post, blog, content, excerpt: excerpt ?? '' }), csp, final: isFinal };
     },
   };
 }

@@ -11,9 +11,8 @@ export type { Column, Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
 export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 
-export const { and, asc, desc, DrizzleQueryError, eq, exists, gt, inArray, isNull, lt, lte, or, sql } = load(
-  'drizzle-orm',
-) as typeof import('drizzle-orm');
+export const { and, asc, count, desc, DrizzleQueryError, eq, exists, gt, inArray, isNull, lt, lte, or, sql } =
+  load('drizzle-orm') as typeof import('drizzle-orm');
 
 export const { alias, customType, index, integer, jsonb, pgTable, text, timestamp, uniqueIndex, uuid } = load(
   'drizzle-orm/pg-core',

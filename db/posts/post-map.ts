@@ -1,5 +1,5 @@
 import type { Database } from '../database/client.js';
-import { asc, sql } from '../database/drizzle.js';
+import { asc, count, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 import { isPublished } from './post-rows.js';
 
@@ -26,11 +26,7 @@ export const createPostMap = (database: Pick<Database, 'run'>, { partSize }: { p
   /** Reads no texts, and sends one row. */
   async state(): Promise<MapState> {
     const [row] = await database.run(
-      (db) =>
-        db
-          .select({ total: sql<number>`count(*)::int`, version: versionOfAll })
-          .from(posts)
-          .where(isPublished),
+      (db) => db.select({ total: count(), version: versionOfAll }).from(posts).where(isPublished),
       'search',
     );
     return { parts: Math.max(1, Math.ceil((row?.total ?? 0) / partSize)), version: row?.version ?? '' };
@@ -50,8 +46,5 @@ export const createPostMap = (database: Pick<Database, 'run'>, { partSize }: { p
     ),
 });
 
-/**
- * The sum of the versions as well, because the time is that at which a transaction began: one that took long can change
- * a post without being the latest.
- */
+/** With the sum of the versions: a transaction that took long changes a post at an earlier time than the latest. */
 const versionOfAll = sql<string>`concat_ws(' ', count(*), sum(${posts.version}), max(${posts.updatedAt}))`;

@@ -76,7 +76,7 @@ export async function startBlogApp({
     posts: new PostStore(database),
     blog: blogOf({ BLOG_TITLE: 'Blog', BLOG_BASE_URL: 'https://blog.example/base', BLOG_LANGUAGE: 'en' }),
     pages,
-    excerpts: createExcerpts({ renderer, maxWaitMs: 2_147_483_647 }),
+    excerpts: createExcerpts(renderer, 2_147_483_647),
   };
   app.locals.controllers = new Map().set(BlogsController, () => new BlogsController(deps));
   app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32, maxValues: 1_000_000 });

@@ -11,12 +11,6 @@ export interface ExcerptedPost extends Pick<Post, 'id' | 'version' | 'updatedAt'
 /** Finds the excerpts of posts, in their order; undefined for one that could not be made in time. */
 export type FindExcerpts = (posts: readonly ExcerptedPost[]) => Promise<(string | undefined)[]>;
 
-interface ExcerptsDeps {
-  renderer: Pick<MarkdownRenderer, 'excerpts'>;
-  /** How long a page waits for what is missing, in milliseconds. */
-  maxWaitMs?: number;
-}
-
 /** Posts whose excerpts are kept, of some 600 bytes each. */
 const maxCached = 5000;
 
@@ -25,9 +19,10 @@ const atOnce = 10;
 
 /**
  * Makes the function that finds excerpts: once for a version of a post, in the renderer's thread. All pages together
- * have one place in its queue, however many they are, so that they hold up no texts of posts.
+ * have one place in its queue, however many they are, so that they hold up no texts of posts. Each waits for at most
+ * `maxWaitMs` milliseconds.
  */
-export function createExcerpts({ renderer, maxWaitMs = 1000 }: ExcerptsDeps): FindExcerpts {
+export function createExcerpts(renderer: Pick<MarkdownRenderer, 'excerpts'>, maxWaitMs = 1000): FindExcerpts {
   const cache = new LRUCache<string, string>({ max: maxCached });
   const turns = new PQueue({ concurrency: 1 });
   const missingOf = (posts: readonly ExcerptedPost[]) => posts.filter((post) => !cache.has(keyOf(post)));

@@ -19,7 +19,7 @@ const published = postOf({
 const renderer = unhurriedRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
-const excerpts = createExcerpts({ renderer, maxWaitMs: 2_147_483_647 });
+const excerpts = createExcerpts(renderer, 2_147_483_647);
 const blog = blogOf({
   BLOG_TITLE: 'The blog',
   BLOG_BASE_URL: 'https://blog.example/base',

@@ -88,12 +88,13 @@ function createRenderer() {
   };
 }
 
-const patient = { maxWaitMs: 2_147_483_647 };
+/** In milliseconds: the longest that a timer can have. */
+const patient = 2_147_483_647;
 
 describe('createExcerpts', () => {
   it('a version of a post -> its excerpt is made once, and another for the next version', async () => {
     const made = createRenderer();
-    const find = createExcerpts({ renderer: made, ...patient });
+    const find = createExcerpts(made, patient);
     const [first] = [find(postsOf(1)), find(postsOf(1))];
     await made.answer();
     expect(await first).toEqual(['text 1']);
@@ -107,7 +108,7 @@ describe('createExcerpts', () => {
 
   it('pages of many posts -> a few at a time for all of them together', async () => {
     const made = createRenderer();
-    const find = createExcerpts({ renderer: made, ...patient });
+    const find = createExcerpts(made, patient);
     const numbers = Array.from({ length: 25 }, (_, place) => place + 1);
     const pages = [find(postsOf(...numbers)), find(postsOf(26))];
     for (let n = 0; n < 4; n += 1) await made.answer();
@@ -117,7 +118,7 @@ describe('createExcerpts', () => {
 
   it('a renderer that has no time -> the page has what is known, and the next one asks again', async () => {
     const made = createRenderer();
-    const find = createExcerpts({ renderer: made, ...patient });
+    const find = createExcerpts(made, patient);
     const known = find(postsOf(1));
     await made.answer();
     await known;
@@ -131,7 +132,7 @@ describe('createExcerpts', () => {
 
   it('a renderer that does not answer in time -> the page has what is known, and asks for no more', async () => {
     const made = createRenderer();
-    const find = createExcerpts({ renderer: made, maxWaitMs: 0 });
+    const find = createExcerpts(made, 0);
     const numbers = Array.from({ length: 11 }, (_, place) => place + 1);
     expect(await find(postsOf(...numbers))).toEqual(numbers.map(() => undefined));
     await made.answer();
@@ -141,7 +142,7 @@ describe('createExcerpts', () => {
 
   it('a renderer that fails -> so does the page, and the next one asks again', async () => {
     const made = createRenderer();
-    const find = createExcerpts({ renderer: made, ...patient });
+    const find = createExcerpts(made, patient);
     const page = find(postsOf(1));
     (await made.next()).reject(new Error('the thread is gone'));
     await expect(page).rejects.toThrow('the thread is gone');
@@ -152,9 +153,10 @@ describe('createExcerpts', () => {
 
   it('a long text -> only its beginning goes to the renderer', async () => {
     const made = createRenderer();
-    const page = createExcerpts({ renderer: made, ...patient })(
-      postsOf(1).map((post) => ({ ...post, beginning: 'x'.repeat(262_144) })),
-    );
+    const page = createExcerpts(
+      made,
+      patient,
+    )(postsOf(1).map((post) => ({ ...post, beginning: 'x'.repeat(262_144) })));
     await made.answer();
     expect((await page)[0]).toHaveLength(1001);
   });

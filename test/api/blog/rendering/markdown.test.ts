@@ -339,6 +339,8 @@ describe('excerptOf', () => {
   it.each([
     ['<p>Hello <em>you</em>\n&amp; all &lt;b&gt; &quot;</p>', 'Hello you & all <b> "'],
     ['<p>&amp;lt;</p>', '&lt;'],
+    ['<pre>It&#39;s</pre>', "It's"],
+    [`<p>a${' '.repeat(3985)}b<a title="cut"></p>`, 'a b'],
     [`<p>${'word '.repeat(30)}</p>`, `${'word '.repeat(16).trim()}…`],
     [`<p>${'😀'.repeat(100)}</p>`, `${'😀'.repeat(80)}…`],
     [`<p>${'a'.repeat(80)}</p>`, 'a'.repeat(80)],
