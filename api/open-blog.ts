@@ -9,6 +9,7 @@ import type { AppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
+import { createExcerpts } from './blog/rendering/excerpts.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
 import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { Sitemap } from './site/sitemap.js';
@@ -25,9 +26,11 @@ export function openBlog(
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
   const render = createRenderedPosts({ renderer, log });
-  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render });
+  const excerpts = createExcerpts(renderer);
+  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render, excerpts });
   const feeds = createFeeds({ blog, render, posts });
   const map = createPostMap(database, { partSize: postsPerSitemap });
   const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
-  return { blogs: { posts, blog, pages }, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
+  const blogs = { posts, blog, pages, excerpts };
+  return { blogs, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
 }

@@ -108,12 +108,14 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^pino$/, 'shared/runtime/log.ts'],
   [/^@opentelemetry\//, 'shared/runtime/otlp-tracing.ts'],
   [/^@prometheus-io\/client$/, 'shared/metrics/instruments.ts'],
-  [/^(markdown-it|markdown-it-footnote|sanitize-html)$/, 'api/blog/rendering'],
+  // In no thread that serves requests: a text that keeps the parser busy would hold up every request.
+  [/^(markdown-it|markdown-it-footnote|sanitize-html)$/, 'api/blog/rendering/markdown-worker.ts'],
   [
     /^lru-cache$/,
     'shared/fleet',
-    'api/blog/rendering/rendered-posts.ts',
+    'api/blog/rendering',
     'api/blog/feeds.ts',
+    'api/site/sitemap.ts',
     'api/access',
     'api/admin/history/exchange.ts',
     'workers/job',

@@ -19,6 +19,7 @@ import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contrac
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
+import { tagAsSent } from '../http/conditional.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 import type { OperatorSettings } from './operator-settings.js';
 
@@ -98,7 +99,7 @@ export function providerOf(name: string): ProviderId {
 
 /** Without the header the request is refused, so that no unseen change is lost. Unknown tags match no version. */
 function expectedVersion(ifMatch = ''): number {
-  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(ifMatch.trim()) ?? [];
+  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(tagAsSent(ifMatch.trim())) ?? [];
   if (version !== undefined) return Number(version);
   throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
 }

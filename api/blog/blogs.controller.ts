@@ -42,12 +42,14 @@ import {
   toPostFilter,
 } from './post-query.js';
 import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
+import type { FindExcerpts } from './rendering/excerpts.js';
 
 /** The dependencies of the operations on posts. */
 export interface BlogsDeps {
   posts: PostStore;
   blog: Blog;
   pages: PostPages;
+  excerpts: FindExcerpts;
 }
 
 @Route('blogs')
@@ -119,7 +121,7 @@ export class BlogsController extends Controller {
     @Queries() query: PostQuery,
   ): Promise<contract.Post[] | PostPage> {
     if (prefersHtml(request)) return sendIndex(request, query, this.deps);
-    const filter = toPostFilter(query, { drafts: mayWrite(request) });
+    const filter = { ...toPostFilter(query), drafts: mayWrite(request) };
     const { posts, next: position } = await this.deps.posts.list(filter);
     const next = position ? toCursor(position) : null;
     const path = `${basePathOf(request, this.deps.blog)}/blogs`;

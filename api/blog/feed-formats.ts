@@ -1,6 +1,7 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 import type { Post } from '../../shared/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
+import { escapeHtml } from './rendering/markdown.js';
 
 /** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
@@ -35,7 +36,7 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
     id: urnOf(entry),
     url: addressOf(source, entry),
     ...(entry.title !== null && { title: entry.title }),
-    content_html: entry.html,
+    content_html: withWholeAddresses(entry.html, addressOf(source, entry)),
     date_published: entry.publishedAt,
     date_modified: entry.updatedAt,
     authors: [{ name: entry.author }],
@@ -51,6 +52,23 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
   // The generator omits an empty list, which the format requires.
   return JSON.stringify({ ...(feed as object), ...(items.length === 0 && { items }) });
 }
+
+/**
+ * A rendered text in which relative addresses lead from that of its post: the format has no base for them, and readers
+ * take their own, or the blog's (https://github.com/manton/JSONFeed/issues/8). Dot segments are left to the reader.
+ */
+function withWholeAddresses(html: string, address: string): string {
+  const post = escapeHtml(address);
+  const folder = post.slice(0, post.lastIndexOf('/') + 1);
+  const bases: Record<string, string> = { '/': escapeHtml(new URL(address).origin), '?': post, '#': post };
+  return html.replace(relativeAddress, (_, tag, first) => tag + (bases[first] ?? folder) + first);
+}
+
+/**
+ * A tag up to its address, which has no scheme, and the first character of that if it decides about the base. In what
+ * the sanitizer has written every < begins a tag, and attributes have neither > nor quotation marks.
+ */
+const relativeAddress = /(<(?:a|img)(?: [^>]*?)?? (?:href|src)=")(?![a-z][a-z\d+.-]*:)([/?#]?)/gi;
 
 /** Atom, RFC 4287. */
 function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): string {

@@ -23,26 +23,32 @@ import {
   toPostFilter,
 } from './post-query.js';
 import { negotiatedHeaders } from './post-representations.js';
+import type { FindExcerpts } from './rendering/excerpts.js';
 import { escapeHtml } from './rendering/markdown.js';
-import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 
 /** On a page, unless its address names another number. */
 const postsPerPage = 20;
+
+/** More in one page would keep its readers waiting for excerpts; the address of a longer one leads on after these. */
+const maxPostsPerPage = 50;
 
 /** Answers with the requested page of posts, never with drafts. */
 export async function sendIndex(
   request: Request,
   checked: PostQuery,
-  { blog, posts }: { blog: Blog; posts: Pick<PostStore, 'summaries'> },
+  { blog, posts, excerpts }: { blog: Blog; posts: Pick<PostStore, 'summaries'>; excerpts: FindExcerpts },
 ): Promise<[]> {
-  const { tag, author, q, status, cursor, limit } = checked;
+  const { tag, author, q, status, cursor } = checked;
   // The generated check has put the default of the JSON list where there was no limit.
   const isLimited = request.query.limit !== undefined;
+  const limit = Math.min(maxPostsPerPage, (isLimited ? checked.limit : undefined) ?? postsPerPage);
   const query = { tag, author, q, status, limit: isLimited ? limit : undefined, cursor };
-  const filter = toPostFilter({ ...query, limit: query.limit ?? postsPerPage }, { drafts: false });
+  const filter = toPostFilter({ ...query, limit });
   const page = await posts.summaries(filter);
-  const index = { query, leadsBack: filter.before !== undefined, posts: page.posts };
-  const html = indexPage(blog, { ...index, ...neighboursOf(page, { query, limit: filter.limit }) });
+  const found = await excerpts(page.posts);
+  const listed = page.posts.map((post, place) => ({ ...post, excerpt: found[place] ?? '' }));
+  const index = { query, leadsBack: filter.before !== undefined, posts: listed };
+  const html = indexPage(blog, { ...index, ...neighboursOf(page, { query, limit }) });
   await sendPage(request, html, negotiatedHeaders(request));
   // For the document only: the answer has already been sent.
   return [];
@@ -54,8 +60,11 @@ interface PostIndex extends NeighbourPages {
   query: IndexQuery;
   /** Whether its address leads from older posts to newer ones: other addresses have the same posts. */
   leadsBack: boolean;
-  posts: readonly PostSummary[];
+  posts: readonly ListedPost[];
 }
+
+/** The excerpt is empty where there was no time to make it. */
+type ListedPost = PostSummary & { excerpt: string };
 
 /** Queries of the previous and the next page; undefined at the end. */
 interface NeighbourPages {
@@ -129,12 +138,11 @@ function nothing({ query: { cursor, tag, author, q, status }, leadsBack }: PostI
   return `There are no ${leadsBack ? 'newer' : 'older'} posts.`;
 }
 
-function listOf(blog: Blog, posts: readonly PostSummary[]): string {
+function listOf(blog: Blog, posts: readonly ListedPost[]): string {
   return `<ol class="posts">\n${posts.map((post) => `<li>\n${itemOf(blog, post)}</li>\n`).join('')}</ol>\n`;
 }
 
-function itemOf(blog: Blog, post: PostSummary): string {
-  const excerpt = excerptOfMarkdown(post.beginning, post.title);
+function itemOf(blog: Blog, { excerpt, ...post }: ListedPost): string {
   const heading = post.title?.trim() || excerpt || blog.formatDay(post.publishedAt);
   const text = post.title?.trim() ? excerpt : '';
   return `<h2 dir="auto"><a href="${escapeHtml(blog.basePath + postPath(post))}">${escapeHtml(heading)}</a></h2>

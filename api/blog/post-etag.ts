@@ -2,7 +2,7 @@ import type { Change, Removal, Unchanged } from '../../db/posts/post-changes.js'
 import type { PostRevision } from '../../db/posts/post-rows.js';
 import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../../shared/validation.js';
-import { parseTags } from '../http/conditional.js';
+import { parseTags, tagAsSent } from '../http/conditional.js';
 
 /**
  * The strong entity tag (RFC 9110, 8.8.3) of a version of a post: as JSON, or with the suffix `-md` or
@@ -14,7 +14,9 @@ export function etagOf({ version, updatedAt }: PostRevision, suffix = ''): strin
 
 /**
  * The versions in `If-Match` (RFC 9110, 13.1.1), one of which must be current for a write; undefined when any will do.
- * The tag of any representation stands for its version. Throws `invalid_request` unless the header is a list of tags.
+ * The tag of any representation stands for its version, also as a weak tag: RFC 9110 lets only strong ones match, but a
+ * version stays the same however a proxy compresses it, and behind such a proxy no write could succeed otherwise.
+ * Throws `invalid_request` unless the header is a list of tags.
  */
 export function expectedVersions(ifMatch: string | undefined): readonly PostRevision[] | undefined {
   if (ifMatch === undefined) return undefined;
@@ -33,10 +35,10 @@ export function requireSuccess<Result extends Change | Removal>(result: Result):
   return result as Exclude<Result, Unchanged>;
 }
 
-/** A weak tag, or one that this server never sent, matches no version. */
+/** A tag that this server never sent matches no version. */
 function toVersion(tag: string): PostRevision[] {
   const [, version, milliseconds] =
-    /^"([1-9]\d{0,9})-(-?[0-9a-z]{1,10})(?:-md|-html(?:-[0-9a-z]{1,16})?)?"$/.exec(tag) ?? [];
+    /^"([1-9]\d{0,9})-(-?[0-9a-z]{1,10})(?:-md|-html(?:-[0-9a-z]{1,16})?)?"$/.exec(tagAsSent(tag)) ?? [];
   if (version === undefined || milliseconds === undefined) return [];
   const updatedAt = new Date(Number.parseInt(milliseconds, 36)).toISOString();
   // PostgreSQL cannot read values beyond these, and no post has them.

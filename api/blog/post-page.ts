@@ -10,8 +10,8 @@ import {
   timeElement,
 } from './blog-layout.js';
 import { type Page, policyOf } from './page-layout.js';
+import type { FindExcerpts } from './rendering/excerpts.js';
 import { beginsWithTitle, escapeHtml, excerptOf, rendererVersion } from './rendering/markdown.js';
-import { excerptOfMarkdown } from './rendering/markdown-excerpt.js';
 import type { RenderedPost, RenderPost } from './rendering/rendered-posts.js';
 
 /** The HTML pages of posts. */
@@ -22,25 +22,28 @@ interface PostPagesDeps {
   /** Where images may come from: `https` (any host), `none`, or hosts. */
   images: readonly string[];
   render: RenderPost;
+  excerpts: FindExcerpts;
 }
 
 /** Makes the pages of posts: HTML documents without scripts that load nothing but images. */
-export function createPostPages({ blog, images, render }: PostPagesDeps) {
+export function createPostPages({ blog, images, render, excerpts }: PostPagesDeps) {
   const csp = policyOf(images);
   return {
     /** Changes whenever anything on a page but the post changes; lowercase letters and digits, at most 16. */
     edition: editionOf(blog, csp),
     /** `final`: whether rendering this version of the post again gives the same page. */
     async render(post: Post): Promise<Page & Pick<RenderedPost, 'final'>> {
-      const { html: content, final } = await render(post);
-      return { html: pageOf({ post, blog, content }), csp, final };
+      const beginning = { ...post, beginning: post.content };
+      const [{ html: content, final }, [excerpt]] = await Promise.all([render(post), excerpts([beginning])]);
+      const isFinal = final && excerpt !== undefined;
+      return { html: pageOf({ post, blog, content, excerpt: excerpt ?? '' }), csp, final: isFinal };
     },
   };
 }
 
 /** Includes a sample page, so that a change of the template changes the edition. */
 function editionOf(blog: Blog, csp: string): string {
-  const page = pageOf({ post: samplePost, blog, content: '' });
+  const page = pageOf({ post: samplePost, blog, content: '', excerpt: '' });
   const facts = JSON.stringify([rendererVersion, csp, page]);
   return createHash('sha256').update(facts).digest('hex').slice(0, 8);
 }
@@ -65,13 +68,23 @@ export function headingOf(post: Post, content: string, blog: Pick<Blog, 'formatD
   return post.title?.trim() || excerptOf(content) || blog.formatDay(post.publishedAt ?? post.createdAt);
 }
 
-function pageOf({ post, blog, content }: { post: Post; blog: Blog; content: string }): string {
+interface PageParts {
+  post: Post;
+  blog: Blog;
+  /** The text as HTML. */
+  content: string;
+  /** Its beginning as plain text. */
+  excerpt: string;
+}
+
+function pageOf(parts: PageParts): string {
+  const { post, blog, content } = parts;
   const title = post.title?.trim();
   const titleAbove = title && !beginsWithTitle(content, title);
   const heading = headingOf(post, content, blog);
   return layOutBlogPage(blog, {
     title: heading,
-    head: headOf(post, blog, heading),
+    head: headOf(parts, heading),
     main: `<article>
 ${titleAbove ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post, blog)}</p>
 <div dir="auto">
@@ -83,11 +96,10 @@ ${tagList(blog, post.tags)}</article>
 }
 
 /** With Open Graph (https://ogp.me), for sharing; drafts have none, since they should not be found. */
-function headOf(post: Post, blog: Blog, heading: string): string[] {
+function headOf({ post, blog, excerpt }: PageParts, heading: string): string[] {
   const author = `<meta name="author" content="${escapeHtml(post.author)}">`;
   if (post.status === 'draft') return [author, noIndex];
   const url = blog.baseUrl + postPath(post);
-  const excerpt = excerptOfMarkdown(post.content, post.title);
   const properties = [
     ['og:type', 'article'],
     ['og:title', heading],

@@ -57,12 +57,11 @@ export function checkPostReference(
   next();
 }
 
-/** The filter that a checked query describes. A blank `q` filters nothing. */
-export function toPostFilter(query: PostQueryValues, { drafts }: { drafts: boolean }): PostFilter {
+/** The filter that a checked query describes, but for who asks. A blank `q` filters nothing. */
+export function toPostFilter(query: PostQueryValues): Omit<PostFilter, 'drafts'> {
   const { limit = defaultLimit, cursor, tag, author, q, status } = query;
   return {
     limit,
-    drafts,
     tag,
     author,
     status,

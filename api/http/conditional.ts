@@ -57,12 +57,19 @@ export function sendFile(bytes: Buffer, headers: Headers): RequestHandler {
   return (request) => sendBytes(request, tagged, headers);
 }
 
-/** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2). */
+/** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2), or as a proxy has changed it. */
 export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   const tags = parseTags(ifNoneMatch);
-  return tags === '*' || (tags?.some((tag) => tag.replace(/^W\//, '') === etag) ?? false);
+  return tags === '*' || (tags?.some((tag) => tagAsSent(tag) === tagAsSent(etag)) ?? false);
 }
+
+/**
+ * The tag as this server may have sent it. A proxy that compresses makes it weak, as nginx does, or adds the coding
+ * (`AddSuffix` of Apache's `DeflateAlterETag` and `BrotliAlterETag`), and gives the client's requests on unchanged.
+ */
+export const tagAsSent = (tag: string): string =>
+  tag.replace(/^W\//, '').replace(/-(?:gzip|br|zstd|deflate)"$/, '"');
 
 /**
  * One element of a list of tags, with the comma after it; elements may be empty. The two runs of blanks always have a

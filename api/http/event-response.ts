@@ -53,8 +53,10 @@ export class EventResponse {
       ...headers,
     });
     response.emit(begun);
+    // One line end: some clients make an event without data of a blank line, and fail at it (openai-go before its pull
+    // request 621; openai-python 2722, once an event had an id).
     const comment = () => {
-      if (!response.writableNeedDrain) response.write(': still there\n\n');
+      if (!response.writableNeedDrain) response.write(': still there\n');
     };
     this.#comments = setInterval(comment, commentIntervalMs);
     return true;

@@ -1,3 +1,4 @@
+import { MIMEType } from 'node:util';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
@@ -150,14 +151,29 @@ function asServiceUnavailable(error: unknown): never {
   throw error;
 }
 
-const json = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
-const mergePatch = /^application\/merge-patch\+json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
+function checkHead(request: Request, maxBytes: number): void {
+  checkMediaType(request);
+  if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
+}
 
-function checkHead({ method, headers }: Request, maxBytes: number): void {
-  const { 'content-type': contentType = '', 'content-length': length } = headers;
-  if (!json.test(contentType) && !(method === 'PATCH' && mergePatch.test(contentType)))
-    throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
-  if (Number(length) > maxBytes) throw new Failure('payload_too_large');
+/**
+ * Of the parameters only `charset` counts. Clients send others (`odata.metadata=minimal`, `version=1`) and empty ones,
+ * which say nothing of how the bytes are to be read (RFC 9110, 5.6.6; RFC 8259, 11).
+ */
+function checkMediaType({ method, headers: { 'content-type': contentType = '' } }: Request): void {
+  const type = mediaTypeOf(contentType);
+  const isJson = type?.essence === 'application/json';
+  const isPatch = method === 'PATCH' && type?.essence === 'application/merge-patch+json';
+  if ((isJson || isPatch) && /^utf-?8$/i.test(type.params.get('charset') ?? 'utf-8')) return;
+  throw new Failure('unsupported_media_type', method === 'PATCH' ? { headers: acceptPatch } : {});
+}
+
+function mediaTypeOf(contentType: string): MIMEType | undefined {
+  try {
+    return new MIMEType(contentType);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */

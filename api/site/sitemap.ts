@@ -1,4 +1,5 @@
-import type { MappedPost, PostMap } from '../../db/posts/post-map.js';
+import { LRUCache } from 'lru-cache';
+import type { MappedPost, MapState, PostMap } from '../../db/posts/post-map.js';
 import { postPath } from '../blog/blog-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
 import { type TaggedBytes, taggedBytes } from '../http/conditional.js';
@@ -9,31 +10,40 @@ interface SitemapDeps {
   baseUrl: string;
 }
 
+/** Memory for documents, in bytes; a part of 10,000 posts takes one to two million. */
+const maxBytes = 16_777_216;
+
 /**
  * The sitemap of the published posts (https://www.sitemaps.org/protocol.html): an index, and parts numbered from 1,
- * oldest posts first. Simultaneous requests for the same document share one query; each later request queries again,
- * because a post that was withdrawn must not be listed any longer.
+ * oldest posts first. A document is written once for a state of the posts. Each request asks for the state, because a
+ * post that was withdrawn must not be listed any longer; simultaneous ones share the answer.
  */
 export class Sitemap {
   readonly #deps: SitemapDeps;
-  /** By the number of the part; 0 is the index. */
-  readonly #underWay = new Map<number, Promise<TaggedBytes | undefined>>();
+  /** By the number of the part, and the version of the posts; 0 is the index. */
+  readonly #documents = new LRUCache<string, TaggedBytes, { part: number; parts: number }>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ body }) => body.length,
+    // A document that is evicted while it is written still answers those who wait for it.
+    ignoreFetchAbort: true,
+    fetchMethod: async (_key, _stale, { context: { part, parts } }) =>
+      part === 0 ? this.#writeIndex(parts) : this.#writePart(await this.#deps.posts.part(part)),
+  });
+  #state: Promise<MapState> | undefined;
 
   constructor(deps: SitemapDeps) {
     this.#deps = deps;
   }
 
   /** The part of that number, or the index; undefined without such a part. Throws `Failure('database_unavailable')`. */
-  find(part = 0): Promise<TaggedBytes | undefined> {
-    const reading = this.#underWay.get(part) ?? this.#read(part).finally(() => this.#underWay.delete(part));
-    this.#underWay.set(part, reading);
-    return reading;
-  }
-
-  async #read(part: number): Promise<TaggedBytes | undefined> {
-    if (part === 0) return this.#writeIndex(await this.#deps.posts.countParts());
-    const posts = await this.#deps.posts.part(part);
-    return posts.length > 0 || part === 1 ? toDocument(this.#writePart(posts)) : undefined;
+  async find(part = 0): Promise<TaggedBytes | undefined> {
+    this.#state ??= this.#deps.posts.state().finally(() => {
+      this.#state = undefined;
+    });
+    const { parts, version } = await this.#state;
+    return part > parts
+      ? undefined
+      : this.#documents.forceFetch(`${part} ${version}`, { context: { part, parts } });
   }
 
   #writeIndex(parts: number): TaggedBytes {
@@ -44,12 +54,12 @@ export class Sitemap {
     return toDocument(`<sitemapindex xmlns="${namespace}">\n${items.join('')}</sitemapindex>\n`);
   }
 
-  #writePart(posts: readonly MappedPost[]): string {
+  #writePart(posts: readonly MappedPost[]): TaggedBytes {
     const urls = posts.map(
       (post) =>
         `<url><loc>${this.#address(postPath(post))}</loc><lastmod>${post.updatedAt.toISOString()}</lastmod></url>\n`,
     );
-    return `<urlset xmlns="${namespace}">\n${urls.join('')}</urlset>\n`;
+    return toDocument(`<urlset xmlns="${namespace}">\n${urls.join('')}</urlset>\n`);
   }
 
   #address(path: string): string {

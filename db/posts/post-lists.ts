@@ -57,15 +57,16 @@ export function selectPage(filter: PostFilter): Statement {
 }
 
 /** A published post as a list for people shows it. */
-export interface PostSummary extends Pick<Post, 'id' | 'title' | 'author' | 'tags' | 'slug'> {
+export interface PostSummary
+  extends Pick<Post, 'id' | 'title' | 'author' | 'tags' | 'slug' | 'version' | 'updatedAt'> {
   /** The beginning of the content: 1,001 characters, so that it shows whether there are more than 1,000. */
   beginning: string;
   publishedAt: string;
 }
 
 // A published post is sorted by when it was published.
-const summaryFields =
-  'id, title, left(content, 1001) as beginning, author, tags, slug, sorted_at as "publishedAt"';
+const summaryFields = `id, title, left(content, 1001) as beginning, author, tags, slug, version,
+  updated_at as "updatedAt", sorted_at as "publishedAt"`;
 
 /** The summaries of one page, from its place on, and the post after it, if there is one. */
 export const selectSummaries = (filter: PostFilter): Statement =>
@@ -74,6 +75,7 @@ export const selectSummaries = (filter: PostFilter): Statement =>
 /** The summary of a row whose times are as PostgreSQL writes them. */
 export const toSummary = (row: PostSummary): PostSummary => ({
   ...row,
+  updatedAt: toIsoTime(row.updatedAt),
   publishedAt: toIsoTime(row.publishedAt),
 });
 

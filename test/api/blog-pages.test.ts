@@ -81,6 +81,15 @@ describe('the index', () => {
     expect(back).not.toMatch(/Newe(r|st) posts/);
   });
 
+  it('is asked for 200 posts -> the newest fifty, and leads on to the others', async () => {
+    const many = Array.from({ length: 52 }, (_, n) => `Of many, ${n}`);
+    for (const title of many) await create({ title, tags: ['many'], content: '![['.repeat(333) });
+    const first = (await page('?tag=many&limit=200')).text;
+    expect(linksIn(first)).toHaveLength(50);
+    expect(linksIn((await page(nextIn(first) ?? '')).text)).toHaveLength(2);
+    expect(first).toContain(`<p dir="auto">${'![['.repeat(80)}…</p>`);
+  });
+
   it.each([undefined, 'reader', 'writer'] as const)(
     'is asked by %s -> never a draft, which has no address there',
     async (token) => {

@@ -30,14 +30,16 @@ const textOf = async (path: string, headers = {}) => (await anybody(path, header
 
 describe('the pages of a blog with a published post and a draft', () => {
   it('are followed from the index and by the sitemap → the post and its tag, and nothing of the draft', async () => {
-    await create({ title: 'To be found', content: 'Here', tags: ['paged'] });
+    await create({ title: 'To be found', content: 'Here, *and* there', tags: ['paged'] });
     await create({ title: 'Not to be found', content: 'Hidden', status: 'draft' });
     const html = { Accept: 'text/html,*/*;q=0.8' };
     const index = await textOf(`${base}/blogs`, html);
     expect(index).toContain(`<a href="${base}/blogs/to-be-found">To be found</a>`);
+    expect(index).toContain('<p dir="auto">Here, and there</p>');
     expect(index).not.toContain('Not to be found');
     const post = await textOf(`${base}/blogs/to-be-found`, html);
     expect(post).toContain(`<link rel="canonical" href="${origin}${base}/blogs/to-be-found">`);
+    expect(post).toContain('<meta name="description" content="Here, and there">');
     expect(post).toContain(`<a rel="tag" href="${base}/blogs?tag=paged">`);
     expect(await textOf('/robots.txt')).toContain(`Sitemap: ${origin}${base}/sitemap.xml`);
     expect(await textOf(`${base}/sitemap.xml`)).toContain(`<loc>${origin}${base}/sitemap.xml?part=1</loc>`);

@@ -3,6 +3,7 @@ import type { Caller } from '../../api/access/caller.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from '../../api/blog/blogs.controller.js';
 import { failuresAsPages } from '../../api/blog/failure-page.js';
+import { createExcerpts } from '../../api/blog/rendering/excerpts.js';
 import { RegisterRoutes } from '../../api/generated/routes.js';
 import { jsonBody } from '../../api/http/json-body.js';
 import { notFound, problemHandler } from '../../api/http/problem.js';
@@ -13,6 +14,7 @@ import { createAuthentication } from './authentication.js';
 import { openTestDatabase } from './database.js';
 import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
+import { unhurriedRenderer } from './renderers.js';
 import { serve } from './serve.js';
 
 /** The access tokens of a test's blog, and their owners. */
@@ -69,10 +71,12 @@ export async function startBlogApp({
   const recording = createRecordingLog();
   const { database, stop } = await (databaseIsAway ? openNoDatabase() : openTestDatabase());
   const app = express().disable('x-powered-by').disable('etag');
+  const renderer = unhurriedRenderer();
   const deps: BlogsDeps = {
     posts: new PostStore(database),
     blog: blogOf({ BLOG_TITLE: 'Blog', BLOG_BASE_URL: 'https://blog.example/base', BLOG_LANGUAGE: 'en' }),
     pages,
+    excerpts: createExcerpts(renderer, 2_147_483_647),
   };
   app.locals.controllers = new Map().set(BlogsController, () => new BlogsController(deps));
   app.locals.jsonBody = jsonBody({ maxBytes: 2_097_152, maxDepth: 32, maxValues: 1_000_000 });
@@ -92,6 +96,7 @@ export async function startBlogApp({
     call: (call) => send(url, call),
     close: async () => {
       await server.close();
+      await renderer.close();
       await stop();
     },
   };

@@ -133,7 +133,7 @@ export async function startChatApp({
       resultTtlMs: 1,
       maxOutputTokens: () => 4096,
     }),
-    blogs: { posts, blog: blogOf(config), pages: noPages },
+    blogs: { posts, blog: blogOf(config), pages: noPages, excerpts: async () => [] },
     feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: 'http://localhost' }),
     admin: {

@@ -1,21 +1,21 @@
 import { Worker } from 'node:worker_threads';
-import type { MarkdownAnswer } from './markdown-worker.js';
+import type { MarkdownAnswer, MarkdownTask } from './markdown-worker.js';
 
-/** How long one text may take: of the processor and by the clock, in milliseconds. */
-interface TextLimits {
+/** How long one task may take: of the processor and by the clock, in milliseconds. */
+interface TaskLimits {
   readonly maxCpuMs: number;
   readonly timeoutMs: number;
 }
 
-/** Renders Markdown in a thread that keeps no process alive, one text at a time; its errors reject `render`. */
+/** Works on Markdown in a thread that keeps no process alive, one task at a time; its errors reject `run`. */
 export class MarkdownThread {
   readonly #worker = new Worker(program, { name: 'markdown', execArgv: [], resourceLimits });
-  readonly #limits: TextLimits;
+  readonly #limits: TaskLimits;
   /** The thread's next message, the first of which says that it is ready; undefined when the thread has ended. */
   #nextMessage = Promise.withResolvers<MarkdownAnswer | undefined>();
   #ended = false;
 
-  constructor(limits: TextLimits) {
+  constructor(limits: TaskLimits) {
     this.#limits = limits;
     this.#worker.unref();
     this.#worker.on('message', (message: MarkdownAnswer) => this.#nextMessage.resolve(message));
@@ -30,17 +30,17 @@ export class MarkdownThread {
     return this.#ended;
   }
 
-  /** The text as HTML; undefined when it exceeds a limit, which may end the thread. */
-  async render(markdown: string): Promise<string | undefined> {
+  /** The texts of the answer (`MarkdownAnswer`); undefined when a limit is exceeded, which may end the thread. */
+  async run(task: MarkdownTask): Promise<readonly string[] | undefined> {
     const previous = await this.#nextMessage.promise;
     if (previous === undefined) return undefined;
     this.#nextMessage = Promise.withResolvers();
-    this.#worker.postMessage(markdown);
+    this.#worker.postMessage(task);
     const { maxCpuMs, timeoutMs } = this.#limits;
     const limits = { maxCpuMs: previous.usedMs + maxCpuMs, timeoutMs };
     const stopWatching = watchCpu(this.#worker, limits, () => void this.end());
     const answer = await this.#nextMessage.promise.finally(stopWatching);
-    return answer?.html;
+    return answer?.texts;
   }
 
   async end(): Promise<void> {
@@ -62,7 +62,7 @@ const isOutOfMemory = (error: unknown): boolean =>
 const pollEveryMs = 100;
 
 /** By the thread's processor time since its start: on a busy machine a harmless text takes long by the clock. */
-function watchCpu(worker: Worker, { maxCpuMs, timeoutMs }: TextLimits, onExceeded: () => void): () => void {
+function watchCpu(worker: Worker, { maxCpuMs, timeoutMs }: TaskLimits, onExceeded: () => void): () => void {
   const startedAt = performance.now();
   let watching = true;
   const poll = async () => {

@@ -5,14 +5,26 @@ import footnotes from 'markdown-it-footnote';
 import sanitizeHtml from 'sanitize-html';
 
 /**
- * The program of the rendering thread: each message is a Markdown text and gets one answer. It imports no file of this
- * project, so that it also starts from its source: Node strips types, but does not resolve `.js` to `.ts`.
+ * The program of the rendering thread: each message is a task and gets one answer. It imports no file of this project,
+ * so that it also starts from its source: Node strips types, but does not resolve `.js` to `.ts`.
  */
 
-/** A message of the thread: the first says that it is ready, each later one answers a text. */
+/** A message to the thread: a text to render as HTML, or texts of which excerpts are to be made. */
+export type MarkdownTask = { readonly markdown: string } | { readonly excerptsOf: readonly TitledText[] };
+
+/** The beginning of a post: a Markdown text of which no more than 1,000 characters are read, and its title. */
+export interface TitledText {
+  readonly markdown: string;
+  readonly title: string | null;
+}
+
+/** A message of the thread: the first says that it is ready, each later one answers a task. */
 export interface MarkdownAnswer {
-  /** Undefined in the first message, and for a text that was refused because it would fill the memory. */
-  html?: string | undefined;
+  /**
+   * The text as HTML, or the excerpts in the order of their texts. Undefined in the first message, and for a text that
+   * was refused because it would fill the memory.
+   */
+  texts?: readonly string[] | undefined;
   /** Processor time of the thread since its start, in milliseconds. */
   usedMs: number;
 }
@@ -25,12 +37,18 @@ markdownIt.renderer.rules.footnote_block_close = () => '</ol>\n';
 markdownIt.block.ruler.before('table', 'depth', refuseLostText);
 markdownIt.core.ruler.after('inline', 'tasks', markTasks);
 
-parentPort?.on('message', (markdown: string) => answer(render(markdown)));
+parentPort?.on('message', (task: MarkdownTask) => answer(run(task)));
 answer();
 
-function answer(html?: string): void {
+function answer(texts?: readonly string[]): void {
   const { user, system } = process.threadCpuUsage();
-  parentPort?.postMessage({ html, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
+  parentPort?.postMessage({ texts, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
+}
+
+function run(task: MarkdownTask): readonly string[] | undefined {
+  if ('excerptsOf' in task) return task.excerptsOf.map(excerptOf);
+  const html = render(task.markdown);
+  return html === undefined ? undefined : [html];
 }
 
 function render(markdown: string): string | undefined {
@@ -132,3 +150,49 @@ const allowed: sanitizeHtml.IOptions = {
     th: alignCell,
   },
 };
+
+const plainMarkdownIt = new MarkdownIt({ html: true });
+
+/** Only this many characters are parsed: texts that keep markdown-it busy are longer. */
+const maxCharacters = 1000;
+const maxExcerpt = 240;
+
+/**
+ * The beginning of a text as one line of plain text, at most 240 characters and an ellipsis. It has no code, HTML,
+ * tables and images, and no headings that repeat the title. It is empty when nothing is left.
+ */
+function excerptOf({ markdown, title }: TitledText): string {
+  const isShort = markdown.length <= maxCharacters;
+  // The cut must not fall into what may be a link.
+  const beginning = isShort ? markdown : markdown.slice(0, maxCharacters).replace(/\s\S*$/, '');
+  const blocks = blocksOf(plainMarkdownIt.parse(beginning, {}), title?.trim());
+  const text = blocks.join(' ').replace(/\s+/g, ' ').trim();
+  const isWhole = isShort && text.length <= maxExcerpt;
+  return isWhole ? text : `${cut(text)}…`;
+}
+
+/** The texts of paragraphs, lists, quotations and headings. Only these and tables have inline tokens. */
+function blocksOf(tokens: readonly Token[], title: string | undefined): string[] {
+  const blocks: string[] = [];
+  for (const [index, { type, children }] of tokens.entries()) {
+    const opening = tokens[index - 1];
+    if (type !== 'inline' || opening === undefined || /^t[dh]$/.test(opening.tag)) continue;
+    const text = textOf(children ?? []);
+    if (opening.type !== 'heading_open' || text.trim() !== title) blocks.push(text);
+  }
+  return blocks;
+}
+
+const textOf = (tokens: readonly Token[]): string =>
+  tokens
+    .map(({ type, content }) => {
+      if (type === 'softbreak' || type === 'hardbreak') return ' ';
+      return type === 'image' || type === 'html_inline' ? '' : content;
+    })
+    .join('');
+
+/** Cuts after a whole word, unless the first word is too long by itself, and never inside a character. */
+function cut(text: string): string {
+  const [words = ''] = /^.{0,240}(?= |$)|^.{0,240}/su.exec(text) ?? [];
+  return words.trimEnd();
+}

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
-import sanitizeHtml from 'sanitize-html';
 import { MarkdownThread } from './markdown-thread.js';
+import type { MarkdownTask, TitledText } from './markdown-worker.js';
 
 /** Increase it whenever the same text gives different HTML: caches depend on it. */
 export const rendererVersion = 2;
@@ -13,7 +13,10 @@ export type Rendering =
   /** Too many texts wait, or this one has waited for too long. */
   | { readonly kind: 'busy' };
 
-/** Renders in another thread than the one that answers requests. */
+/** How a task ended: with its texts, or why without them. */
+type Outcome = { kind: 'done'; texts: readonly string[] } | Exclude<Rendering, { kind: 'rendered' }>;
+
+/** Reads Markdown in another thread than the one that answers requests. */
 export type MarkdownRenderer = ReturnType<typeof createMarkdownRenderer>;
 
 interface RendererLimits {
@@ -44,15 +47,20 @@ export function createMarkdownRenderer({
   let idleTimer: NodeJS.Timeout | undefined;
   let closed = false;
   const queue = new PQueue({ concurrency: 1 });
-  const renderNow = async (markdown: string, queuedAt: number): Promise<Rendering> => {
+  const runNow = async (task: MarkdownTask, queuedAt: number): Promise<Outcome> => {
     if (closed || now() - queuedAt > maxWaitMs) return { kind: 'busy' };
     clearTimeout(idleTimer);
     if (thread === undefined || thread.ended) thread = new MarkdownThread({ maxCpuMs, timeoutMs });
     const current = thread;
-    const html = await current.render(markdown);
+    const texts = await current.run(task);
     idleTimer = setTimeout(() => void current.end(), idleMs).unref();
-    if (html !== undefined) return { kind: 'rendered', html };
+    if (texts !== undefined) return { kind: 'done', texts };
     return { kind: closed ? 'busy' : 'refused' };
+  };
+  const run = async (task: MarkdownTask): Promise<Outcome> => {
+    if (queue.size + queue.pending >= maxWaiting) return { kind: 'busy' };
+    const queuedAt = now();
+    return queue.add(() => runNow(task, queuedAt));
   };
   return {
     /**
@@ -60,9 +68,16 @@ export function createMarkdownRenderer({
      * a page: no scripts, styles, forms or frames; only relative addresses and those of http, https and mailto.
      */
     async render(markdown: string): Promise<Rendering> {
-      if (queue.size + queue.pending >= maxWaiting) return { kind: 'busy' };
-      const queuedAt = now();
-      return queue.add(() => renderNow(markdown, queuedAt));
+      const outcome = await run({ markdown });
+      return outcome.kind === 'done' ? { kind: 'rendered', html: outcome.texts[0] ?? '' } : outcome;
+    },
+    /**
+     * The beginning of each text as one line of plain text, at most 240 characters and an ellipsis; undefined when the
+     * thread has no time for them. Together they count as one text.
+     */
+    async excerpts(texts: readonly TitledText[]): Promise<readonly string[] | undefined> {
+      const outcome = await run({ excerptsOf: texts });
+      return outcome.kind === 'done' ? outcome.texts : undefined;
     },
     /** The outcome of all that still waits is `busy`. */
     async close(): Promise<void> {
@@ -98,17 +113,13 @@ export function beginsWithTitle(html: string, title: string): boolean {
   return heading !== undefined && textOf(heading) === title.trim().replace(/\s+/g, ' ');
 }
 
-/** The first 4,000 characters of a rendered text as one line of plain text. */
+/** The first 4,000 characters of a rendered text, in which every < begins a tag, as one line of plain text. */
 const textOf = (html: string): string =>
-  sanitizeHtml(html.slice(0, 4000), { allowedTags: [] })
-    .replace(/&(?:amp|lt|gt|quot);/g, (entity) => characters.get(entity) ?? '')
+  html
+    .slice(0, 4000)
+    .replace(/<[^>]*(?:>|$)/g, '')
+    .replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => characters.get(entity) ?? '')
     .trim()
     .replace(/\s+/g, ' ');
 
-/** The four entities that sanitize-html writes. */
-const characters = new Map([
-  ['&amp;', '&'],
-  ['&lt;', '<'],
-  ['&gt;', '>'],
-  ['&quot;', '"'],
-]);
+const characters = new Map([...entities].map(([character, name]) => [`&${name};`, character]));

@@ -132,6 +132,31 @@ describe('GET /feed.json', () => {
     });
     expect(text).toMatch(/^\{"version":/);
   });
+
+  it.each([
+    ['[a](/about)', 'href="https://blog.example/about"'],
+    ['![](/i.png)', 'src="https://blog.example/i.png"'],
+    ['![](i.png?a=1&b=2)', 'src="https://blog.example/base/blogs/i.png?a=1&amp;b=2"'],
+    ['<img alt=" src=&quot;x" src=./i.png>', 'src="https://blog.example/base/blogs/./i.png"'],
+    ['<a title="href=/x" href=../b.html>b</a>', 'href="https://blog.example/base/blogs/../b.html"'],
+    ['[a](?q=1)', 'href="https://blog.example/base/blogs/here?q=1"'],
+    ['[a](#part)', 'href="https://blog.example/base/blogs/here#part"'],
+    ['[a](https://c.example/x)', 'href="https://c.example/x"'],
+    ['<a href="HTTP://c.example">c</a>', 'href="HTTP://c.example"'],
+    ['[a](mailto:d@e.example)', 'href="mailto:d@e.example"'],
+    ['`<a href="/x">`', '<code>&lt;a href="/x"&gt;</code>'],
+  ])('a post with %s -> an address that is whole: %s', async (content, html) => {
+    await publish({ content, slug: 'here' });
+    expect(readJsonFeed((await get('/feed.json')).text).items[0].content_html).toContain(html);
+  });
+
+  it('a post with a footnote -> links there and back within the post', async () => {
+    await publish({ content: 'a[^1]\n\n[^1]: b', slug: 'here' });
+    const [{ content_html: html }] = readJsonFeed((await get('/feed.json')).text).items;
+    const hrefs = [...html.matchAll(/ href="([^"#]*)#([^"]*)"/g)].map(([, page, id]) => [page, id]);
+    expect(hrefs.map(([page]) => page)).toEqual(Array(2).fill('https://blog.example/base/blogs/here'));
+    for (const [, id] of hrefs) expect(html).toContain(` id="${id}"`);
+  });
 });
 
 describe('GET /feed.xml', () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { blogOf } from '../../../api/blog/blog-layout.js';
 import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
+import { createExcerpts } from '../../../api/blog/rendering/excerpts.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
 import type { Post } from '../../../shared/contract.js';
 import { postOf } from '../../support/posts.js';
@@ -18,12 +19,13 @@ const published = postOf({
 const renderer = unhurriedRenderer();
 afterAll(() => renderer.close());
 const render = createRenderedPosts({ renderer, log: createRecordingLog().log, maxBytes: 1 });
+const excerpts = createExcerpts(renderer, 2_147_483_647);
 const blog = blogOf({
   BLOG_TITLE: 'The blog',
   BLOG_BASE_URL: 'https://blog.example/base',
   BLOG_LANGUAGE: 'en',
 });
-const pages = createPostPages({ blog, images: ['https'], render });
+const pages = createPostPages({ blog, images: ['https'], render, excerpts });
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
 
@@ -80,7 +82,7 @@ describe('createPostPages', () => {
       "img-src 'self' https://images.example.org https://*.example.net:8443",
     ],
   ])('takes images from where it was told: %j', async (images, directive) => {
-    const choosy = createPostPages({ blog, images, render });
+    const choosy = createPostPages({ blog, images, render, excerpts });
     expect((await choosy.render(published)).csp.split('; ')).toContain(directive);
     expect(choosy.edition).not.toBe(pages.edition);
   });
@@ -102,7 +104,12 @@ describe('createPostPages', () => {
   });
 
   it('escapes the title of the blog and cleans the text', async () => {
-    const hostile = createPostPages({ blog: { ...blog, title: attack }, images: ['https'], render });
+    const hostile = createPostPages({
+      blog: { ...blog, title: attack },
+      images: ['https'],
+      render,
+      excerpts,
+    });
     const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
     expect(html).toContain(`<header><a href="/base/blogs">${escaped}</a></header>`);
@@ -126,15 +133,27 @@ describe('createPostPages', () => {
         blog,
         images: ['https'],
         render: async () => ({ html: '<pre>a</pre>', final }),
+        excerpts,
       });
       const page = await written.render({ ...published, content });
       expect(page).toMatchObject({ final, html: expect.stringContaining('<pre>a</pre>') });
     }
   });
 
+  it('describes a post by its beginning, and is not final while there was no time to find that', async () => {
+    expect(await htmlOf({})).toContain('<meta name="description" content="Hello world">');
+    const hurried = createPostPages({ blog, images: ['https'], render, excerpts: async () => [undefined] });
+    const page = await hurried.render(published);
+    expect(page).toMatchObject({
+      final: false,
+      html: expect.stringContaining('<p>Hello <em>world</em></p>'),
+    });
+    expect(page.html).not.toContain('description');
+  });
+
   it('has another edition with another title of the blog', () => {
     const editions = ['A', 'A', 'B'].map(
-      (title) => createPostPages({ blog: { ...blog, title }, images: ['https'], render }).edition,
+      (title) => createPostPages({ blog: { ...blog, title }, images: ['https'], render, excerpts }).edition,
     );
     expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
     expect(editions[1]).toBe(editions[0]);

@@ -1,5 +1,6 @@
 import { getEventListeners, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { createParser } from 'eventsource-parser';
 import express, { type Response as HttpResponse, type Request } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatReply } from '../../../api/chat/chat-command.js';
@@ -124,8 +125,45 @@ describe('EventStream', () => {
     events.write('b', at(2));
     vi.advanceTimersByTime(15_001);
     await events.end(Promise.resolve(ok));
-    const kinds = (await text).split('\n\n').map((event) => /(delta|done)$|^:.*/m.exec(event)?.[0] ?? '');
-    expect(kinds).toEqual(['delta', 'delta', ': still there', ': still there', 'done', '']);
+    const lines = (await text).split('\n').map((line) => /^event: (.*)|^:.*/.exec(line));
+    const kinds = lines.flatMap((line) => (line ? [line[1] ?? line[0]] : []));
+    expect(kinds).toEqual(['delta', 'delta', ': still there', ': still there', 'done']);
+  });
+
+  it('has a client that makes an event of every blank line → none of them is without data', async () => {
+    const { events, read } = await open();
+    const text = read();
+    for (const n of [1, 2]) {
+      events.write('a', at(n));
+      vi.advanceTimersByTime(30_000);
+    }
+    await events.end(Promise.resolve(ok));
+    // As openai-go read a stream until its pull request 621: comments are no part of an event, blank lines end it.
+    const blocks = (await text).split(/(?<=^|\n)\n/).slice(0, -1);
+    const data = blocks.map((block) => block.split('\n').filter((line) => line.startsWith('data:')));
+    expect(data.map(({ length }) => length)).toEqual([1, 1, 1]);
+  });
+
+  it('has a client that reads comments → each event and comment is there before the next is sent', async () => {
+    const { events, answer } = await open();
+    events.write('a', at(1));
+    const [response] = await answer;
+    const seen: string[] = [];
+    const parser = createParser({
+      onEvent: ({ data }) => seen.push(data),
+      onComment: (comment) => seen.push(comment),
+    });
+    const chunks: AsyncIterator<string> = response.setEncoding('utf8')[Symbol.asyncIterator]();
+    const see = async (count: number) => {
+      while (seen.length < count) parser.feed((await chunks.next()).value);
+    };
+    await see(1);
+    vi.advanceTimersByTime(15_000);
+    await see(2);
+    events.write('b', at(2));
+    await see(3);
+    expect(seen).toEqual(['{"delta":"a"}', 'still there', '{"delta":"b"}']);
+    await events.end(Promise.resolve(ok));
   });
 
   it('has a client that has not read the end yet → it sends no comment', async () => {

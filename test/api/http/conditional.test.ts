@@ -9,6 +9,10 @@ describe('isNotModified', () => {
     ['a star', '*'],
     ['a star with spaces', ' * '],
     ['its weak form', `W/${etag}`],
+    ...['gzip', 'br', 'zstd', 'deflate'].flatMap((coding) => [
+      [`it with ${coding} behind it`, `"3-mhg-${coding}"`],
+      [`that as a weak tag`, `W/"3-mhg-${coding}"`],
+    ]),
     ['a list with it', `"a", W/"b" ,${etag}`],
     ['a list with empty elements', `, ,${etag},,`],
     ['a tag with a comma before it', `"a,b", ${etag}`],
@@ -21,6 +25,9 @@ describe('isNotModified', () => {
     ['an empty header', ''],
     ['another version', '"4-mhg"'],
     ['another representation', '"3-mhg-html"'],
+    ['another version with a coding', '"4-mhg-gzip"'],
+    ['what is no coding', '"3-mhg-zip"'],
+    ['a coding outside the quotes', '"3-mhg"-gzip'],
     ['a list that ends in neither comma nor end', `${etag} x`],
     ['the tag without quotes', etag.slice(1, -1)],
     ['half a tag', etag.slice(0, -1)],
@@ -30,5 +37,9 @@ describe('isNotModified', () => {
     ['a star in a list', `*, ${etag}`],
   ])('is false for %s', (_, header) => {
     expect(isNotModified(header, etag)).toBe(false);
+  });
+
+  it('is true for a tag that itself ends like one with a coding', () => {
+    expect(isNotModified('"abc-gzip"', '"abc-gzip"')).toBe(true);
   });
 });

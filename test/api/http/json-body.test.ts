@@ -89,9 +89,28 @@ describe('a body that', () => {
     ['application/json; charset=utf-8', 'read'],
     ['application/json;charset="UTF-8"', 'read'],
     ['application/json ; charset = utf-8 ', 'read'],
-    ...['text/plain', 'application/jsonp', 'application/json; charset=utf-16', '*/*', ''].map(
-      (type): [string, string] => [type, 'unsupported_media_type'],
-    ),
+    ['application/json;', 'read'],
+    ['application/json; ;charset=utf-8;', 'read'],
+    ['application/json; version=1', 'read'],
+    ['application/json; odata.metadata=minimal; charset=utf-8', 'read'],
+    ['application/json; a="charset=utf-16; \\"b\\""; charset=UTF8', 'read'],
+    ['application/json; utf-8', 'read'],
+    ...[
+      ...[
+        'text/plain',
+        'application/jsonp',
+        'application/json+x',
+        '*/*',
+        '',
+        ';',
+        'application/json, text/plain',
+      ],
+      ...['utf-16', '"utf-16"', 'latin1', '""', 'utf-8, text/plain'].map(
+        (of) => `application/json; charset=${of}`,
+      ),
+      'application/json; version=1; Charset=UTF-16',
+      'text/plain; type="application/json"',
+    ].map((type): [string, string] => [type, 'unsupported_media_type']),
   ])('is sent as %j -> %s', async (type, code) => {
     expect(await send('{"a":["ä🎉"]}', { 'Content-Type': type })).toBe(code);
     expect(read).toEqual(code === 'read' ? { a: ['ä🎉'] } : undefined);

@@ -6,16 +6,16 @@ import { Failure } from '../../../shared/failures.js';
 const updatedAt = new Date('2026-11-01T00:00:00.000Z');
 const ids = ['01890000-0000-7000-8000-000000000001', '01890000-0000-7000-8000-000000000002'];
 
-/** A map of two parts, and how often it was read. */
+/** A map of two parts, one when a post was withdrawn, and how often it was read. */
 function createMap(): PostMap & { reads: string[]; isAway: boolean; isWithdrawn: boolean } {
   const map = {
     reads: [] as string[],
     isAway: false,
     isWithdrawn: false,
-    countParts: async () => {
-      map.reads.push('count');
+    state: async () => {
+      map.reads.push('state');
       if (map.isAway) throw new Failure('database_unavailable');
-      return 2;
+      return map.isWithdrawn ? { parts: 1, version: 'later' } : { parts: 2, version: 'first' };
     },
     part: async (number: number): Promise<MappedPost[]> => {
       map.reads.push(`${number}`);
@@ -54,28 +54,61 @@ describe('Sitemap', () => {
   });
 
   it('has no part after the last', async () => {
-    expect(await new Sitemap({ posts: createMap(), baseUrl }).find(3)).toBeUndefined();
+    const map = createMap();
+    expect(await new Sitemap({ posts: map, baseUrl }).find(3)).toBeUndefined();
+    expect(map.reads).toEqual(['state']);
   });
 
-  it('reads each document once for all who ask meanwhile', async () => {
+  it('has an empty first part where there are no posts', async () => {
+    const none: PostMap = { state: async () => ({ parts: 1, version: '' }), part: async () => [] };
+    expect(text(await new Sitemap({ posts: none, baseUrl }).find(1))).toMatch(/<urlset[^>]*>\n<\/urlset>\n$/);
+  });
+
+  it('asks for the state of the posts once for all who ask meanwhile', async () => {
     const map = createMap();
     const sitemap = new Sitemap({ posts: map, baseUrl });
     await Promise.all([sitemap.find(), sitemap.find(), sitemap.find(1), sitemap.find(1)]);
-    expect(map.reads).toEqual(['count', '1']);
+    expect(map.reads).toEqual(['state', '1']);
   });
 
-  it('reads again for a later request: a post that was withdrawn is gone', async () => {
+  it('reads and writes a part once while the posts stay the same', async () => {
+    const map = createMap();
+    const sitemap = new Sitemap({ posts: map, baseUrl });
+    const first = [await sitemap.find(), await sitemap.find(1), await sitemap.find(2)];
+    for (const [part, document] of first.entries()) expect(await sitemap.find(part)).toBe(document);
+    expect(map.reads.filter((read) => read !== 'state')).toEqual(['1', '2']);
+  });
+
+  it('reads again when a post was withdrawn, which is gone at once', async () => {
     const map = createMap();
     const sitemap = new Sitemap({ posts: map, baseUrl });
     expect(text(await sitemap.find(1))).toContain('a-post');
+    expect(text(await sitemap.find())).toContain('?part=2');
     map.isWithdrawn = true;
     expect(text(await sitemap.find(1))).not.toContain('a-post');
     expect(text(await sitemap.find(1))).toContain(`${ids[1]}`);
+    expect(text(await sitemap.find())).not.toContain('?part=2');
     expect(await sitemap.find(2)).toBeUndefined();
+  });
+
+  it('cannot ask for the state -> fails, and the next request asks again', async () => {
+    const map = createMap();
+    const sitemap = new Sitemap({ posts: map, baseUrl });
+    await sitemap.find(1);
     map.isAway = true;
     for (const read of [sitemap.find(), sitemap.find(1)])
       await expect(read).rejects.toMatchObject({ code: 'database_unavailable' });
     map.isAway = false;
-    expect(text(await sitemap.find(1))).toContain(`${ids[1]}`);
+    expect(text(await sitemap.find(1))).toContain('a-post');
+  });
+
+  it('cannot read a part -> fails, and the next request reads again', async () => {
+    const map = createMap();
+    const { part } = map;
+    const sitemap = new Sitemap({ posts: map, baseUrl });
+    map.part = () => Promise.reject(new Failure('database_unavailable'));
+    await expect(sitemap.find(1)).rejects.toMatchObject({ code: 'database_unavailable' });
+    map.part = part;
+    expect(text(await sitemap.find(1))).toContain('a-post');
   });
 });

@@ -208,6 +208,7 @@ describe('summaries', () => {
     const place = { sortedAt: new Date(post.publishedAt ?? ''), id: post.id };
     const page = await summaries({ author: 'bob', before: place });
     expect([idsOf(page.posts), page.beyond]).toEqual([[other.id], { newer: 0, older: true }]);
+    expect(page.posts[0]).toMatchObject({ version: other.version, updatedAt: other.updatedAt });
   });
 
   it('beyond the ends -> lead back from behind the last post, and on from before the first one', async () => {

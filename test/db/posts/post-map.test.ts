@@ -10,7 +10,7 @@ const map = createPostMap(database, { partSize: 3 });
 const store = new PostStore(database);
 
 const parts = async () =>
-  Promise.all(Array.from({ length: await map.countParts() }, (_, index) => map.part(index + 1)));
+  Promise.all(Array.from({ length: (await map.state()).parts }, (_, index) => map.part(index + 1)));
 const slugs = async () => (await parts()).map((part) => part.map(({ slug }) => slug));
 
 describe('createPostMap', () => {
@@ -37,5 +37,30 @@ describe('createPostMap', () => {
     );
     expect((await slugs()).map((part) => part.length)).toEqual([3, 3, 1]);
     expect(new Set((await slugs()).flat()).size).toBe(7);
+  });
+
+  it('a published post is new, changed, withdrawn or gone -> another version; a draft is -> the same', async () => {
+    const seen = [(await map.state()).version];
+    const look = async () => seen.push((await map.state()).version);
+    const { post } = await store.create(fields({ slug: 'one' }));
+    await look();
+    await store.patch(post.id, { title: 'Another' });
+    await look();
+    await store.patch(post.id, { status: 'draft' });
+    await look();
+    await store.patch(post.id, { status: 'published' });
+    await look();
+    // As by a transaction that began before the one that changed another post.
+    await database.run((db) =>
+      db.execute("update posts set version = version + 1, updated_at = '2026-01-01Z' where slug = 'n-1'"),
+    );
+    await look();
+    await store.remove(post.id);
+    await look();
+    const [start, , , withdrawn, ...others] = seen;
+    expect(withdrawn).toBe(start);
+    expect(new Set([...seen.slice(0, 3), ...others]).size).toBe(6);
+    await store.create(fields({ slug: 'only-a-draft', status: 'draft' }));
+    expect((await map.state()).version).toBe(seen.at(-1));
   });
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -268,6 +269,19 @@ describe('the thread that renders', () => {
     expect(started).toHaveLength(1);
   });
 
+  it('excerpts are asked for -> are made by the same thread, each for its text, while this one goes on', async () => {
+    const renderer = unhurriedRenderer();
+    const hostile = Array.from({ length: 200 }, () => ({ markdown: '![['.repeat(333), title: null }));
+    const rendered = renderer.render('a');
+    const excerpts = renderer.excerpts([{ markdown: 'b *c*', title: null }, ...hostile]);
+    await rendered;
+    expect(await Promise.race([excerpts, turn('this one goes on')])).toBe('this one goes on');
+    expect((await excerpts)?.slice(0, 2)).toEqual(['b c', `${'![['.repeat(80)}…`]);
+    expect(started).toHaveLength(1);
+    await renderer.close();
+    expect(await renderer.excerpts([])).toBeUndefined();
+  });
+
   it('nothing to do for a while -> ends, and another one is started for the next text', async () => {
     const renderer = unhurriedRenderer({ idleMs: 0 });
     await renderer.render('a');
@@ -325,6 +339,8 @@ describe('excerptOf', () => {
   it.each([
     ['<p>Hello <em>you</em>\n&amp; all &lt;b&gt; &quot;</p>', 'Hello you & all <b> "'],
     ['<p>&amp;lt;</p>', '&lt;'],
+    ['<pre>It&#39;s</pre>', "It's"],
+    [`<p>a${' '.repeat(3985)}b<a title="cut"></p>`, 'a b'],
     [`<p>${'word '.repeat(30)}</p>`, `${'word '.repeat(16).trim()}…`],
     [`<p>${'😀'.repeat(100)}</p>`, `${'😀'.repeat(80)}…`],
     [`<p>${'a'.repeat(80)}</p>`, 'a'.repeat(80)],
