@@ -1,5 +1,5 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
+import { describeExcess, Failure } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
@@ -56,6 +56,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
+        ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...{ provider, retryable, retryAfterMs, ...attempted },
         ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
       });

@@ -92,7 +92,7 @@ export const fieldNames = {
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */
 export function parseCompletionBody(body: unknown, maxMessages: number): CompletionBody {
   const { messages, tools } = { ...(body as { messages?: unknown; tools?: unknown } | null) };
-  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages' });
+  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages (MAX_MESSAGES)' });
   refuseMany(tools, { pointer: '/tools', max: maxTools, noun: 'tools' });
   if (!Array.isArray(messages)) return parse(completionBody, body);
   // One by one, so that the errors of thousands cost no more than those of the first.

@@ -43,6 +43,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     refusedParameter: callErrorOf(failure)?.refusedParameter,
     failingModel: facts.model,
     usage: facts.usage,
+    contextTokens: facts.contextTokens,
     ...timings,
   };
 }

@@ -102,8 +102,20 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   );
   const refusal =
     code === 'provider_rejected' && facts.status === 400 ? readRefusal(facts.param, facts.text) : undefined;
-  return new Failure(code, { retryAfterMs, cause: refusal ? Object.assign(cause, { refusal }) : cause });
+  const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
+  const refused = refusal ? Object.assign(cause, { refusal }) : cause;
+  return new Failure(code, { retryAfterMs, contextTokens, cause: refused });
 }
+
+/**
+ * The limit that a refused conversation exceeds, in the words of OpenAI (and vLLM, OpenRouter, xAI), Anthropic, Gemini,
+ * Together AI and Mistral, as pi's `utils/overflow.ts` lists them: a number, and nothing else of the text.
+ */
+const readContextTokens = (text = ''): number | undefined =>
+  Number(contextLimit.exec(text.slice(0, 2000))?.[1]) || undefined;
+
+const contextLimit =
+  /\b(?:maximum (?:context|prompt) length (?:is|of) |configured limit of |tokens > |context limit: \d+ \+ \d+ > |number of tokens allowed \(|context length \(|for model with )(\d{1,9})\b/i;
 
 /** Why an answer that came cannot be used. */
 export type Unusable =

@@ -118,7 +118,7 @@ describe('what is wrong for anybody', () => {
     [message({ role: 'user', content: null }), '/messages/0/content must be a string or an array of parts'],
     [message({ role: 'user', content: ['x'] }), '/messages/0/content/0 must be an object'],
     [message({ role: 'user', content: [{ type: 'text' }] }), '/messages/0/content/0/text is required'],
-    [{ messages: many }, '/messages must have at most 1000 messages'],
+    [{ messages: many }, '/messages must have at most 1000 messages (MAX_MESSAGES)'],
     [{ stream: 'yes' }, '/stream must be true or false'],
     [counted, '/stream_options is for streams alone'],
     [{ stream: false, stream_options: {} }, '/stream_options is for streams alone'],

@@ -300,8 +300,9 @@ describe('the models', () => {
 describe('what goes wrong', () => {
   const canary = 'canary-of-the-caller';
   const said = (content: unknown, role = 'user') => ({ fields: { messages: [{ role, content }] } });
-  const shownAt = { type: 'image_url', image_url: { url: `https://a/${'b'.repeat(2038)}` } };
-  const tooLarge = { status: 413, code: 'payload_too_large' };
+  const shownAt = { type: 'image_url', image_url: { url: `https://a.b/${'b'.repeat(2036)}` } };
+  const bodyLimit = expect.stringContaining('MAX_BODY_BYTES is 1048576');
+  const tooLarge = { status: 413, code: 'payload_too_large', message: bodyLimit };
   const wrongRole = { status: 400, code: 'invalid_request', param: 'messages[0].role' };
   const id = 'x'.repeat(600_000);
   const answered = [
@@ -333,6 +334,24 @@ describe('what goes wrong', () => {
     const error = await errorOf(await complete(call));
     expect(error).toMatchObject({ type: 'invalid_request_error', ...expected });
     expect(JSON.stringify(error)).not.toContain(canary);
+  });
+
+  it.each([
+    ['overall, of the API', new Failure('timeout'), 'CHAT_TIMEOUT_MS is 55000'],
+    ['of the provider', new Failure('provider_timeout'), '<PROVIDER>_TIMEOUT_MS'],
+  ])('is a deadline, %s → 504, which names the limit', async (_, failure, limit) => {
+    reply = () => Promise.reject(failure);
+    const expected = { status: 504, message: expect.stringContaining(limit) };
+    expect(await errorOf(await complete())).toMatchObject(expected);
+  });
+
+  it('is more bytes of images than a request may have → 413, which names the limit', async () => {
+    const url = `data:image/png;base64,${'A'.repeat(7_000_000)}`;
+    const error = await errorOf(await complete(said([{ type: 'image_url', image_url: { url } }])));
+    expect(error).toMatchObject({
+      status: 413,
+      message: 'The images of a request may have 5242880 bytes together (MAX_IMAGE_BYTES).',
+    });
   });
 
   it('is a chat that fails before its stream begins → the status of its failure', async () => {
