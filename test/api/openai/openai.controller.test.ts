@@ -29,7 +29,7 @@ const hello: Extract<ChatReply, { kind: 'completed' }> = {
   kind: 'completed',
   completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
 };
-const wrongBase = 'The base address of OpenAI’s API ends with /v1 here.';
+const wrongBase = 'The base address of OpenAI’s API ends with one /v1 here.';
 const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' };
 
 interface Call {
@@ -366,18 +366,66 @@ describe('what goes wrong', () => {
     expect(await errorOf(await get(at))).toMatchObject({ status: 404, code: 'not_found' });
   });
 
-  const otherApi =
-    'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
   it.each([
-    ...['/chat/completions', '/completions', '/responses', '/embeddings', '/models'].map((at) => [
-      at,
-      wrongBase,
-    ]),
-    ...['/v1/responses', '/v1/completions', '/v1/embeddings'].map((at) => [at, otherApi]),
-  ])('is the base address, or another API: %s', async (at = '', message = '') => {
-    const method = at === '/models' ? 'GET' : 'POST';
-    const expected = { status: 404, type: 'invalid_request_error', param: null, code: 'not_found', message };
-    expect(await errorOf(await fetch(app.url + at, { method }))).toEqual(expected);
+    ['GET', '/models'],
+    ['POST', '/chat/completions'],
+    ['POST', '/v1/v1/chat/completions'],
+    ['GET', '/v1/v1/models'],
+  ])('is the base address: %s %s', async (method, at) => {
+    const expected = { status: 404, type: 'invalid_request_error', param: null, code: 'not_found' };
+    expect(await errorOf(await fetch(app.url + at, { method }))).toEqual({ ...expected, message: wrongBase });
+  });
+
+  it.each([
+    [
+      '/v1/responses',
+      "setOpenAIAPI('chat_completions') in @openai/agents, useResponsesApi: false in LangChain",
+    ],
+    ['/v1/responses/resp_1/cancel', 'openai.chat(…) in the AI SDK'],
+    ['/v1/completions', 'ChatOpenAI in LangChain'],
+    ['/v1/embeddings', 'another server for embeddings'],
+    ['/v1/threads/thread_1/runs', 'use chat completions, with tools'],
+    ['/v1/audio/speech', 'it has chat completions and models'],
+    ['/responses', wrongBase],
+    ['/embeddings', wrongBase],
+    ['/v1/v1/responses', wrongBase],
+  ])('is another of OpenAI’s APIs, %s → it is named, with what to use instead', async (at, instead) => {
+    const error = await errorOf(await fetch(app.url + at, { method: 'POST', body: '{}' }));
+    expect(error).toMatchObject({ status: 404, type: 'invalid_request_error', code: 'not_found' });
+    const [, name = ''] = /\/(responses|completions|embeddings|threads|audio)/.exec(at) ?? [];
+    expect(error).toHaveProperty('message', expect.stringContaining(`does not have /v1/${name}: `));
+    expect(error).toHaveProperty('message', expect.stringContaining(instead));
+  });
+
+  it.each<[string, (message: unknown) => object]>([
+    [
+      '/v1/messages?beta=true',
+      (message) => ({
+        type: 'error',
+        error: { type: 'not_found_error', message },
+        request_id: expect.any(String),
+      }),
+    ],
+    [
+      '/v1/messages/count_tokens',
+      (message) => ({
+        type: 'error',
+        error: { type: 'not_found_error', message },
+        request_id: expect.any(String),
+      }),
+    ],
+    [
+      '/v1beta/models/gemini:generateContent',
+      (message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }),
+    ],
+    ['/api/chat', (error) => ({ error })],
+  ])('is another company’s API, %s → 404 in its own shape, with what to use instead', async (at, shape) => {
+    const response = await fetch(app.url + at, { method: 'POST', body: '{}' });
+    expect(response.status).toBe(404);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const [, own = ''] = /^(\/(?:v1beta|api\/chat|v1\/messages))/.exec(at) ?? [];
+    const message = expect.stringMatching(new RegExp(`does not have ${own}: use a client of OpenAI’s chat`));
+    expect(await response.json()).toEqual(shape(message));
   });
 
   it('is known before any operation is chosen → it is an error of OpenAI’s, too', async () => {
@@ -419,8 +467,17 @@ describe('with chat and blog at addresses below /v1', () => {
     ['GET', path, { status: 405 }],
     ['POST', '/chat/completions', { message: wrongBase }],
     ['POST', '/b/chat/completions', { message: wrongBase }],
-    ['POST', '/b/responses', { message: wrongBase }],
+    ['POST', '/b/responses', { message: expect.stringContaining(wrongBase) }],
   ])('%s %s → an error of OpenAI’s', async (method, at, expected) => {
     expect(await errorOf(await fetch(mounted.url + at, { method }))).toMatchObject(expected);
   });
+});
+
+it('chat and blog have addresses that another API has → they are theirs', async () => {
+  const variables = { CHAT_BASE_URL: 'http://x/api', BLOG_BASE_URL: 'http://x/v1/files' };
+  const mounted = await startChatApp({ variables });
+  const statusOf = async (method: string, at: string) => (await fetch(mounted.url + at, { method })).status;
+  expect(await statusOf('POST', '/api/chat')).toBe(401);
+  expect(await statusOf('GET', '/v1/files/blogs')).toBe(503);
+  await mounted.close();
 });
