@@ -126,7 +126,8 @@ function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
   const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
-  const chat = { chatService, storedChats, models, toStoredCompletion, ...limits };
+  const names = { models, aliases: config.MODEL_ALIASES ?? [] };
+  const chat = { chatService, storedChats, ...names, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
-import { parseTargets } from './targets.js';
+import { parseAlias, parseTargets } from './targets.js';
 
 /** A number within bounds; the message is the same for every error. */
 export const whole = (
@@ -73,5 +73,14 @@ export const targets = z.string().transform((text, context) => {
   const parsed = parseTargets(text);
   if (parsed) return parsed;
   context.addIssue('must be none, or a comma list of up to four different providers or provider/model');
+  return z.NEVER;
+});
+
+/** Other names of models, as in `parseAlias`. */
+export const aliases = list.transform((parts, context) => {
+  const parsed = parts.map(parseAlias).filter((alias) => alias !== undefined);
+  if (parsed.length === parts.length && new Set(parsed.map(({ name }) => name)).size === parts.length)
+    return parsed;
+  context.addIssue('must be a comma list of different name=provider/model; a name may end with *');
   return z.NEVER;
 });

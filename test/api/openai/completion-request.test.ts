@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
 import { RequestImages } from '../../../api/openai/images.js';
+import { parseConfig } from '../../../shared/config/config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { readBody, refusalOf } from '../../support/completion-bodies.js';
 
@@ -159,9 +160,10 @@ describe('what is wrong for anybody', () => {
 });
 
 describe('a model', () => {
-  const choose = (model: string, named?: ProviderId) => {
+  const choose = (model: string, named?: ProviderId, names: string[] = []) => {
     const body = parseCompletionBody({ model, messages: [{ role: 'user', content: 'Hello' }] }, 1000);
-    const chosen = toCompletionRequest(body, named, new RequestImages(1000));
+    const aliases = parseConfig({ MODEL_ALIASES: names.join() }, 'config').MODEL_ALIASES ?? [];
+    const chosen = toCompletionRequest(body, named, { images: new RequestImages(1000), aliases });
     return [chosen.provider, chosen.model];
   };
 
@@ -175,6 +177,23 @@ describe('a model', () => {
     ['bedrock/eu.amazon.nova-pro-v1:0', undefined, ['bedrock', 'eu.amazon.nova-pro-v1:0']],
   ])('is %s with X-LLM %s → %j is asked', (model, named, expected) => {
     expect(choose(model, named)).toEqual(expected);
+  });
+
+  const names = ['gpt-4o=openai/big', 'gpt-4*=bedrock/eu.x:0', 'meta/llama=vertexai/a/b', '*=openai/any'];
+  it.each<[string, ProviderId | undefined, string[]]>([
+    ['gpt-4o', undefined, ['openai', 'big']],
+    ['gpt-4o-mini', undefined, ['bedrock', 'eu.x:0']],
+    ['gpt-4', undefined, ['bedrock', 'eu.x:0']],
+    ['GPT-4', undefined, ['openai', 'any']],
+    ['meta/llama', undefined, ['vertexai', 'a/b']],
+    ['gpt-4o', 'anthropic', ['anthropic', 'gpt-4o']],
+    ['anthropic/gpt-4o', undefined, ['anthropic', 'gpt-4o']],
+  ])('is %s with X-LLM %s, where others have names → %j is asked', (model, named, expected) => {
+    expect(choose(model, named, names)).toEqual(expected);
+  });
+
+  it('fits no name → not found', () => {
+    expect(() => choose('gpt-5', undefined, names.slice(0, 3))).toThrow(errorAt('/model'));
   });
 
   const errorAt = (pointer: string) =>

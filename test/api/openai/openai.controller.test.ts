@@ -14,7 +14,10 @@ const models = [
   { provider: 'vertexai', model: 'publishers/x/models/y', since: 1_700_000_001_000 },
 ] as const;
 beforeAll(async () => {
-  const variables = { CORS_ORIGINS: 'https://app.example' };
+  const variables = {
+    CORS_ORIGINS: 'https://app.example',
+    MODEL_ALIASES: 'gpt-6-luna=anthropic/claude-x, o4-*=vertexai/m',
+  };
   app = await startChatApp({ reply: (command) => reply?.(command), models, variables });
 });
 afterAll(() => app.close());
@@ -115,6 +118,19 @@ describe('a chat completion', () => {
     const fields = { model: name === 'X-LLM' ? 'm' : 'openai/m' };
     const response = await complete({ fields, headers: { [name]: value } });
     expect([response.status, app.commands.at(-1)]).toMatchObject([200, expected]);
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['gpt-6-luna', {}, { provider: 'anthropic', model: 'claude-x' }],
+    ['o4-mini-high', {}, { provider: 'vertexai', model: 'm' }],
+    // The header comes first, and so does a provider in the name.
+    ['gpt-6-luna', { 'X-LLM': 'bedrock' }, { provider: 'bedrock', model: 'gpt-6-luna' }],
+    ['openai/gpt-6-luna', {}, { provider: 'openai', model: 'gpt-6-luna' }],
+  ])('names the model %s, with %j → %j is asked', async (model, headers, expected) => {
+    const response = await complete({ fields: { model }, headers });
+    expect(app.commands.at(-1)).toMatchObject(expected);
+    const { provider, model: asked } = app.commands.at(-1) ?? {};
+    expect(await response.json()).toMatchObject({ model: `${provider}/${asked}` });
   });
 
   it.each<[string, number | undefined]>([
@@ -275,8 +291,12 @@ describe('the models', () => {
     { id: 'vertexai/publishers/x/models/y', object: 'model', created: 1_700_000_001, owned_by: 'vertexai' },
   ];
 
+  /** A name that the operators have given a model. */
+  const luna = { id: 'gpt-6-luna', object: 'model', created: expect.any(Number), owned_by: 'anthropic' };
+
   it.each([
-    ['/v1/models', { object: 'list', data: [gpt, other] }],
+    ['/v1/models', { object: 'list', data: [gpt, other, luna] }],
+    ['/v1/models/gpt-6-luna', luna],
     ['/v1/models/openai%2Fgpt', gpt],
     ['/v1/models/openai/gpt?x=/y', gpt],
     ['/v1/models/vertexai%2Fpublishers%2Fx%2Fmodels%2Fy', other],
@@ -291,10 +311,13 @@ describe('the models', () => {
     expect(await saidTo(head)).toContain(JSON.stringify(gpt));
   });
 
-  it.each(['gpt', 'openai/none', 'openai/gpt/', '__proto__'])('are not at /v1/models/%s', async (id) => {
-    const expected = { status: 404, param: 'model', code: 'model_not_found' };
-    expect(await errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
-  });
+  it.each(['gpt', 'openai/none', 'openai/gpt/', '__proto__', 'o4-*', 'o4-x'])(
+    'are not at /v1/models/%s',
+    async (id) => {
+      const expected = { status: 404, param: 'model', code: 'model_not_found' };
+      expect(await errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
+    },
+  );
 });
 
 describe('what goes wrong', () => {
