@@ -45,7 +45,7 @@ export const completionBody = z.object({
   presence_penalty: others.presencePenalty.nullish(),
   reasoning_effort: others.reasoningEffort.nullish(),
   verbosity: others.verbosity.nullish(),
-  service_tier: z.enum(['auto', 'default', 'flex'], { error: 'must be auto, default or flex' }).nullish(),
+  service_tier: z.string().nullish(),
   n: only(1, 'must be 1: a completion has one choice here'),
   logprobs: only(false, 'must be false: log probabilities are not supported'),
   top_logprobs: only(0, 'must be 0: log probabilities are not supported'),
@@ -63,7 +63,7 @@ export const completionBody = z.object({
   ...toolFields,
   functions: z.array(z.unknown(), { error: asTools }).max(0, { error: asTools }).nullish(),
   function_call: only('none', 'is not supported: use tool_choice'),
-  store: only(false, 'must be false: nothing is stored for OpenAI'),
+  store: z.boolean().nullish(),
   user: unread,
   metadata: unread,
   safety_identifier: unread,
@@ -71,6 +71,12 @@ export const completionBody = z.object({
 });
 
 export type CompletionBody = z.output<typeof completionBody>;
+
+/** The fields that ask for something that no provider is asked for, and that no answer needs. */
+export const unservedFields = ({ store, service_tier: tier }: CompletionBody): string[] => [
+  ...(store ? ['store'] : []),
+  ...(typeof tier === 'string' && !['auto', 'default', 'flex'].includes(tier) ? ['service_tier'] : []),
+];
 
 /** The field of each parameter for the model. */
 export const fieldNames = {

@@ -84,8 +84,8 @@ describe('what no provider can do', () => {
     [{ web_search_options: {} }, '/web_search_options is not supported'],
     [{ functions: [{ name: 'f' }] }, '/functions is not supported: use tools'],
     [{ function_call: 'auto' }, '/function_call is not supported: use tool_choice'],
-    [{ store: true }, '/store must be false: nothing is stored for OpenAI'],
-    [{ service_tier: 'priority' }, '/service_tier must be auto, default or flex'],
+    [{ store: 'yes' }, '/store must be true or false'],
+    [{ service_tier: 1 }, '/service_tier must be a string'],
     [{ messages: [{ role: 'function' }] }, '/messages/0/role function is not supported: use tool'],
     [assistant({ function_call: {} }), '/messages/0/function_call is not supported: use tool_calls'],
     [

@@ -212,6 +212,13 @@ describe('what a chat completion has that is not read', () => {
     [{ ...JSON.parse('{"__proto__":{"n":2}}'), chat_id: 'x' }, '__proto__, chat_id'],
     [{ stream: true, stream_options: { x: 1 } }, 'stream_options/x'],
     [{ tools: [tool] }, 'tools/*/cache_control, tools/*/function/cache_control'],
+    [{ store: true, service_tier: 'priority' }, 'service_tier, store'],
+    [{ store: false, service_tier: 'default' }, ''],
+    [{ service_tier: 'flex' }, ''],
+    [{ service_tier: 'scale', stream: true }, 'service_tier'],
+    [{ model: 'anthropic/m', response_format: { type: 'json_object' } }, 'response_format'],
+    [{ model: 'bedrock/m', response_format: { type: 'json_object' } }, 'response_format'],
+    [{ model: 'vertexai/m', response_format: { type: 'json_object' } }, ''],
     [
       { messages: [shown] },
       'messages/*/content/*/cache_control, messages/*/content/*/image_url/detail, messages/*/name',
@@ -262,7 +269,15 @@ describe('what a chat completion has that is not read', () => {
   const untaken = { param: 'temperature', message: 'temperature is not taken by anthropic.' };
   const refused = { status: 400, code: 'invalid_request' };
   it.each<[object, string, object | undefined]>([
-    [{ chat_id: 'x' }, 'none', { param: 'chat_id', message: expect.not.stringContaining('chat_id') }],
+    [{ chat_id: 'x' }, 'none', { param: 'chat_id', message: 'chat_id is not a field of a chat completion.' }],
+    [{ store: true }, 'none', { param: 'store', message: 'store asks for what is not done here.' }],
+    [{ service_tier: 'priority' }, 'none', { param: 'service_tier' }],
+    [
+      { model: 'anthropic/m', response_format: { type: 'json_object' } },
+      'none',
+      { param: 'response_format' },
+    ],
+    [{ response_format: { type: 'json_object' } }, 'bedrock', { param: 'response_format' }],
     [{ model: 'anthropic/m', temperature: 0.2 }, 'none', untaken],
     [{ temperature: 0.2 }, 'bedrock, anthropic/m', untaken],
     [{ temperature: 0.2 }, 'bedrock', undefined],

@@ -110,8 +110,6 @@ describe('tools and formats', () => {
     [deep, 'openai', 'taken'],
     [deep, 'anthropic', `${place} must be absent: this provider takes no maps`],
     [deep, 'bedrock', `${place} must be absent: this provider takes no maps`],
-    [{ response_format: { type: 'json_object' } }, 'anthropic', '/response_format is not'],
-    [{ response_format: { type: 'json_object' } }, 'bedrock', '/response_format is not'],
     [{ tools: [tool('1st')] }, 'vertexai', `/tools/0/function/name ${misnamed}`],
   ])('are %j, which not every provider can be asked for → with %s: %s', (fields, provider, expected) => {
     expect(refusalOf(fields, provider).slice(0, expected.length)).toBe(expected);
