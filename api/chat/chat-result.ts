@@ -4,6 +4,7 @@ import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js'
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
+import { invalid } from '../../shared/validation.js';
 import type { JobResult } from './jobs/job-records.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
@@ -49,8 +50,11 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
       const { code, retryable, retryAfterMs, credentialsRefused, refusedParameter } = outcome;
-      // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
-      if (code === 'invalid_request') return modelNotAllowed(provider);
+      // Of a request a worker finds only these wrong; its model usually after the heartbeats did.
+      if (code === 'invalid_request')
+        return refusedParameter === 'images'
+          ? invalid('/messages', imageElsewhere)
+          : modelNotAllowed(provider);
       const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
       // Only failures of a model's breaker carry the time of the next try.
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
@@ -63,6 +67,9 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
     }
   }
 }
+
+const imageElsewhere =
+  'has an image address whose host IMAGE_HOSTS does not list, for a provider with a base address of its own; a data: URL always works';
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>

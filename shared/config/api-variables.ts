@@ -6,6 +6,7 @@ import {
   choice,
   count,
   httpUrl,
+  imageHosts,
   list,
   longSecret,
   milliseconds,
@@ -14,11 +15,6 @@ import {
   text,
   whole,
 } from './variable-types.js';
-
-const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
-const areImageHosts = (parts: readonly string[]): boolean =>
-  ['https', 'none'].includes(parts.join()) ||
-  (parts.length > 0 && parts.every((part) => imageHost.test(part)));
 
 /** A well-formed tag (BCP 47) that this platform can write dates in. */
 function isLanguage(tag: string): boolean {
@@ -77,8 +73,7 @@ export const apiVariables = {
   BLOG_READS: choice(['public', 'token'])
     .default('public')
     .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
-  BLOG_IMAGES: list
-    .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
+  BLOG_IMAGES: imageHosts
     .default(['https'])
     .describe(
       'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',

@@ -64,6 +64,15 @@ export const list = z.string().transform((text) =>
     .filter((part) => part !== ''),
 );
 
+const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
+/** Where images may come from. */
+export const imageHosts = list.refine(
+  (parts) =>
+    ['https', 'none'].includes(parts.join()) ||
+    (parts.length > 0 && parts.every((part) => imageHost.test(part))),
+  'must be https, none, or a comma list of hosts such as images.example.org',
+);
+
 export const providerList = z
   .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
   .min(1);

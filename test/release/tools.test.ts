@@ -284,4 +284,13 @@ describe('an image', () => {
       if (isFetched) expect(JSON.stringify(bodyOf(model))).toContain(url);
     }
   });
+
+  it('has an address at a host that is not allowed, for a provider at another address → 400, and no call', async () => {
+    for (const provider of ['openai', 'anthropic'] as const) {
+      const { status, error, model } = await ask({ provider, ...shown('https://other.example/owl.png') });
+      expect([status, error?.param]).toEqual([400, 'messages']);
+      expect(error?.message).toContain('IMAGE_HOSTS');
+      expect(deployment.simulator.calls.list({ model })).toEqual([]);
+    }
+  });
 });

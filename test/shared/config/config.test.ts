@@ -105,6 +105,7 @@ describe('parseConfig', () => {
     ['TRUSTED_PROXIES', '::1,192.168.1.1', ['::1', '192.168.1.1']],
     ['BLOG_IMAGES', 'https', ['https']],
     ['BLOG_IMAGES', 'none', ['none']],
+    ['IMAGE_HOSTS', '*.example.org', ['*.example.org']],
     ['BLOG_IMAGES', ' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
     [
       'MODEL_ALIASES',
@@ -133,6 +134,7 @@ describe('parseConfig', () => {
     ['WORKER_PROVIDERS', 'must be', ', openai, OpenAI openai;bedrock openai%20bedrock __proto__'],
     ['VERTEXAI_MODELS', 'must', `, gpt-5, a%20b gpt%205 -x é ${'x'.repeat(257)} ${'x,'.repeat(60)}`],
     ['PROVIDER_MAX_RESPONSE_BYTES', 'must be a whole number', '65535 268435457 1e9 many'],
+    ['IMAGE_HOSTS', images, ', none,https https: * 10.0.0.1/8'],
     ['TRUSTED_PROXIES', 'must', 'true 1 proxy.example 10.0.0.0/40'],
     [
       'BLOG_IMAGES',
