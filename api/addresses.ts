@@ -1,11 +1,11 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
-import { Failure } from '../shared/failures.js';
 import { operatorsBase } from './access/operators.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
 import { useOpenAiErrors } from './openai/openai-error.js';
+import { refuseOtherApis } from './openai/other-apis.js';
 
 /** Where the operations are mounted. */
 export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL'>;
@@ -71,36 +71,14 @@ export function operatorsChatAndBlog(counts: Record<'chat' | 'openai' | 'blog', 
 
 /** OpenAI's API, always under `/v1`; to be used before chat, which may have `/v1/chat/:id`. */
 export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler[]): RequestHandler {
-  const [main = '', ...others] = chatPaths(urls);
+  const [main = '', ...alternatives] = chatPaths(urls);
   // Where a stored chat can be read: preferably beside this.
-  const basePath = others.find((path) => path === openAiPath) ?? main;
+  const basePath = alternatives.find((path) => path === openAiPath) ?? main;
   const routes = operations(openAiMethods, [setBasePath(basePath), escapeSlashes, ...before]);
-  const hints = openAiHints(urls);
-  return (request, response, next) => (isOpenAiPath(request.path) ? routes : hints)(request, response, next);
+  const bases = [...chatPaths(urls), pathOf(urls.BLOG_BASE_URL)].map((path) => path.replace(/\/$/, ''));
+  const others = refuseOtherApis(bases);
+  return (request, response, next) => (isOpenAiPath(request.path) ? routes : others)(request, response, next);
 }
-
-/** Tells OpenAI's clients that use a wrong base address, or another of its APIs, what to change. */
-function openAiHints(urls: BaseUrls): RequestHandler {
-  const bases = ['', ...chatPaths(urls).map((path) => path.replace(/\/$/, ''))];
-  const wrong = bases.filter((base) => base !== openAiPath);
-  const details = new Map<string, string>([
-    ...otherApis.map((path) => [`POST ${openAiPath}${path}`, chatCompletionsAlone] as const),
-    ...wrong.map((base) => [`GET ${base}/models`, baseEndsWithV1] as const),
-    ...wrong.flatMap((base) =>
-      ['/chat/completions', ...otherApis].map((path) => [`POST ${base}${path}`, baseEndsWithV1] as const),
-    ),
-  ]);
-  return (request, response, next) => {
-    const detail = details.get(`${request.method} ${request.path}`);
-    if (detail === undefined) return next();
-    useOpenAiErrors(request, response, () => next(new Failure('not_found', { detail })));
-  };
-}
-
-const otherApis = ['/completions', '/responses', '/embeddings'];
-const baseEndsWithV1 = 'The base address of OpenAI’s API ends with /v1 here.';
-const chatCompletionsAlone =
-  'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
 
 /** Has failures below `/v1` answered as OpenAI's, but for chat and blog there. To be used before anything can fail. */
 export function errorFormats(urls: BaseUrls): RequestHandler {

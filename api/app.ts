@@ -115,16 +115,23 @@ export function createApp(deps: AppDeps): Express {
   app.use(siteRouter(deps));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
   app.use(notFoundAsPage, notFound);
-  app.use(problemHandler(log));
+  app.use(problemHandler(log, limitDetails(config)));
   return app;
 }
+
+/** The texts of failures at a limit that operators set. */
+const limitDetails = (config: Config) => ({
+  payload_too_large: `The body is larger than this server accepts: MAX_BODY_BYTES is ${config.MAX_BODY_BYTES}, and at /v1 images may add MAX_IMAGE_BYTES, ${config.MAX_IMAGE_BYTES}.`,
+  timeout: `The deadline of the request passed before there was an answer: CHAT_TIMEOUT_MS is ${config.CHAT_TIMEOUT_MS}; Prefer: wait=N asks for N seconds instead, up to CHAT_MAX_WAIT_S, ${config.CHAT_MAX_WAIT_S}.`,
+});
 
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, shares, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
   const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
-  const chat = { chatService, shares, storedChats, models, toStoredCompletion, ...limits };
+  const names = { models, aliases: config.MODEL_ALIASES ?? [] };
+  const chat = { chatService, shares, storedChats, ...names, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));

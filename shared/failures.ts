@@ -18,6 +18,14 @@ const kind = (
   { retryable = false, retryAfterMs, ...text }: Pick<FailureKind, 'title' | 'detail'> & Partial<FailureKind>,
 ): FailureKind => ({ status, ...text, retryable, retryAfterMs });
 
+/**
+ * Programs know a conversation that is too long by words of other servers: this text has those that opencode
+ * (`provider/error.ts`), pi (`utils/overflow.ts`), qwen-code (`contextLengthError.ts`), Cline, LangChain and LiteLLM
+ * look for. `tokens` is the limit of the model, where its provider names it.
+ */
+export const describeExcess = (tokens?: number): string =>
+  `This model's maximum context length is ${tokens === undefined ? 'exceeded' : `${tokens} tokens`} (context_length_exceeded): the conversation, with the reply that it asks for, exceeds the context window.`;
+
 /** The closed table of expected failures. Nothing outside it reaches a client, and no text here quotes a caller. */
 export const failureKinds = {
   invalid_json: kind(400, { title: 'Invalid JSON', detail: 'The body is not well-formed JSON.' }),
@@ -99,7 +107,8 @@ export const failureKinds = {
   }),
   provider_timeout: kind(500, {
     title: 'Provider timeout',
-    detail: 'The provider did not answer in time.',
+    detail:
+      'The provider did not answer in time: <PROVIDER>_TIMEOUT_MS, or _FIRST_TOKEN_TIMEOUT_MS or _IDLE_TIMEOUT_MS of a stream.',
     retryable: true,
   }),
   content_blocked: kind(500, {
@@ -108,7 +117,7 @@ export const failureKinds = {
   }),
   context_length_exceeded: kind(500, {
     title: 'Context length exceeded',
-    detail: 'The conversation, with the reply that it asks for, is too long for the model.',
+    detail: describeExcess(),
   }),
   provider_unavailable: kind(500, {
     title: 'Provider unavailable',
@@ -162,6 +171,8 @@ interface FailureFacts {
   refusedParameter?: string | undefined;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean | undefined;
+  /** The longest conversation that the model takes, in its tokens, where the provider names it. */
+  contextTokens?: number | undefined;
   /** The tokens of a call that failed but is billed. */
   usage?: { inputTokens: number; outputTokens: number } | undefined;
   /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */

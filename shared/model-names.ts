@@ -1,3 +1,5 @@
+import type { ProviderId } from './contract.js';
+
 /** The form of a model's name. It becomes part of providers' URLs: no `..`, and no character that needs escaping. */
 export const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 
@@ -16,6 +18,18 @@ export interface ModelRules {
   /** The environment's models, if operators have set others: they can narrow them, but not widen them. */
   environment?: Omit<ModelRules, 'environment'> | undefined;
 }
+
+/** Another name for a model; one that ends with `*` stands for all names that begin so. */
+export interface ModelAlias {
+  readonly name: string;
+  readonly provider: ProviderId;
+  /** The provider's own name. */
+  readonly model: string;
+}
+
+/** The first alias that a name fits. */
+export const findAlias = (name: string, aliases: readonly ModelAlias[]): ModelAlias | undefined =>
+  aliases.find((alias) => matches(alias.name, name));
 
 /** Whether callers may name this model. Takes time in proportion to the name and the patterns. */
 export function isModelAllowed(model: string, { defaultModel, models, environment }: ModelRules): boolean {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config/config.js';
+import { isRebound } from '../shared/hosts.js';
 import type { WorkerInstruments } from '../shared/metrics/instruments.js';
 import { type QueueStore, reasonOf } from '../shared/queue/queue-store.js';
 import type { Lifecycle } from '../shared/runtime/lifecycle.js';
@@ -22,6 +23,7 @@ export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
     if (request.url === '/livez') answer(200, { status: 'ok' });
+    else if (request.url === '/metrics' && isRebound(request)) answer(421, { status: 'misdirected' });
     else if (request.url === '/metrics')
       void instruments.scrape().then(
         ({ contentType, text }) =>

@@ -63,7 +63,8 @@ function messagesOf(body: unknown, maxMessages: number): unknown[] {
   const { messages } = body;
   if (messages === undefined) throw invalid('/messages', 'is required');
   if (!Array.isArray(messages)) throw invalid('/messages', 'must be an array');
-  if (messages.length > maxMessages) throw invalid('/messages', `must have at most ${maxMessages} messages`);
+  if (messages.length > maxMessages)
+    throw invalid('/messages', `must have at most ${maxMessages} messages (MAX_MESSAGES)`);
   return messages;
 }
 

@@ -1,9 +1,10 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
-import { Failure, type FailureCode } from '../../shared/failures.js';
+import { describeExcess, Failure, type FailureCode } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
 import type { EndedAttempt, ProviderError } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
+import { invalid } from '../../shared/validation.js';
 import type { JobResult } from './jobs/job-records.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
@@ -50,13 +51,17 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
     case 'failed': {
       const { code, retryable, retryAfterMs, credentialsRefused, providerError } = outcome;
       const { refusedParameter = providerError?.place } = outcome;
-      // Its model is the only thing that a worker finds wrong with a request, usually after the heartbeats did.
-      if (code === 'invalid_request') return modelNotAllowed(provider);
+      // Of a request a worker finds only these wrong; its model usually after the heartbeats did.
+      if (code === 'invalid_request')
+        return refusedParameter === 'images'
+          ? invalid('/messages', imageElsewhere)
+          : modelNotAllowed(provider);
       const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
       // Only failures of a model's breaker carry the time of the next try.
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
+        ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...{ provider, retryable, retryAfterMs, ...attempted, ...refusedAt(code, providerError) },
         ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
       });
@@ -67,6 +72,9 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
 const refusedAt = (code: FailureCode, { place }: ProviderError = {}) =>
   code === 'provider_rejected' &&
   place !== undefined && { detail: `The provider refused a part of the request: ${place}.` };
+
+const imageElsewhere =
+  'has an image address whose host IMAGE_HOSTS does not list, for a provider with a base address of its own; a data: URL always works';
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>

@@ -21,11 +21,18 @@ export function sendFailuresBy(response: Response, send: SendFailure | undefined
 /** Whether the failures of this request are sent by another function. */
 export const areFailuresSentBy = (response: Response): boolean => response.locals.sendFailure !== undefined;
 
-/** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
-export function problemHandler(log: Log): ErrorRequestHandler {
+/**
+ * Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. `details` are
+ * texts for failures that have none of their own.
+ */
+export function problemHandler(
+  log: Log,
+  details: Partial<Record<FailureCode, string>> = {},
+): ErrorRequestHandler {
   // biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
-    const failure = toFailure(error);
+    const { code, facts } = toFailure(error);
+    const failure = new Failure(code, { ...facts, detail: facts.detail ?? details[code] });
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
     recordFailure(response, failure);
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');

@@ -45,7 +45,7 @@ export const completionBody = z.object({
   presence_penalty: others.presencePenalty.nullish(),
   reasoning_effort: others.reasoningEffort.nullish(),
   verbosity: others.verbosity.nullish(),
-  service_tier: z.enum(['auto', 'default', 'flex'], { error: 'must be auto, default or flex' }).nullish(),
+  service_tier: z.string().nullish(),
   n: only(1, 'must be 1: a completion has one choice here'),
   logprobs: only(false, 'must be false: log probabilities are not supported'),
   top_logprobs: only(0, 'must be 0: log probabilities are not supported'),
@@ -63,7 +63,7 @@ export const completionBody = z.object({
   ...toolFields,
   functions: z.array(z.unknown(), { error: asTools }).max(0, { error: asTools }).nullish(),
   function_call: only('none', 'is not supported: use tool_choice'),
-  store: only(false, 'must be false: nothing is stored for OpenAI'),
+  store: z.boolean().nullish(),
   user: unread,
   metadata: unread,
   safety_identifier: unread,
@@ -71,6 +71,12 @@ export const completionBody = z.object({
 });
 
 export type CompletionBody = z.output<typeof completionBody>;
+
+/** The fields that ask for something that no provider is asked for, and that no answer needs. */
+export const unservedFields = ({ store, service_tier: tier }: CompletionBody): string[] => [
+  ...(store ? ['store'] : []),
+  ...(typeof tier === 'string' && !['auto', 'default', 'flex'].includes(tier) ? ['service_tier'] : []),
+];
 
 /** The field of each parameter for the model. */
 export const fieldNames = {
@@ -92,7 +98,7 @@ export const fieldNames = {
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */
 export function parseCompletionBody(body: unknown, maxMessages: number): CompletionBody {
   const { messages, tools } = { ...(body as { messages?: unknown; tools?: unknown } | null) };
-  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages' });
+  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages (MAX_MESSAGES)' });
   refuseMany(tools, { pointer: '/tools', max: maxTools, noun: 'tools' });
   if (!Array.isArray(messages)) return parse(completionBody, body);
   // One by one, so that the errors of thousands cost no more than those of the first.

@@ -1,6 +1,7 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { findAlias, type ModelAlias } from '../../shared/model-names.js';
 import {
   findUnsupported,
   ignoredHints,
@@ -32,9 +33,9 @@ export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns
 export function toCompletionRequest(
   fields: CompletionBody,
   named: ProviderId | undefined,
-  images: RequestImages,
+  { images, aliases = [] }: { images: RequestImages; aliases?: readonly ModelAlias[] },
 ): CompletionRequest {
-  const { provider, model } = readModel(fields.model, named);
+  const { provider, model } = readModel(fields.model, named, aliases);
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is for streams alone');
   const turns = readConversation(fields.messages, { provider, images });
@@ -65,11 +66,13 @@ export function checkSize(
   if (bodyBytes - imageBytes > maxBytes) throw new Failure('payload_too_large');
 }
 
-/** `provider/model`, or a bare model of the provider that the header names. */
-function readModel(id: string, named: ProviderId | undefined): { provider: ProviderId; model: string } {
+/** `provider/model`, or a bare model of the provider that the header names, or else an alias. */
+function readModel(id: string, named: ProviderId | undefined, aliases: readonly ModelAlias[]) {
   const prefix = providerIds.find((each) => id.startsWith(`${each}/`));
   if (prefix !== undefined && named !== undefined && prefix !== named)
     throw invalid('/model', 'names another provider than X-LLM');
+  const alias = prefix === undefined && named === undefined ? findAlias(id, aliases) : undefined;
+  if (alias) return alias;
   const provider = prefix ?? named;
   const model = checkModel(prefix === undefined ? id : id.slice(prefix.length + 1));
   if (provider === undefined || model === undefined) throw modelNotFound();

@@ -1,12 +1,11 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import { findUnsupported } from '../../shared/protocol/model-parameters.js';
-import { maxErrorsListed } from '../../shared/validation.js';
+import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { prefersStrict } from '../http/prefer.js';
-import type { CompletionBody } from './completion-body.js';
+import { type CompletionBody, unservedFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 
 /** The parameters of a chat, the providers that may get them, and the body as it was read. */
@@ -17,16 +16,17 @@ export type MarkIgnored = (writer: ProviderId, refused?: readonly string[]) => v
 
 /**
  * Returns a function that names in `X-Ignored-Fields` what a provider's answer ignores: fields that this server does
- * not know, and hints that the provider does not take. With `Prefer: handling=strict` it throws for both, and for hints
- * that a fallback would be asked without. The body has been parsed.
+ * not know or serve, and hints that the provider does not take. With `Prefer: handling=strict` it throws for all of
+ * them, and for hints that a fallback would be asked without. The body has been parsed.
  */
 export function markIgnoredFields(request: HttpRequest, asked: Asked): MarkIgnored {
   const response = request.res as HttpResponse;
   const unknown = findUnknown(request.body, asked.body);
+  const unserved = unservedFields(asked.body);
   if (prefersStrict(request.get('Prefer'))) refuse(unknown, asked);
   const mark: MarkIgnored = (writer, refused) => {
     const hints = ignoredFieldsOf(writer, asked.parameters, refused);
-    const names = [...unknown.map(({ name }) => name), ...hints];
+    const names = [...unknown.map(({ name }) => name), ...unserved, ...hints];
     if (names.length > 0) response.set('X-Ignored-Fields', listFields(names));
     else response.removeHeader('X-Ignored-Fields');
   };
@@ -34,7 +34,10 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): MarkIgnor
   return mark;
 }
 
-function refuse(unknown: readonly UnknownField[], { provider, parameters, fallback = [] }: Asked): void {
+function refuse(
+  unknown: readonly UnknownField[],
+  { provider, parameters, fallback = [], body }: Asked,
+): void {
   const providers = [provider, ...fallback.map((target) => target.provider)];
   // One that cannot do it at all is not asked.
   const able = providers.filter((each) => !findUnsupported(each, parameters));
@@ -45,14 +48,15 @@ function refuse(unknown: readonly UnknownField[], { provider, parameters, fallba
       return { pointer: `/${field}`, detail: `${what} not taken by ${each}` };
     }),
   );
-  const detail = 'is not a field of a chat completion';
-  const errors = [...unknown.map(({ pointer }) => ({ pointer, detail })), ...untaken].slice(
-    0,
-    maxErrorsListed,
-  );
-  // The message must not repeat names that the caller has chosen.
-  const summary = unknown.length > 0 && { detail: 'The request has a field that this server does not know.' };
-  if (errors.length > 0) throw new Failure('invalid_request', { ...summary, errors });
+  const errors = [
+    ...unknown.map(({ pointer }) => ({ pointer, detail: 'is not a field of a chat completion' })),
+    ...unservedFields(body).map((name) => ({
+      pointer: `/${name}`,
+      detail: 'asks for what is not done here',
+    })),
+    ...untaken,
+  ];
+  if (errors.length > 0) throw invalidRequest(errors);
 }
 
 /** The fields that were sent and not read: the schema leaves out those that it does not know. */

@@ -73,7 +73,7 @@ export function toOpenAiError(raised: Failure): OpenAiError {
     first && facts.detail === undefined ? `${param ?? 'The body'} ${first.detail}.` : undefined;
   return {
     error: {
-      message: described ?? facts.detail ?? failureKinds[code].detail,
+      message: described ?? facts.detail ?? (code === 'not_found' ? notHere : failureKinds[code].detail),
       type: typeOf(statusOf(failure)),
       param: param ?? null,
       code: (isModel ? 'model_not_found' : openAiCodes.get(code)) ?? code,
@@ -81,15 +81,18 @@ export function toOpenAiError(raised: Failure): OpenAiError {
   };
 }
 
+const notHere = 'There is nothing at this address; /v1 has chat/completions and models of OpenAI’s API.';
+
 const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked', 'content_filter']]);
 
-/** Answers every failure of the request as OpenAI's API would. */
+/** Has every failure of the request answered as OpenAI's API would. */
 export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
   sendFailuresBy(response, sendOpenAiError);
   next();
 };
 
-function sendOpenAiError(response: HttpResponse, raised: Failure): void {
+/** Answers a failure as OpenAI's API would. */
+export function sendOpenAiError(response: HttpResponse, raised: Failure): void {
   const failure = inOpenAiTerms(raised);
   const status = statusOf(failure);
   const kind = errorKinds[failure.code];

@@ -15,6 +15,7 @@ import type { Response as HttpResponse } from 'express';
 import type { ChatCompletion } from '../../shared/completion-contract.js';
 import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
+import type { ModelAlias } from '../../shared/model-names.js';
 import { queuedBytesOf } from '../../shared/protocol/messages.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatControllerDeps } from '../chat/chat.controller.js';
@@ -33,7 +34,7 @@ import { modelNotFound, type OpenAiError } from './openai-error.js';
 
 /** A model that may be named here. */
 export interface Model {
-  /** `provider/model`. */
+  /** `provider/model`, or another name for one. */
   id: string;
   object: 'model';
   /** When this server first heard of it, in seconds since the epoch. */
@@ -57,6 +58,8 @@ export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxImageBytes: number;
   /** The models that callers may name. */
   models: () => readonly ListedModel[];
+  /** Their other names. */
+  aliases: readonly ModelAlias[];
 }
 
 @Route('v1')
@@ -66,11 +69,11 @@ export class OpenAiController extends Controller {
   }
 
   /**
-   * OpenAI's chat completions, for every provider. `model` is `provider/model`, or a model of the provider that `X-LLM`
-   * names. Fields that this server does not know, and hints such as `temperature` that the provider does not take, are
-   * ignored and named in `X-Ignored-Fields`; other fields that it cannot do are refused, unless their value is the
-   * default. With `stream` the reply comes as chunks in server-sent events; a chat that fails after its first chunk
-   * ends with an `error` in place of `[DONE]`.
+   * OpenAI's chat completions, for every provider. `model` is `provider/model`, a model of the provider that `X-LLM`
+   * names, or a name that the operators have given one. Fields that this server does not know, and hints such as
+   * `temperature` that the provider does not take, are ignored and named in `X-Ignored-Fields`; other fields that it
+   * cannot do are refused, unless their value is the default. With `stream` the reply comes as chunks in server-sent
+   * events; a chat that fails after its first chunk ends with an `error` in place of `[DONE]`.
    *
    * @summary Create a chat completion
    * @param provider Which provider has the model; for models without `provider/`.
@@ -109,7 +112,8 @@ export class OpenAiController extends Controller {
     const body = parseCompletionBody(request.body, maxMessages);
     checkSize(body, { bodyBytes: bodyBytesOf(response), maxBytes: maxBodyBytes });
     const images = new RequestImages(maxImageBytes);
-    const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider, images);
+    const reading = { images, aliases: this.deps.aliases };
+    const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider, reading);
     const markIgnored = markIgnoredFields(request, { ...options, ...asked, body });
     recordProvider(response, asked.provider);
     const head = () => headFor(response, asked);
@@ -140,7 +144,7 @@ export class OpenAiController extends Controller {
   }
 
   /**
-   * The models that may be named here, but for those that only a pattern of `<PROVIDER>_MODELS` allows.
+   * The models that may be named here, and their other names, but for those that only a pattern allows.
    *
    * @summary List models
    */
@@ -148,7 +152,7 @@ export class OpenAiController extends Controller {
   @Security('chat')
   @SuccessResponse('200', 'The models')
   async listModels(): Promise<ModelPage> {
-    return { object: 'list', data: this.deps.models().map(toModel) };
+    return { object: 'list', data: this.#models() };
   }
 
   /**
@@ -162,17 +166,20 @@ export class OpenAiController extends Controller {
   @SuccessResponse('200', 'The model')
   @Response<OpenAiError>('404', 'No such model')
   async getModel(@Path() id: string): Promise<Model> {
-    const model = this.deps
-      .models()
-      .map(toModel)
-      .find((each) => each.id === id);
+    const model = this.#models().find((each) => each.id === id);
     if (model === undefined) throw modelNotFound();
     return model;
   }
+
+  #models(): Model[] {
+    const aliases = this.deps.aliases.filter(({ name }) => !name.endsWith('*'));
+    const named = aliases.map((alias) => toModel({ ...alias, since: performance.timeOrigin }, alias.name));
+    return [...this.deps.models().map((listed) => toModel(listed)), ...named];
+  }
 }
 
-const toModel = ({ provider, model, since }: ListedModel): Model => ({
-  id: `${provider}/${model}`,
+const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`): Model => ({
+  id,
   object: 'model',
   created: Math.floor(since / 1000),
   owned_by: provider,

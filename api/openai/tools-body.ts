@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Failure } from '../../shared/failures.js';
+import type { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
 import {
@@ -88,12 +88,9 @@ type Path = readonly (string | number)[];
 export const inTool = (place: number, path: Path): Path => ['tools', place, 'function', ...path];
 export const inFormat = (path: Path): Path => ['response_format', 'json_schema', ...path];
 
-/** For a place in a schema: its path has words of the caller's, which the message must not repeat. */
+/** For a place in a schema; the names that its path has of the caller's are shortened. */
 export const invalidSchema = (path: Path, detail: string): Failure =>
-  new Failure('invalid_request', {
-    detail: `A part of a JSON schema ${detail}.`,
-    errors: [{ pointer: path.map((step) => `/${pointerStep(String(step))}`).join(''), detail }],
-  });
+  invalid(path.map((step) => `/${pointerStep(String(step))}`).join(''), detail);
 
 /** Checks the bounds that hold for all schemas together. */
 function refuseSchemas(tools: readonly Tool[], format: ReplyFormat | undefined): void {

@@ -1,5 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Database } from '../../db/database/client.js';
+import { Failure } from '../../shared/failures.js';
+import { isRebound } from '../../shared/hosts.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
@@ -38,16 +40,22 @@ const checkQueue = (store: QueueStore, connected: () => boolean) =>
     (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
   );
 
+const loopbackAlone = 'On this address the page is for the hosts localhost, 127.0.0.1 and [::1] alone.';
+
 /** Writing all metrics takes some milliseconds of processor time. */
 const minScrapeIntervalMs = 1000;
 
-/** `GET /metrics`, without authentication. Written at most once a second: requests that come sooner share the next. */
+/**
+ * `GET /metrics`, without authentication, but not for a web page whose name leads here (RFC 9110, 15.5.20). Written at
+ * most once a second: requests that come sooner share the next.
+ */
 export function metricsPage(
   instruments: Pick<ApiInstruments, 'scrape'>,
   timing: Pick<Parameters<typeof singleFlight>[1], 'delay'> = {},
 ): RequestHandler {
   const scrape = singleFlight(() => instruments.scrape(), { apartMs: minScrapeIntervalMs, ...timing });
-  return async (_request, response) => {
+  return async (request, response) => {
+    if (isRebound(request)) throw new Failure('invalid_request', { status: 421, detail: loopbackAlone });
     const { contentType, text } = await scrape();
     response.set('Content-Type', contentType).send(text);
   };

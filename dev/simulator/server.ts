@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isRebound } from '../../shared/hosts.js';
 import { answer, refuse } from './answer.js';
 import { isGated } from './behaviours.js';
 import type { Call } from './call.js';
@@ -26,6 +27,7 @@ export interface Simulator {
   close(): Promise<void>;
 }
 
+const loopbackAlone = 'On this address the simulator answers to localhost, 127.0.0.1 and [::1] alone.\n';
 const keepAliveMs = 10 * 60 * 1000;
 const emptyQuery = new URLSearchParams();
 
@@ -35,6 +37,7 @@ export async function startSimulator(address: { port: number; host?: string }): 
   const session = new Session();
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     response.setHeader('X-Simulator', 'quillgate');
+    if (isRebound(request)) return void response.writeHead(421).end(loopbackAlone);
     session.handle(request, response).catch((error: Error) => {
       // A client that disconnects while it sends is expected; any other error is a bug of the simulator.
       if (!request.destroyed || request.complete) process.emitWarning(error);

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { userName } from '../user-name.js';
 import {
+  aliases,
   byteCount,
   choice,
   count,
   httpUrl,
+  imageHosts,
   list,
   longSecret,
   milliseconds,
@@ -13,11 +15,6 @@ import {
   text,
   whole,
 } from './variable-types.js';
-
-const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
-const areImageHosts = (parts: readonly string[]): boolean =>
-  ['https', 'none'].includes(parts.join()) ||
-  (parts.length > 0 && parts.every((part) => imageHost.test(part)));
 
 /** A well-formed tag (BCP 47) that this platform can write dates in. */
 function isLanguage(tag: string): boolean {
@@ -76,8 +73,7 @@ export const apiVariables = {
   BLOG_READS: choice(['public', 'token'])
     .default('public')
     .describe('Who may read posts and feeds: everyone (public), or tokens that may read or write (token).'),
-  BLOG_IMAGES: list
-    .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
+  BLOG_IMAGES: imageHosts
     .default(['https'])
     .describe(
       'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',
@@ -127,6 +123,11 @@ export const apiVariables = {
   ANTHROPIC_FALLBACK: fallback('Anthropic'),
   BEDROCK_FALLBACK: fallback('Bedrock'),
   VERTEXAI_FALLBACK: fallback('Vertex AI'),
+  MODEL_ALIASES: aliases
+    .optional()
+    .describe(
+      'Comma list of name=provider/model: names of models at /v1 for programs that have a list of their own, such as gpt-5-mini=anthropic/claude-opus-5-5. A name may end with * for all that begin so; of several that fit the first counts. A model has to be one that callers may name.',
+    ),
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()
     .describe(

@@ -23,6 +23,8 @@ export interface PoolConfig {
   /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
   maxOutputTokens: number;
+  /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
+  imageHosts?: readonly string[] | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
@@ -46,6 +48,9 @@ export const fallbackOf = (config: Config, id: ProviderId): Target[] | undefined
 export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   const prefix = id.toUpperCase() as Uppercase<ProviderId>;
   const isPlayed = isSimulated(namesSet(config), id);
+  const { OPENAI_BASE_URL: openai, ANTHROPIC_BASE_URL: anthropic } = config;
+  // A server there may be inside of a private network, and would fetch images from it.
+  const baseUrls: Partial<Record<ProviderId, string | undefined>> = { openai, anthropic };
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
@@ -55,6 +60,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     models: isPlayed ? undefined : config[`${prefix}_MODELS`],
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
+    imageHosts: baseUrls[id] && !isPlayed ? config.IMAGE_HOSTS : undefined,
     breakerResetMs: config.BREAKER_RESET_MS,
     isSimulated: isPlayed || undefined,
   };

@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds, type Target } from '../contract.js';
-import { isModelName } from '../model-names.js';
+import { isModelName, type ModelAlias, modelPattern } from '../model-names.js';
 
 /** A caller does not wait for more than this many, one after another. */
 const maxTargets = 4;
@@ -11,6 +11,17 @@ export function parseTargets(text: string): Target[] | undefined {
   if (parts.length > maxTargets || new Set(parts).size < parts.length) return undefined;
   const targets = parts.map(parseTarget);
   return targets.every((target) => target !== undefined) ? targets : undefined;
+}
+
+/** Reads `name=provider/model`; undefined for other texts, and for a name that says the provider by itself. */
+export function parseAlias(text: string): ModelAlias | undefined {
+  const [name = '', asked = '', ...more] = text.split('=').map((part) => part.trim());
+  const { provider, model } = parseTarget(asked) ?? {};
+  const isName = modelPattern.test(name) && !name.slice(0, -1).includes('*');
+  const hasProvider = providerIds.some((id) => name.startsWith(`${id}/`));
+  if (!isName || hasProvider || provider === undefined || model === undefined || more.length > 0)
+    return undefined;
+  return { name, provider, model };
 }
 
 function parseTarget(part: string): Target | undefined {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
-import { parseTargets } from './targets.js';
+import { parseAlias, parseTargets } from './targets.js';
 
 /** A number within bounds; the message is the same for every error. */
 export const whole = (
@@ -64,6 +64,15 @@ export const list = z.string().transform((text) =>
     .filter((part) => part !== ''),
 );
 
+const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;
+/** Where images may come from. */
+export const imageHosts = list.refine(
+  (parts) =>
+    ['https', 'none'].includes(parts.join()) ||
+    (parts.length > 0 && parts.every((part) => imageHost.test(part))),
+  'must be https, none, or a comma list of hosts such as images.example.org',
+);
+
 export const providerList = z
   .array(z.enum(providerIds, { error: `must be a comma list of: ${providerIds.join(', ')}` }))
   .min(1);
@@ -73,5 +82,14 @@ export const targets = z.string().transform((text, context) => {
   const parsed = parseTargets(text);
   if (parsed) return parsed;
   context.addIssue('must be none, or a comma list of up to four different providers or provider/model');
+  return z.NEVER;
+});
+
+/** Other names of models, as in `parseAlias`. */
+export const aliases = list.transform((parts, context) => {
+  const parsed = parts.map(parseAlias).filter((alias) => alias !== undefined);
+  if (parsed.length === parts.length && new Set(parsed.map(({ name }) => name)).size === parts.length)
+    return parsed;
+  context.addIssue('must be a comma list of different name=provider/model; a name may end with *');
   return z.NEVER;
 });

@@ -4,6 +4,7 @@ import { modelPattern } from '../model-names.js';
 import {
   choice,
   count,
+  imageHosts,
   milliseconds,
   providerList,
   providerUrl,
@@ -80,6 +81,11 @@ export const workerVariables = {
     .default(16_777_216)
     .describe(
       'Largest response of a provider that is read, in bytes; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
+    ),
+  IMAGE_HOSTS: imageHosts
+    .default(['none'])
+    .describe(
+      'Where a server at OPENAI_BASE_URL or ANTHROPIC_BASE_URL may be asked to fetch images from, whose addresses callers choose: none, https (any public host), or a comma list of hosts (images.example.org, *.example.org).',
     ),
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),

@@ -1,5 +1,6 @@
 import type { ProviderId } from '../contract.js';
 import type { ImagePart } from '../conversation.js';
+import { isPublicHost } from '../hosts.js';
 
 /** The images that a provider takes. */
 interface ImageLimits {
@@ -25,8 +26,8 @@ const limits: Record<ProviderId, ImageLimits> = {
 };
 
 const maxUrlLength = 2048;
-/** Other hosts take a time to parse that is quadratic to their length. */
-const httpsInAscii = /^https:\/\/[\w.:@[\]-]+([/?#]|$)/i;
+/** Without a name and a password. Other hosts take a time to parse that is quadratic to their length. */
+const httpsInAscii = /^https:\/\/[\w.:[\]-]+([/?#]|$)/i;
 
 /** Why the provider cannot be sent this image, to follow the name of its field; undefined if it can. */
 export function unsupportedImage(provider: ProviderId, part: ImagePart): string | undefined {
@@ -42,6 +43,17 @@ export function unsupportedImage(provider: ProviderId, part: ImagePart): string 
 
 function findUrlDefect(url: string): string | undefined {
   if (url.length > maxUrlLength) return `is longer than ${maxUrlLength} characters`;
-  if (httpsInAscii.test(url) && URL.canParse(url)) return undefined;
-  return 'must be a data: URL, or an https: URL with a host in ASCII';
+  const parsed = httpsInAscii.test(url) ? URL.parse(url) : null;
+  if (parsed === null) return 'must be a data: URL, or an https: URL of a host in ASCII, without a password';
+  return isPublicHost(parsed.hostname) ? undefined : 'must have a public host, or be a data: URL';
+}
+
+/** Whether an image has to be fetched from another host than these, as `IMAGE_HOSTS` lists them. */
+export function isFromElsewhere(image: ImagePart, hosts: readonly string[]): boolean {
+  if (!('url' in image) || hosts.includes('https')) return false;
+  const { host = '', hostname = '' } = URL.parse(image.url) ?? {};
+  return !hosts.some((allowed) => {
+    const [name, pattern] = [allowed.includes(':') ? host : hostname, allowed.toLowerCase()];
+    return pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern;
+  });
 }

@@ -131,7 +131,7 @@ export function findUnsupported(
   provider: ProviderId,
   parameters: ModelParameters = {},
 ): Unsupported | undefined {
-  const parameter = untaken(provider, parameters).find((name) => !hints.has(name));
+  const parameter = untaken(provider, parameters).find((name) => !isHint(name, parameters));
   if (parameter !== undefined)
     return { parameter, detail: 'is not supported by this provider, or not with this value' };
   const misplaced = parameters.tools?.findIndex(({ name }) => isMisnamed(provider, name)) ?? -1;
@@ -214,7 +214,7 @@ export function ignoredHints(provider: ProviderId, parameters: ModelParameters):
     fitted(provider, declared).moved.map((keyword) => `${declared.parameter}.${keyword}`),
   );
   return [
-    ...untaken(provider, parameters).filter((name) => hints.has(name)),
+    ...untaken(provider, parameters).filter((name) => isHint(name, parameters)),
     ...(isStrict ? ['tools.strict'] : []),
     ...new Set(keywords),
   ];
@@ -222,9 +222,16 @@ export function ignoredHints(provider: ProviderId, parameters: ModelParameters):
 
 /** The parameters without the hints that the provider never takes. Schemas are as they were. */
 export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
-  const ignored = new Set<string>(untaken(provider, parameters).filter((name) => hints.has(name)));
+  const ignored = new Set<string>(untaken(provider, parameters).filter((name) => isHint(name, parameters)));
   return Object.fromEntries(Object.entries(parameters).filter(([name]) => !ignored.has(name)));
 }
+
+/**
+ * Programs that ask for `json_object` ask for JSON in a message as well, because OpenAI demands it. Instructor and
+ * others do so with each model. https://platform.openai.com/docs/guides/structured-outputs#json-mode
+ */
+const isHint = (name: ParameterName, { format }: ModelParameters): boolean =>
+  hints.has(name) || (name === 'format' && format?.type === 'json_object');
 
 /** A value that changes nothing is accepted by all providers. */
 const untaken = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>

@@ -54,9 +54,11 @@ describe('a fallback', () => {
   });
 
   it('cannot do what is asked for → it is not asked', async () => {
+    const schema = { type: 'object', additionalProperties: { type: 'string' } };
+    const map = { type: 'json_schema', json_schema: { name: 'a', schema } };
     const headers = { 'X-LLM-Fallback': 'anthropic/sim-echo@not-asked' };
     const asked = {
-      ...{ model: 'openai/sim-status-500@refused', response_format: { type: 'json_object' } },
+      ...{ model: 'openai/sim-status-500@refused', response_format: map },
       messages: [{ role: 'user', content: 'As JSON, please.' }],
     };
     expect((await completionOf(deployment, asked, headers)).status).toBe(502);

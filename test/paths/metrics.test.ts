@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { statusFor } from '../support/host-header.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
 import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
@@ -49,6 +50,15 @@ const oldest = (provider: string) => `quillgate_queue_oldest_waiting_seconds{pro
 const cancels = (kind: string) => `quillgate_cancels_total{provider="openai",kind="${kind}"}`;
 const inPool = 'quillgate_pool_in_flight{provider="openai"}';
 const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
+
+it('a web page whose name leads to this machine -> 421 from every program', async () => {
+  const worker = `http://127.0.0.1:${deployment.workers[0]?.port}`;
+  const pages = [deployment.url, apart, worker].map((url) => `${url}/metrics`);
+  for (const page of [...pages, `${deployment.simulator.url}/__simulator/calls`]) {
+    expect([page, await statusFor(page, 'evil.example')]).toEqual([page, 421]);
+    expect([page, await statusFor(page, 'localhost')]).toEqual([page, 200]);
+  }
+});
 
 describe('the metrics of an API process and a worker', () => {
   it.each([

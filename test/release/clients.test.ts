@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { ContextOverflowError } from '@langchain/core/errors';
 import { AIMessageChunk, HumanMessage } from '@langchain/core/messages';
 import { tool as langchainTool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
@@ -368,6 +369,15 @@ describe.each(clients)('%s', (name, { complete, stream, talk, objects }) => {
     expect(error.status ?? error.statusCode).toBe(status);
     if (name === 'the AI SDK') expect(APICallError.isInstance(error)).toBe(true);
     else expect(error).toBeInstanceOf(OpenAI.APIError);
+  });
+
+  it.each([
+    ...['openai', 'anthropic', 'vertexai'].map((id) => [id, 'is 1 tokens']),
+    ['bedrock', 'is exceeded'],
+  ])('has a conversation that is too long for %s → throws an error that says so', async (provider, limit) => {
+    const error = await errorOf(complete({ model: `${provider}/sim-context-1@${tag}` }));
+    expect(error.message).toContain(`maximum context length ${limit} (context_length_exceeded)`);
+    if (name === 'LangChain') expect(ContextOverflowError.isInstance(error)).toBe(true);
   });
 
   it.each([false, true])(

@@ -131,7 +131,7 @@ const cases: [string, object, RegExp | undefined][] = [
 function read(fields: object, provider: ProviderId): string {
   try {
     const body = parseCompletionBody({ model: `${provider}/m`, messages: [user], ...fields }, 10_000);
-    const { parameters } = toCompletionRequest(body, undefined, new RequestImages(5_242_880));
+    const { parameters } = toCompletionRequest(body, undefined, { images: new RequestImages(5_242_880) });
     ignoredFieldsOf(provider, parameters);
     return 'undefined';
   } catch (error) {

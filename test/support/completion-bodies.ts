@@ -8,7 +8,7 @@ import { Failure } from '../../shared/failures.js';
 export function readBody(fields: object, provider: ProviderId = 'openai'): CompletionRequest {
   const messages = [{ role: 'user', content: 'Hello' }];
   const body = parseCompletionBody({ model: `${provider}/m`, messages, ...fields }, 1000);
-  return toCompletionRequest(body, undefined, new RequestImages(1000));
+  return toCompletionRequest(body, undefined, { images: new RequestImages(1000) });
 }
 
 /** Why such a body is refused: `code pointer detail` of its first error, without the code of an invalid request. */

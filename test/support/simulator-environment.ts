@@ -9,8 +9,14 @@ const credential = 'simulator';
 const model = 'sim-echo';
 
 const pointAt: Record<ProviderId, (url: string) => Record<string, string | undefined>> = {
-  openai: (url) => ({ OPENAI_API_KEY: credential, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model }),
-  anthropic: (url) => ({ ANTHROPIC_API_KEY: credential, ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: model }),
+  openai: (url) => ({
+    ...{ OPENAI_API_KEY: credential, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model },
+    IMAGE_HOSTS: 'images.example',
+  }),
+  anthropic: (url) => ({
+    ...{ ANTHROPIC_API_KEY: credential, ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: model },
+    IMAGE_HOSTS: 'images.example',
+  }),
   bedrock: (url) => ({
     AWS_REGION: 'us-east-1',
     AWS_ENDPOINT_URL_BEDROCK_RUNTIME: url,

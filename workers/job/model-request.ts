@@ -1,7 +1,8 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import { partsOf, type Turn } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed } from '../../shared/model-names.js';
+import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import {
   hints,
@@ -15,7 +16,10 @@ import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
-/** A job's request, within the limits of its pool. Throws `invalid_request` without a model that callers may name. */
+/**
+ * A job's request, within the limits of its pool. Throws `invalid_request` without a model that callers may name, or
+ * with an image from a host that is not allowed.
+ */
 export function toModelRequest(
   job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
   settings: PoolConfig,
@@ -25,6 +29,11 @@ export function toModelRequest(
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
+  const { imageHosts } = settings;
+  const isForeign = (part: Part) =>
+    imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
+  if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
+    throw new Failure('invalid_request', { refusedParameter: 'images' });
   const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = parametersFor(
     job.provider,
     job.parameters ?? {},

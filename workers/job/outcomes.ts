@@ -40,9 +40,10 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...{ kind: 'failed', code, retryable, retryAfterMs: facts.retryAfterMs },
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
-    refusedParameter: callErrorOf(failure)?.refusedParameter,
+    refusedParameter: callErrorOf(failure)?.refusedParameter ?? facts.refusedParameter,
     failingModel: facts.model,
     usage: facts.usage,
+    contextTokens: facts.contextTokens,
     ...timings,
   };
 }

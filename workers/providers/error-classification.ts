@@ -1,7 +1,7 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
-import { codeByText, readPlace } from './provider-texts.js';
+import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
 import { readRetryAfter, type WaitFacts } from './retry-after.js';
 
@@ -106,7 +106,8 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
       words.find((word) => word !== name),
   );
   const refused = code === 'provider_rejected' && facts.status === 400 ? readRefused(facts) : {};
-  return new Failure(code, { retryAfterMs, cause: Object.assign(cause, refused) });
+  const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
+  return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
 }
 
 const readRefused = ({ param, field = param, text }: ErrorFacts) =>

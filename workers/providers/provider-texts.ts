@@ -80,3 +80,14 @@ export function readPlace(field: string | undefined, text = ''): string | undefi
       (said.endsWith(' at ') ? wholePlace.exec(text.slice(said.length + 1)) : undefined));
   return found?.groups?.place;
 }
+
+/**
+ * The limit that a refused conversation exceeds, in tokens, in the words of OpenAI (and vLLM, OpenRouter, xAI),
+ * Anthropic, Gemini, Together AI and Mistral, as pi's `utils/overflow.ts` lists them: a number, and nothing else of the
+ * text.
+ */
+export const readContextTokens = (text = ''): number | undefined =>
+  Number(contextLimit.exec(unquoted(text))?.[1]) || undefined;
+
+const contextLimit =
+  /\b(?:maximum (?:context|prompt) length (?:is|of) |configured limit of |tokens > |context limit: \d+ \+ \d+ > |number of tokens allowed \(|context length \(|for model with )(\d{1,9})\b/i;

@@ -60,7 +60,7 @@ describe('checkConversation', () => {
   });
 
   it('counts messages before it looks at any', async () => {
-    const errors = [{ pointer: '/messages', detail: 'must have at most 8000 messages' }];
+    const errors = [{ pointer: '/messages', detail: 'must have at most 8000 messages (MAX_MESSAGES)' }];
     expect(await send({ messages: Array(8001).fill(0) })).toMatchObject({ code: 'invalid_request', errors });
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
 import { RequestImages } from '../../../api/openai/images.js';
+import { parseConfig } from '../../../shared/config/config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { readBody, refusalOf } from '../../support/completion-bodies.js';
 
@@ -83,8 +84,8 @@ describe('what no provider can do', () => {
     [{ web_search_options: {} }, '/web_search_options is not supported'],
     [{ functions: [{ name: 'f' }] }, '/functions is not supported: use tools'],
     [{ function_call: 'auto' }, '/function_call is not supported: use tool_choice'],
-    [{ store: true }, '/store must be false: nothing is stored for OpenAI'],
-    [{ service_tier: 'priority' }, '/service_tier must be auto, default or flex'],
+    [{ store: 'yes' }, '/store must be true or false'],
+    [{ service_tier: 1 }, '/service_tier must be a string'],
     [{ messages: [{ role: 'function' }] }, '/messages/0/role function is not supported: use tool'],
     [assistant({ function_call: {} }), '/messages/0/function_call is not supported: use tool_calls'],
     [
@@ -118,7 +119,7 @@ describe('what is wrong for anybody', () => {
     [message({ role: 'user', content: null }), '/messages/0/content must be a string or an array of parts'],
     [message({ role: 'user', content: ['x'] }), '/messages/0/content/0 must be an object'],
     [message({ role: 'user', content: [{ type: 'text' }] }), '/messages/0/content/0/text is required'],
-    [{ messages: many }, '/messages must have at most 1000 messages'],
+    [{ messages: many }, '/messages must have at most 1000 messages (MAX_MESSAGES)'],
     [{ stream: 'yes' }, '/stream must be true or false'],
     [counted, '/stream_options is for streams alone'],
     [{ stream: false, stream_options: {} }, '/stream_options is for streams alone'],
@@ -159,9 +160,10 @@ describe('what is wrong for anybody', () => {
 });
 
 describe('a model', () => {
-  const choose = (model: string, named?: ProviderId) => {
+  const choose = (model: string, named?: ProviderId, names: string[] = []) => {
     const body = parseCompletionBody({ model, messages: [{ role: 'user', content: 'Hello' }] }, 1000);
-    const chosen = toCompletionRequest(body, named, new RequestImages(1000));
+    const aliases = parseConfig({ MODEL_ALIASES: names.join() }, 'config').MODEL_ALIASES ?? [];
+    const chosen = toCompletionRequest(body, named, { images: new RequestImages(1000), aliases });
     return [chosen.provider, chosen.model];
   };
 
@@ -175,6 +177,23 @@ describe('a model', () => {
     ['bedrock/eu.amazon.nova-pro-v1:0', undefined, ['bedrock', 'eu.amazon.nova-pro-v1:0']],
   ])('is %s with X-LLM %s → %j is asked', (model, named, expected) => {
     expect(choose(model, named)).toEqual(expected);
+  });
+
+  const names = ['gpt-4o=openai/big', 'gpt-4*=bedrock/eu.x:0', 'meta/llama=vertexai/a/b', '*=openai/any'];
+  it.each<[string, ProviderId | undefined, string[]]>([
+    ['gpt-4o', undefined, ['openai', 'big']],
+    ['gpt-4o-mini', undefined, ['bedrock', 'eu.x:0']],
+    ['gpt-4', undefined, ['bedrock', 'eu.x:0']],
+    ['GPT-4', undefined, ['openai', 'any']],
+    ['meta/llama', undefined, ['vertexai', 'a/b']],
+    ['gpt-4o', 'anthropic', ['anthropic', 'gpt-4o']],
+    ['anthropic/gpt-4o', undefined, ['anthropic', 'gpt-4o']],
+  ])('is %s with X-LLM %s, where others have names → %j is asked', (model, named, expected) => {
+    expect(choose(model, named, names)).toEqual(expected);
+  });
+
+  it('fits no name → not found', () => {
+    expect(() => choose('gpt-5', undefined, names.slice(0, 3))).toThrow(errorAt('/model'));
   });
 
   const errorAt = (pointer: string) =>

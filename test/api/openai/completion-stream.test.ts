@@ -6,7 +6,7 @@ import type { ChatReply } from '../../../api/chat/chat-command.js';
 import type { Completion } from '../../../api/chat/chat-result.js';
 import { CompletionStream } from '../../../api/openai/completion-stream.js';
 import type { ProviderId } from '../../../shared/contract.js';
-import { Failure } from '../../../shared/failures.js';
+import { Failure, failureKinds } from '../../../shared/failures.js';
 import { isChunkOfOpenAi } from '../../support/openai-schemas.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -82,7 +82,7 @@ describe('a streamed completion', () => {
   const counts = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
   const flex = { service_tier: 'flex' };
   const timeout = new Failure('provider_timeout', { cause: new Error('secret') });
-  const message = 'The provider did not answer in time.';
+  const { detail: message } = failureKinds.provider_timeout;
 
   interface Row {
     given: string;

@@ -2,7 +2,7 @@ import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { problemHandler } from '../../../api/http/problem.js';
 import { modelNotFound, useOpenAiErrors } from '../../../api/openai/openai-error.js';
-import { Failure, type FailureCode, failureCodes } from '../../../shared/failures.js';
+import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../shared/failures.js';
 import { modelNotAllowed } from '../../../shared/fleet/live-pools.js';
 import { invalidRequest } from '../../../shared/validation.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -108,6 +108,26 @@ describe('an error', () => {
       param,
       message,
     });
+  });
+
+  it.each<[string, RegExp]>([
+    // packages/opencode/src/provider/error.ts of anomalyco/opencode, and packages/ai/src/utils/overflow.ts of pi.
+    ['opencode and pi', /exceeds the context window/i],
+    // packages/core/src/utils/contextLengthError.ts
+    ['qwen-code', /\bcontext[_\s-]?length[_\s-]?exceeded\b/i],
+    // context-error-handling.ts of both
+    ['Cline and Roo Code', /context\s*(length|window)/i],
+    // dist/utils/client.js of @langchain/openai
+    ['LangChain', /context_length_exceeded/],
+    // litellm/litellm_core_utils/exception_mapping_utils.py
+    ['LiteLLM, and so aider', /this model's maximum context length is/i],
+  ])('about a conversation that is too long → %s know it by the message', async (_, pattern) => {
+    for (const detail of [undefined, describeExcess(200_000)]) {
+      const { message } = (await answerTo(new Failure('context_length_exceeded', { detail }))) as {
+        message?: string;
+      };
+      expect(message).toMatch(pattern);
+    }
   });
 
   const listed = 'GET /v1/models';

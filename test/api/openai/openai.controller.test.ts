@@ -14,7 +14,10 @@ const models = [
   { provider: 'vertexai', model: 'publishers/x/models/y', since: 1_700_000_001_000 },
 ] as const;
 beforeAll(async () => {
-  const variables = { CORS_ORIGINS: 'https://app.example' };
+  const variables = {
+    CORS_ORIGINS: 'https://app.example',
+    MODEL_ALIASES: 'gpt-6-luna=anthropic/claude-x, o4-*=vertexai/m',
+  };
   app = await startChatApp({ reply: (command) => reply?.(command), models, variables });
 });
 afterAll(() => app.close());
@@ -29,7 +32,7 @@ const hello: Extract<ChatReply, { kind: 'completed' }> = {
   kind: 'completed',
   completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
 };
-const wrongBase = 'The base address of OpenAI’s API ends with /v1 here.';
+const wrongBase = 'The base address of OpenAI’s API ends with one /v1 here.';
 const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' };
 
 interface Call {
@@ -141,6 +144,19 @@ describe('a chat completion', () => {
     expect([response.status, app.commands.at(-1)]).toMatchObject([200, expected]);
   });
 
+  it.each<[string, Record<string, string>, object]>([
+    ['gpt-6-luna', {}, { provider: 'anthropic', model: 'claude-x' }],
+    ['o4-mini-high', {}, { provider: 'vertexai', model: 'm' }],
+    // The header comes first, and so does a provider in the name.
+    ['gpt-6-luna', { 'X-LLM': 'bedrock' }, { provider: 'bedrock', model: 'gpt-6-luna' }],
+    ['openai/gpt-6-luna', {}, { provider: 'openai', model: 'gpt-6-luna' }],
+  ])('names the model %s, with %j → %j is asked', async (model, headers, expected) => {
+    const response = await complete({ fields: { model }, headers });
+    expect(app.commands.at(-1)).toMatchObject(expected);
+    const { provider, model: asked } = app.commands.at(-1) ?? {};
+    expect(await response.json()).toMatchObject({ model: `${provider}/${asked}` });
+  });
+
   it.each<[string, number | undefined]>([
     ['7', 7000],
     ['0.5', 500],
@@ -220,6 +236,13 @@ describe('what a chat completion has that is not read', () => {
     [{ ...JSON.parse('{"__proto__":{"n":2}}'), chat_id: 'x' }, '__proto__, chat_id'],
     [{ stream: true, stream_options: { x: 1 } }, 'stream_options/x'],
     [{ tools: [tool] }, 'tools/*/cache_control, tools/*/function/cache_control'],
+    [{ store: true, service_tier: 'priority' }, 'service_tier, store'],
+    [{ store: false, service_tier: 'default' }, ''],
+    [{ service_tier: 'flex' }, ''],
+    [{ service_tier: 'scale', stream: true }, 'service_tier'],
+    [{ model: 'anthropic/m', response_format: { type: 'json_object' } }, 'response_format'],
+    [{ model: 'bedrock/m', response_format: { type: 'json_object' } }, 'response_format'],
+    [{ model: 'vertexai/m', response_format: { type: 'json_object' } }, ''],
     [
       { messages: [shown] },
       'messages/*/content/*/cache_control, messages/*/content/*/image_url/detail, messages/*/name',
@@ -270,7 +293,15 @@ describe('what a chat completion has that is not read', () => {
   const untaken = { param: 'temperature', message: 'temperature is not taken by anthropic.' };
   const refused = { status: 400, code: 'invalid_request' };
   it.each<[object, string, object | undefined]>([
-    [{ chat_id: 'x' }, 'none', { param: 'chat_id', message: expect.not.stringContaining('chat_id') }],
+    [{ chat_id: 'x' }, 'none', { param: 'chat_id', message: 'chat_id is not a field of a chat completion.' }],
+    [{ store: true }, 'none', { param: 'store', message: 'store asks for what is not done here.' }],
+    [{ service_tier: 'priority' }, 'none', { param: 'service_tier' }],
+    [
+      { model: 'anthropic/m', response_format: { type: 'json_object' } },
+      'none',
+      { param: 'response_format' },
+    ],
+    [{ response_format: { type: 'json_object' } }, 'bedrock', { param: 'response_format' }],
     [{ model: 'anthropic/m', temperature: 0.2 }, 'none', untaken],
     [{ temperature: 0.2 }, 'bedrock, anthropic/m', untaken],
     [{ temperature: 0.2 }, 'bedrock', undefined],
@@ -299,8 +330,12 @@ describe('the models', () => {
     { id: 'vertexai/publishers/x/models/y', object: 'model', created: 1_700_000_001, owned_by: 'vertexai' },
   ];
 
+  /** A name that the operators have given a model. */
+  const luna = { id: 'gpt-6-luna', object: 'model', created: expect.any(Number), owned_by: 'anthropic' };
+
   it.each([
-    ['/v1/models', { object: 'list', data: [gpt, other] }],
+    ['/v1/models', { object: 'list', data: [gpt, other, luna] }],
+    ['/v1/models/gpt-6-luna', luna],
     ['/v1/models/openai%2Fgpt', gpt],
     ['/v1/models/openai/gpt?x=/y', gpt],
     ['/v1/models/vertexai%2Fpublishers%2Fx%2Fmodels%2Fy', other],
@@ -315,17 +350,21 @@ describe('the models', () => {
     expect(await saidTo(head)).toContain(JSON.stringify(gpt));
   });
 
-  it.each(['gpt', 'openai/none', 'openai/gpt/', '__proto__'])('are not at /v1/models/%s', async (id) => {
-    const expected = { status: 404, param: 'model', code: 'model_not_found' };
-    expect(await errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
-  });
+  it.each(['gpt', 'openai/none', 'openai/gpt/', '__proto__', 'o4-*', 'o4-x'])(
+    'are not at /v1/models/%s',
+    async (id) => {
+      const expected = { status: 404, param: 'model', code: 'model_not_found' };
+      expect(await errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
+    },
+  );
 });
 
 describe('what goes wrong', () => {
   const canary = 'canary-of-the-caller';
   const said = (content: unknown, role = 'user') => ({ fields: { messages: [{ role, content }] } });
-  const shownAt = { type: 'image_url', image_url: { url: `https://a/${'b'.repeat(2038)}` } };
-  const tooLarge = { status: 413, code: 'payload_too_large' };
+  const shownAt = { type: 'image_url', image_url: { url: `https://a.b/${'b'.repeat(2036)}` } };
+  const bodyLimit = expect.stringContaining('MAX_BODY_BYTES is 1048576');
+  const tooLarge = { status: 413, code: 'payload_too_large', message: bodyLimit };
   const wrongRole = { status: 400, code: 'invalid_request', param: 'messages[0].role' };
   const id = 'x'.repeat(600_000);
   const answered = [
@@ -359,6 +398,24 @@ describe('what goes wrong', () => {
     expect(JSON.stringify(error)).not.toContain(canary);
   });
 
+  it.each([
+    ['overall, of the API', new Failure('timeout'), 'CHAT_TIMEOUT_MS is 55000'],
+    ['of the provider', new Failure('provider_timeout'), '<PROVIDER>_TIMEOUT_MS'],
+  ])('is a deadline, %s → 504, which names the limit', async (_, failure, limit) => {
+    reply = () => Promise.reject(failure);
+    const expected = { status: 504, message: expect.stringContaining(limit) };
+    expect(await errorOf(await complete())).toMatchObject(expected);
+  });
+
+  it('is more bytes of images than a request may have → 413, which names the limit', async () => {
+    const url = `data:image/png;base64,${'A'.repeat(7_000_000)}`;
+    const error = await errorOf(await complete(said([{ type: 'image_url', image_url: { url } }])));
+    expect(error).toMatchObject({
+      status: 413,
+      message: 'The images of a request may have 5242880 bytes together (MAX_IMAGE_BYTES).',
+    });
+  });
+
   it('is a chat that fails before its stream begins → the status of its failure', async () => {
     reply = () => Promise.reject(new Failure('overloaded'));
     expect(await errorOf(await complete({ fields: { stream: true } }))).toMatchObject({ status: 503 });
@@ -371,18 +428,66 @@ describe('what goes wrong', () => {
     expect(await errorOf(await get(at))).toMatchObject({ status: 404, code: 'not_found' });
   });
 
-  const otherApi =
-    'Of OpenAI’s API this server has chat completions and models: in the AI SDK, use openai.chat(…).';
   it.each([
-    ...['/chat/completions', '/completions', '/responses', '/embeddings', '/models'].map((at) => [
-      at,
-      wrongBase,
-    ]),
-    ...['/v1/responses', '/v1/completions', '/v1/embeddings'].map((at) => [at, otherApi]),
-  ])('is the base address, or another API: %s', async (at = '', message = '') => {
-    const method = at === '/models' ? 'GET' : 'POST';
-    const expected = { status: 404, type: 'invalid_request_error', param: null, code: 'not_found', message };
-    expect(await errorOf(await fetch(app.url + at, { method }))).toEqual(expected);
+    ['GET', '/models'],
+    ['POST', '/chat/completions'],
+    ['POST', '/v1/v1/chat/completions'],
+    ['GET', '/v1/v1/models'],
+  ])('is the base address: %s %s', async (method, at) => {
+    const expected = { status: 404, type: 'invalid_request_error', param: null, code: 'not_found' };
+    expect(await errorOf(await fetch(app.url + at, { method }))).toEqual({ ...expected, message: wrongBase });
+  });
+
+  it.each([
+    [
+      '/v1/responses',
+      "setOpenAIAPI('chat_completions') in @openai/agents, useResponsesApi: false in LangChain",
+    ],
+    ['/v1/responses/resp_1/cancel', 'openai.chat(…) in the AI SDK'],
+    ['/v1/completions', 'ChatOpenAI in LangChain'],
+    ['/v1/embeddings', 'another server for embeddings'],
+    ['/v1/threads/thread_1/runs', 'use chat completions, with tools'],
+    ['/v1/audio/speech', 'it has chat completions and models'],
+    ['/responses', wrongBase],
+    ['/embeddings', wrongBase],
+    ['/v1/v1/responses', wrongBase],
+  ])('is another of OpenAI’s APIs, %s → it is named, with what to use instead', async (at, instead) => {
+    const error = await errorOf(await fetch(app.url + at, { method: 'POST', body: '{}' }));
+    expect(error).toMatchObject({ status: 404, type: 'invalid_request_error', code: 'not_found' });
+    const [, name = ''] = /\/(responses|completions|embeddings|threads|audio)/.exec(at) ?? [];
+    expect(error).toHaveProperty('message', expect.stringContaining(`does not have /v1/${name}: `));
+    expect(error).toHaveProperty('message', expect.stringContaining(instead));
+  });
+
+  it.each<[string, (message: unknown) => object]>([
+    [
+      '/v1/messages?beta=true',
+      (message) => ({
+        type: 'error',
+        error: { type: 'not_found_error', message },
+        request_id: expect.any(String),
+      }),
+    ],
+    [
+      '/v1/messages/count_tokens',
+      (message) => ({
+        type: 'error',
+        error: { type: 'not_found_error', message },
+        request_id: expect.any(String),
+      }),
+    ],
+    [
+      '/v1beta/models/gemini:generateContent',
+      (message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }),
+    ],
+    ['/api/chat', (error) => ({ error })],
+  ])('is another company’s API, %s → 404 in its own shape, with what to use instead', async (at, shape) => {
+    const response = await fetch(app.url + at, { method: 'POST', body: '{}' });
+    expect(response.status).toBe(404);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const [, own = ''] = /^(\/(?:v1beta|api\/chat|v1\/messages))/.exec(at) ?? [];
+    const message = expect.stringMatching(new RegExp(`does not have ${own}: use a client of OpenAI’s chat`));
+    expect(await response.json()).toEqual(shape(message));
   });
 
   it('is known before any operation is chosen → it is an error of OpenAI’s, too', async () => {
@@ -424,8 +529,17 @@ describe('with chat and blog at addresses below /v1', () => {
     ['GET', path, { status: 405 }],
     ['POST', '/chat/completions', { message: wrongBase }],
     ['POST', '/b/chat/completions', { message: wrongBase }],
-    ['POST', '/b/responses', { message: wrongBase }],
+    ['POST', '/b/responses', { message: expect.stringContaining(wrongBase) }],
   ])('%s %s → an error of OpenAI’s', async (method, at, expected) => {
     expect(await errorOf(await fetch(mounted.url + at, { method }))).toMatchObject(expected);
   });
+});
+
+it('chat and blog have addresses that another API has → they are theirs', async () => {
+  const variables = { CHAT_BASE_URL: 'http://x/api', BLOG_BASE_URL: 'http://x/v1/files' };
+  const mounted = await startChatApp({ variables });
+  const statusOf = async (method: string, at: string) => (await fetch(mounted.url + at, { method })).status;
+  expect(await statusOf('POST', '/api/chat')).toBe(401);
+  expect(await statusOf('GET', '/v1/files/blogs')).toBe(503);
+  await mounted.close();
 });

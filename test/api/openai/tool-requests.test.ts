@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ignoredFieldsOf } from '../../../api/openai/completion-request.js';
+import { toOpenAiError } from '../../../api/openai/openai-error.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { readBody, refusalOf } from '../../support/completion-bodies.js';
@@ -109,17 +110,35 @@ describe('tools and formats', () => {
     [deep, 'openai', 'taken'],
     [deep, 'anthropic', `${place} must be absent: this provider takes no maps`],
     [deep, 'bedrock', `${place} must be absent: this provider takes no maps`],
-    [{ response_format: { type: 'json_object' } }, 'anthropic', '/response_format is not'],
-    [{ response_format: { type: 'json_object' } }, 'bedrock', '/response_format is not'],
     [{ tools: [tool('1st')] }, 'vertexai', `/tools/0/function/name ${misnamed}`],
   ])('are %j, which not every provider can be asked for → with %s: %s', (fields, provider, expected) => {
     expect(refusalOf(fields, provider).slice(0, expected.length)).toBe(expected);
   });
 
-  it('cannot be asked for → the text of the refusal has no word of the caller’s', () => {
-    const detail = expect.not.stringContaining('canary');
-    const refusal = expect.objectContaining({ facts: expect.objectContaining({ detail }) });
-    expect(() => readBody(deep, 'bedrock')).toThrow(refusal);
+  const long = format({ name: 'x', schema: { type: 'object', properties: { ['x'.repeat(70)]: map } } });
+  const untypedTool = tool('a', { strict: true, parameters: { type: 'object', properties: { b: {} } } });
+  it.each<[string, object, ProviderId, string]>([
+    [
+      'a map',
+      deep,
+      'bedrock',
+      'response_format.json_schema.schema.properties.a~1canary.additionalProperties',
+    ],
+    ['a tool', { tools: [untypedTool] }, 'anthropic', 'tools[0].function.parameters.properties.b'],
+    ['a reference', { tools: [tool('a', { parameters: elsewhere })] }, 'openai', 'tools[0].function.param'],
+    ['a name', { tools: [tool('1st')] }, 'vertexai', 'tools[0].function.name'],
+    ['a long name', long, 'bedrock', `response_format.json_schema.schema.properties.${'x'.repeat(60)}...`],
+  ])('cannot be asked for because of %s → the message itself has the place', (_, fields, provider, at) => {
+    let refusal: unknown;
+    try {
+      readBody(fields, provider);
+    } catch (error) {
+      refusal = error;
+    }
+    const { message, param } = toOpenAiError(refusal as Failure).error;
+    expect(message.startsWith(at), message).toBe(true);
+    expect(message.startsWith(`${param} `), message).toBe(true);
+    expect(message).not.toContain('x'.repeat(61));
   });
 
   it.each<[ProviderId, string[], string[]]>([
@@ -246,7 +265,7 @@ describe('a conversation with calls or images', () => {
     [
       'an image of another scheme',
       [ofUser(image('http://example.com/a.png'))],
-      `0/${url} must be a data: URL, or an https: URL with a host in ASCII`,
+      `0/${url} must be a data: URL, or an https: URL of a host in ASCII, without a password`,
     ],
     [
       'data that are no image',

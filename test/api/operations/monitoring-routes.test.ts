@@ -6,6 +6,7 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { release } from '../../../shared/runtime/release.js';
+import { statusFor } from '../../support/host-header.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
 
@@ -98,7 +99,7 @@ const read = async () => (await fetch(`${server.url}/metrics`)).text();
 const scrapeNow = (): Promise<string> =>
   new Promise((resolve, reject) => {
     const response = { set: () => response, send: resolve };
-    void page({} as Request, response as unknown as Response, reject);
+    void page({ socket: {}, headers: {} } as Request, response as unknown as Response, reject);
   });
 
 describe('metricsPage', () => {
@@ -124,6 +125,15 @@ describe('metricsPage', () => {
     expect(new Set(texts)).toEqual(new Set(['scrape 2']));
     expect(await read()).toBe('scrape 3');
     expect(delays).toEqual([1000, 1000]);
+  });
+
+  it('a web page whose name leads to this machine -> 421, and nothing is made', async () => {
+    const at = `${server.url}/metrics`;
+    expect(await statusFor(at, 'evil.example')).toBe(421);
+    expect(await Promise.all(['localhost', '[::1]:3000'].map((host) => statusFor(at, host)))).toEqual([
+      200, 200,
+    ]);
+    expect(await statusFor(`${server.url}/livez`, 'evil.example')).toBe(200);
   });
 
   it('a text that could not be made -> an error, and the next one is made', async () => {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallFacts } from '../../../dev/simulator/call.js';
 import { CallLog } from '../../../dev/simulator/call-log.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { statusFor } from '../../support/host-header.js';
 import { requestOf, send } from './requests.js';
 
 const facts: CallFacts = {
@@ -65,6 +66,15 @@ describe('the control path', () => {
     expect(json).toMatchObject({ simulator: true, note: expect.stringContaining('No model is ever called') });
     expect(json.models).toContainEqual({ model: 'sim-hang', does: 'never answers' });
   });
+
+  it.each(['/', '/__simulator/calls', '/v1/models'])(
+    'at %s, for a web page whose name leads to this machine -> says nothing',
+    async (path) => {
+      await ask('sim-echo');
+      expect(await statusFor(simulator.url + path, 'evil.example')).toBe(421);
+      expect(simulator.calls.list({})).toHaveLength(1);
+    },
+  );
 
   it.each(['/nothing', '/__simulator/nothing'])('at %s -> has nothing', async (path) => {
     expect(await get(path)).toMatchObject({ status: 404, json: { simulator: true } });

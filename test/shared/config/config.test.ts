@@ -105,7 +105,17 @@ describe('parseConfig', () => {
     ['TRUSTED_PROXIES', '::1,192.168.1.1', ['::1', '192.168.1.1']],
     ['BLOG_IMAGES', 'https', ['https']],
     ['BLOG_IMAGES', 'none', ['none']],
+    ['IMAGE_HOSTS', '*.example.org', ['*.example.org']],
     ['BLOG_IMAGES', ' images.example.org,*.example.net:8443 ', ['images.example.org', '*.example.net:8443']],
+    [
+      'MODEL_ALIASES',
+      ' gpt-5=anthropic/claude-x , o4*=bedrock/eu.x:0,*=openai/m',
+      [
+        { name: 'gpt-5', provider: 'anthropic', model: 'claude-x' },
+        { name: 'o4*', provider: 'bedrock', model: 'eu.x:0' },
+        { name: '*', provider: 'openai', model: 'm' },
+      ],
+    ],
     ['CHAT_PASSWORD', '0f47ac10b58cc437'],
     ['BLOG_TOKEN', '4915-1771-8063-2941-5510-9327-6604-83'],
   ])('as %s %j -> is taken', (name, value, ...expected: unknown[]) => {
@@ -124,11 +134,17 @@ describe('parseConfig', () => {
     ['WORKER_PROVIDERS', 'must be', ', openai, OpenAI openai;bedrock openai%20bedrock __proto__'],
     ['VERTEXAI_MODELS', 'must', `, gpt-5, a%20b gpt%205 -x é ${'x'.repeat(257)} ${'x,'.repeat(60)}`],
     ['PROVIDER_MAX_RESPONSE_BYTES', 'must be a whole number', '65535 268435457 1e9 many'],
+    ['IMAGE_HOSTS', images, ', none,https https: * 10.0.0.1/8'],
     ['TRUSTED_PROXIES', 'must', 'true 1 proxy.example 10.0.0.0/40'],
     [
       'BLOG_IMAGES',
       images,
       ", none,https https: https://x.org x.org/a x.org;%20script-src%20'self' * x..org",
+    ],
+    [
+      'MODEL_ALIASES',
+      'must be a comma list',
+      'a a=b a=openai a=azure/b openai/a=openai/b a*b=openai/c *a=openai/b a=openai/b* =openai/b a=b=openai/c a%20b=openai/c a=openai/b,a=openai/c',
     ],
     ['CHAT_PASSWORD', guessed, `${'x'.repeat(16)} passwordpassword`],
     ['ADMIN_PASSWORD', guessed, 'x'.repeat(16)],

@@ -28,8 +28,16 @@ describe('unsupportedImage', () => {
     { what: 'a host that is no ASCII', image: at('https://bücher.example/'), by: [] },
     { what: 'a host with escapes', image: at('https://b%C3%BCcher.example/'), by: [] },
     { what: 'any path', image: at('https://a.example:8443/ü?x=%20#y'), by: ['openai', 'anthropic'] },
-    { what: '2,048 characters', image: at(`https://a/${'b'.repeat(2038)}`), by: ['openai', 'anthropic'] },
-    { what: '2,049 characters', image: at(`https://a/${'b'.repeat(2039)}`), by: [] },
+    { what: '2,048 characters', image: at(`https://a.b/${'b'.repeat(2036)}`), by: ['openai', 'anthropic'] },
+    { what: '2,049 characters', image: at(`https://a.b/${'b'.repeat(2037)}`), by: [] },
+    { what: 'the metadata of a cloud', image: at('https://169.254.169.254/latest/meta-data'), by: [] },
+    { what: 'this machine', image: at('https://[::1]:8080/'), by: [] },
+    { what: 'an address in another notation', image: at('https://0x7f.1/'), by: [] },
+    { what: 'a service of a cluster', image: at('https://kubernetes.default.svc/api'), by: [] },
+    { what: 'a name of a private network', image: at('https://redis/'), by: [] },
+    { what: 'a name and a password', image: at('https://admin:admin@images.example/cat.png'), by: [] },
+    { what: 'a name alone', image: at('https://admin@images.example/cat.png'), by: [] },
+    { what: 'a host behind a backslash', image: at('https://images.example\\@10.0.0.5/'), by: [] },
   ])('lets $what go to $by', ({ image, by }) => {
     expect(providerIds.filter((provider) => unsupportedImage(provider, image) === undefined)).toEqual(by);
   });

@@ -28,6 +28,10 @@ const outcomes: Outcome[] = [
   },
   { kind: 'failed', code: 'provider_rejected', retryable: false, refusedParameter: 'toolChoice', ...timings },
   {
+    ...{ kind: 'failed', code: 'context_length_exceeded', retryable: false, contextTokens: 8192 },
+    ...timings,
+  },
+  {
     kind: 'ok',
     text: 'a',
     model: 'm',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { outcomeToFailure } from '../../../api/chat/chat-result.js';
 import { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
@@ -32,6 +33,19 @@ describe('toFailedOutcome', () => {
     expect(toEndedAttempt(outcome, { ...job, turns: [] })).toMatchObject({ providerError });
     expect(JSON.stringify(outcome)).not.toContain('a text');
     expect(toFailedOutcome(new Failure('timeout'), times(1, 2))).toHaveProperty('providerError', undefined);
+  });
+});
+
+describe('a conversation that is too long', () => {
+  it('whose limit the provider names -> the number reaches the caller, and no text', () => {
+    const text = 'prompt is too long: 213462 tokens > 200000 maximum';
+    const failure = classifyError(new Error('x'), { status: 400, text });
+    const outcome = decodeOutcome(encodeOutcome(toFailedOutcome(failure, times(1, 2))));
+    if (outcome.kind !== 'failed') throw new TypeError('not a failure');
+    const { code, facts } = outcomeToFailure(outcome, 'anthropic');
+    expect(code).toBe('context_length_exceeded');
+    expect(facts.detail).toMatch(/maximum context length is 200000 tokens \(context_length_exceeded\)/);
+    expect(facts.detail).not.toContain('213462');
   });
 });
 

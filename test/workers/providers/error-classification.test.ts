@@ -98,6 +98,28 @@ describe('classifyError', () => {
     expect(code(status, 'exceed_context_size_error')).toBe('context_length_exceeded');
   });
 
+  it.each<[string, number | undefined]>([
+    ["This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", 8192],
+    ["This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072],
+    ['prompt is too long: 213462 tokens > 200000 maximum', 200_000],
+    ['input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input', 200_000],
+    ['The input token count (12) exceeds the maximum number of tokens allowed (4).', 4],
+    ['Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 9.', 272_000],
+    ["The input (9 tokens) is longer than the model's context length (8 tokens).", 8],
+    ['Prompt contains 9 tokens, too large for model with 32768 maximum context length', 32_768],
+    ['Input is too long for requested model.', undefined],
+    ["This model's maximum context length is 99999999999 tokens.", undefined],
+    ['maximum context length is my-secret', undefined],
+  ])('reads the limit of the model, and nothing else, in %j', (text, tokens) => {
+    const facts = { status: 400, words: ['context_length_exceeded'], text };
+    const failure = classifyError(new Error('x'), facts);
+    expect(failure.facts.contextTokens).toBe(tokens);
+    expect(JSON.stringify(failure)).not.toMatch(/secret|prompt|input/i);
+    expect(classifyError(new Error('x'), { status: 400, text: 'temperature' }).facts.contextTokens).toBe(
+      undefined,
+    );
+  });
+
   it('goes by the word where there is no status to go by', () => {
     expect(code(undefined, 'rate_limit_error')).toBe('provider_rate_limited');
     expect(code(200, 'invalid_request_error')).toBe('provider_rejected');

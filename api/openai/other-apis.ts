@@ -1,0 +1,87 @@
+import type { RequestHandler } from 'express';
+import { Failure } from '../../shared/failures.js';
+import { requestIdOf, type SendFailure, sendFailuresBy } from '../http/problem.js';
+import { sendOpenAiError } from './openai-error.js';
+
+/** APIs that programs look for here and that this server does not have. */
+
+const sendBody =
+  (toBody: (message: string | undefined, requestId: string) => object): SendFailure =>
+  (response, { status, facts }) =>
+    response.status(status).json(toBody(facts.detail, requestIdOf(response)));
+
+/** https://platform.claude.com/docs/en/api/errors */
+const sendAnthropicError = sendBody((message, id) => ({
+  ...{ type: 'error', error: { type: 'not_found_error', message }, request_id: id },
+}));
+/** https://cloud.google.com/apis/design/errors */
+const sendGoogleError = sendBody((message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }));
+/** https://docs.ollama.com/api/errors */
+const sendOllamaError = sendBody((error) => ({ error }));
+
+const client = 'use a client of OpenAI’s chat completions, with a base address that ends with /v1';
+
+/** Their addresses, also for those below them; what to do instead; the shape of their errors, if it is not OpenAI's. */
+const otherApis: readonly (readonly [addresses: string, instead: string, send?: SendFailure])[] = [
+  [
+    '/v1/responses /v1/conversations',
+    "use chat completions: setOpenAIAPI('chat_completions') in @openai/agents, useResponsesApi: false in LangChain, openai.chat(…) in the AI SDK",
+  ],
+  [
+    '/v1/completions /v1/edits',
+    'use chat completions, with messages: ChatOpenAI in LangChain, openai.chat(…) in the AI SDK',
+  ],
+  ['/v1/embeddings /v1/rerank', 'set another server for embeddings; chat completions are here'],
+  ['/v1/assistants /v1/threads /v1/vector_stores', 'use chat completions, with tools'],
+  [
+    '/v1/images /v1/videos /v1/audio /v1/realtime /v1/moderations /v1/files /v1/uploads /v1/batches /v1/fine_tuning /v1/evals /v1/containers',
+    'of OpenAI’s API it has chat completions and models',
+  ],
+  [
+    '/v1/messages /v1/complete',
+    `${client}, and a model such as anthropic/…; Claude Code, which speaks Anthropic’s API alone, needs a translating proxy. No model is missing`,
+    sendAnthropicError,
+  ],
+  ['/v1beta /v1beta1 /v1alpha', `${client}, and a model such as vertexai/…`, sendGoogleError],
+  ['/api/chat /api/generate /api/embed /api/tags /api/show', client, sendOllamaError],
+];
+
+const byAddress = new Map(
+  otherApis.flatMap(([addresses, instead, send = sendOpenAiError]) =>
+    addresses
+      .split(' ')
+      .map(
+        (address) => [address, { hint: `This server does not have ${address}: ${instead}.`, send }] as const,
+      ),
+  ),
+);
+
+/** Operations that are there, behind the right base address. */
+const existing: ReadonlySet<string> = new Set(['GET /v1/models', 'POST /v1/chat/completions']);
+const rightBase = 'The base address of OpenAI’s API ends with one /v1 here.';
+
+/**
+ * Refuses requests for other APIs, in the shape of theirs and with the way to do without, and requests for OpenAI's
+ * behind a wrong base address. `bases` are the paths of chat and blog, which keep their own addresses.
+ */
+export function refuseOtherApis(bases: readonly string[]): RequestHandler {
+  const wrongBases = ['/v1/v1', ...bases.filter((base) => base !== '' && base !== '/v1')];
+  return ({ method, path }, response, next) => {
+    const base = wrongBases.find((each) => path.startsWith(`${each}/`));
+    const isWrong = base !== undefined || !path.startsWith('/v1/');
+    const right = `/v1${path.slice(base?.length)}`;
+    const misplaced = isWrong && method === 'POST' ? find(right) : undefined;
+    const found = (base === undefined ? find(path) : undefined) ?? misplaced;
+    const isMisplaced = misplaced !== undefined || (isWrong && existing.has(`${method} ${right}`));
+    const details = [found?.hint, isMisplaced ? rightBase : undefined].filter((text) => text !== undefined);
+    if (details.length === 0) return next();
+    sendFailuresBy(response, found?.send ?? sendOpenAiError);
+    next(new Failure('not_found', { detail: details.join(' ') }));
+  };
+}
+
+/** The API that has the address, or one that the path is below. */
+function find(path: string) {
+  const [, first = '', second = ''] = path.split('/', 3);
+  return byAddress.get(`/${first}/${second}`) ?? byAddress.get(`/${first}`);
+}

@@ -1,0 +1,44 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+
+/** As `localAddress` has it. */
+const loopback = /^(::ffff:)?127\.|^::1$/;
+const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
+
+/**
+ * Whether a request came over a loopback address, but for another host: from a web page whose name was made to lead to
+ * this machine (DNS rebinding). On any other address each `Host` may be the deployment's own.
+ */
+export const isRebound = ({
+  socket: { localAddress = '' },
+  headers: { host = '' },
+}: IncomingMessage): boolean => loopback.test(localAddress) && !loopbackHost.test(host);
+
+// Without those of the other list: private, local and shared ones, and tunnels that may lead to them.
+const world = networks('0.0.0.0/0', '2000::/3');
+// https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry
+const special = networks(
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
+  ...['192.0.0.0/24', '192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/3', '2001::/23', '2002::/16'],
+);
+
+/** RFC 6761, RFC 6762 (appendix G), RFC 8375, and the services of Kubernetes. */
+const privateName = /(^|\.)(localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|svc)$/;
+
+/** Whether a host, as `URL` writes it, is one that all the world may reach, as far as it says. */
+export function isPublicHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$|\.+$/g, '');
+  const family = isIP(host) === 6 ? 'ipv6' : 'ipv4';
+  if (isIP(host) === 0) return host.includes('.') && !privateName.test(host);
+  return world.check(host, family) && !special.check(host, family);
+}
+
+/** A list finds IPv4 addresses that are mapped to IPv6, too. */
+function networks(...all: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of all) {
+    const [address = '', prefix] = network.split('/');
+    list.addSubnet(address, Number(prefix), address.includes(':') ? 'ipv6' : 'ipv4');
+  }
+  return list;
+}
