@@ -43,12 +43,11 @@ const origin = z.union(
   { error: 'must be a comma list of origins such as https://app.example.org, without a path, or *' },
 );
 
-const fallback = (name: string) =>
-  targets
-    .optional()
-    .describe(
-      `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
-    );
+const fallback = targets
+  .optional()
+  .describe(
+    'Comma list of up to four providers or provider/model that are asked one after another when this one fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.',
+  );
 
 /** The API: its services, its users and its limits. */
 export const apiVariables = {
@@ -123,10 +122,10 @@ export const apiVariables = {
     .describe(
       'How long a stream may go on after the deadline for its first delta, in seconds; a request with Prefer: wait=N ends with that.',
     ),
-  OPENAI_FALLBACK: fallback('OpenAI'),
-  ANTHROPIC_FALLBACK: fallback('Anthropic'),
-  BEDROCK_FALLBACK: fallback('Bedrock'),
-  VERTEXAI_FALLBACK: fallback('Vertex AI'),
+  OPENAI_FALLBACK: fallback,
+  ANTHROPIC_FALLBACK: fallback,
+  BEDROCK_FALLBACK: fallback,
+  VERTEXAI_FALLBACK: fallback,
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()
     .describe(
