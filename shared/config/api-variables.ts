@@ -58,10 +58,10 @@ export const apiVariables = {
   ),
   ADMIN_USERNAME: userName
     .optional()
-    .describe('Name of the first user of the console; another than CHAT_USERNAME.'),
+    .describe('Name of the first user of the console; not the same as CHAT_USERNAME.'),
   ADMIN_PASSWORD: secret(
     longSecret(16),
-    'Password of the first user of the console; at least 16 characters, 8 of them different. Another one ends the sessions that this one began.',
+    'Password of the first user of the console; at least 16 characters, 8 of them different. A new one ends the sessions of this user.',
   ),
   BLOG_TITLE: text
     .max(300, 'must have at most 300 characters')
@@ -79,7 +79,7 @@ export const apiVariables = {
     .refine(areImageHosts, 'must be https, none, or a comma list of hosts such as images.example.org')
     .default(['https'])
     .describe(
-      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',
+      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Images of this server are always allowed.',
     ),
   BLOG_READS_PER_SECOND: whole(0, 1_000_000)
     .default(20)
@@ -101,13 +101,13 @@ export const apiVariables = {
     .pipe(z.array(origin).min(1))
     .optional()
     .describe(
-      'Comma list of the origins (https://app.example.org, or * for any) whose pages may use the chat, and write to the blog, from a browser; none unless set. Such a page has to know credentials, which its users can read.',
+      'Comma list of the origins (https://app.example.org, or * for any) whose pages may use the chat, and write to the blog, from a browser; none unless set. Such a page needs credentials, and its users can read them.',
     ),
   TRUSTED_PROXIES: list
     .pipe(z.array(proxyAddress).min(1))
     .optional()
     .describe(
-      'Comma list of addresses or networks (10.0.0.0/8, loopback) of proxies whose X-Forwarded-For is believed.',
+      'Comma list of the addresses or networks (10.0.0.0/8, loopback) of proxies, whose X-Forwarded-For is trusted.',
     ),
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
@@ -159,7 +159,7 @@ export const apiVariables = {
   MAX_IMAGE_BYTES: whole(1024, 67_108_864)
     .default(5_242_880)
     .describe(
-      'Most bytes that the images of a chat completion may have together, decoded; the larger they are, the longer one request keeps an API process busy.',
+      'Most bytes of all images in a chat completion together, decoded; the larger they are, the longer one request keeps an API process busy.',
     ),
   MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
 };
