@@ -50,6 +50,11 @@ describe('the documentation', () => {
     expect(missing).toEqual([]);
   });
 
+  it.each(pages)('names only tests that exist: %s', (page) => {
+    const named = [...read(page).matchAll(/`(test\/[\w./*{},-]+)`/g)].map(([, path = '']) => path);
+    expect(named.filter((path) => globSync(path).length === 0)).toEqual([]);
+  });
+
   it('has every page in docs/README.md', () => {
     const index = read('docs/README.md');
     const others = pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md');
