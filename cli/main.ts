@@ -30,7 +30,7 @@ Programs:
     .command('config')
     .description('check the configuration and print what is in force, without secrets')
     .option('--env-example', 'print a .env file with every variable instead')
-    .option('--table', 'print the variables as a Markdown table instead')
+    .option('--table', 'print the variables as Markdown tables instead')
     .action(async (options) => (await import('./commands/config.js')).printConfig(environment, options));
   quillgate
     .command('metrics')

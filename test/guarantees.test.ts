@@ -56,6 +56,15 @@ describe('a promise of docs/guarantees.md', () => {
     expect(rows.length).toBeGreaterThan(60);
   });
 
+  it('stands under a heading, with a dozen others at most', () => {
+    const promised = page.split('\n## Promised\n')[1]?.split('\n## ')[0] ?? '';
+    const [before = '', ...groups] = promised.split('\n### ');
+    expect(before.trim()).toBe('');
+    expect(groups.length).toBeGreaterThan(8);
+    for (const group of groups)
+      expect(group.split('\n| ').length, group.split('\n')[0]).toBeLessThanOrEqual(14);
+  });
+
   it.each(rows)('has a proof: $promise', ({ proof }) => {
     const files = filesOf(proof);
     const ids = idsOf(proof);

@@ -71,7 +71,7 @@ const linksOf = ({ chatPath, blogPath, blogTitle }: Site): SiteLink[] => [
     id: 'openai',
     path: '/v1/chat/completions',
     title: 'Chat with OpenAI’s clients',
-    about: 'The same for every OpenAI-compatible client, with /v1 as its base address.',
+    about: 'The same for programs that speak chat completions, with /v1 as their base address.',
     href: '/docs#/openai',
   },
   { id: 'blog', path: `${blogPath}/blogs`, title: blogTitle, about: 'The blog, newest post first.' },

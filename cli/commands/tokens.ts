@@ -43,7 +43,7 @@ export async function createToken(environment: Environment, options: CreateOptio
 }
 
 const needsOperator =
-  'A token with the scope admin needs an operator: --owner must name a user with the role admin, such as one of\n  npx quillgate users add NAME --role admin';
+  'A token with the scope admin needs an operator: --owner must name a user with the role admin, such as one of\n  bin/quillgate users add NAME --role admin';
 
 /** `quillgate tokens list`, including revoked and expired ones. */
 export async function listTokens(environment: Environment, { json }: { json?: boolean }): Promise<void> {

@@ -46,7 +46,7 @@ export function SignInView() {
       </form>
       <p class="soft">
         For users with the role <code>admin</code>. <code>npm start</code> prints a first one;{' '}
-        <code>npx quillgate users add NAME --role admin</code> adds another.
+        <code>bin/quillgate users add NAME --role admin</code> adds another.
       </p>
     </main>
   );

@@ -20,7 +20,7 @@ export function UsersView() {
       <p class="soft">
         Users with the role admin may sign in here. The secrets of those that the environment names are
         changed there. A new secret signs its user out at once, so your own is made by another operator, or by{' '}
-        <code>npx quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
+        <code>bin/quillgate users reset {session.value?.user.name ?? 'NAME'}</code>.
       </p>
       <NewUser onCreate={(user) => change(() => makeSecret('The secret', '/admin/users', user))} />
       {outcome}

@@ -40,12 +40,11 @@ const origin = z.union(
   { error: 'must be a comma list of origins such as https://app.example.org, without a path, or *' },
 );
 
-const fallback = (name: string) =>
-  targets
-    .optional()
-    .describe(
-      `Comma list of up to four providers or provider/model that are asked one after another when ${name} fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.`,
-    );
+const fallback = targets
+  .optional()
+  .describe(
+    'Comma list of up to four providers or provider/model that are asked one after another when this one fails, for requests without X-LLM-Fallback; none unless set, because conversations then reach another company.',
+  );
 
 /** The API: its services, its users and its limits. */
 export const apiVariables = {
@@ -56,10 +55,10 @@ export const apiVariables = {
   ),
   ADMIN_USERNAME: userName
     .optional()
-    .describe('Name of the first user of the console; another than CHAT_USERNAME.'),
+    .describe('Name of the first user of the console; not the same as CHAT_USERNAME.'),
   ADMIN_PASSWORD: secret(
     longSecret(16),
-    'Password of the first user of the console; at least 16 characters, 8 of them different. Another one ends the sessions that this one began.',
+    'Password of the first user of the console; at least 16 characters, 8 of them different. A new one ends the sessions of this user.',
   ),
   BLOG_TITLE: text
     .max(300, 'must have at most 300 characters')
@@ -76,7 +75,7 @@ export const apiVariables = {
   BLOG_IMAGES: imageHosts
     .default(['https'])
     .describe(
-      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Those of this server itself are always allowed.',
+      'Where the images on the pages of posts may come from: https (anywhere), none, or a comma list of hosts (images.example.org, *.example.org). Each host sees who reads the post. Images of this server are always allowed.',
     ),
   BLOG_READS_PER_SECOND: whole(0, 1_000_000)
     .default(20)
@@ -98,13 +97,13 @@ export const apiVariables = {
     .pipe(z.array(origin).min(1))
     .optional()
     .describe(
-      'Comma list of the origins (https://app.example.org, or * for any) whose pages may use the chat, and write to the blog, from a browser; none unless set. Such a page has to know credentials, which its users can read.',
+      'Comma list of the origins (https://app.example.org, or * for any) whose pages may use the chat, and write to the blog, from a browser; none unless set. Such a page needs credentials, and its users can read them.',
     ),
   TRUSTED_PROXIES: list
     .pipe(z.array(proxyAddress).min(1))
     .optional()
     .describe(
-      'Comma list of addresses or networks (10.0.0.0/8, loopback) of proxies whose X-Forwarded-For is believed.',
+      'Comma list of the addresses or networks (10.0.0.0/8, loopback) of proxies, whose X-Forwarded-For is trusted.',
     ),
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
@@ -119,10 +118,10 @@ export const apiVariables = {
     .describe(
       'How long a stream may go on after the deadline for its first delta, in seconds; a request with Prefer: wait=N ends with that.',
     ),
-  OPENAI_FALLBACK: fallback('OpenAI'),
-  ANTHROPIC_FALLBACK: fallback('Anthropic'),
-  BEDROCK_FALLBACK: fallback('Bedrock'),
-  VERTEXAI_FALLBACK: fallback('Vertex AI'),
+  OPENAI_FALLBACK: fallback,
+  ANTHROPIC_FALLBACK: fallback,
+  BEDROCK_FALLBACK: fallback,
+  VERTEXAI_FALLBACK: fallback,
   MODEL_ALIASES: aliases
     .optional()
     .describe(
@@ -161,7 +160,7 @@ export const apiVariables = {
   MAX_IMAGE_BYTES: whole(1024, 67_108_864)
     .default(5_242_880)
     .describe(
-      'Most bytes that the images of a chat completion may have together, decoded; the larger they are, the longer one request keeps an API process busy.',
+      'Most bytes of all images in a chat completion together, decoded; the larger they are, the longer one request keeps an API process busy.',
     ),
   MAX_MESSAGES: count(100_000).default(1000).describe('Maximum messages in one conversation.'),
 };

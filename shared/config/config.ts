@@ -11,7 +11,7 @@ import { workerVariables } from './worker-variables.js';
 /**
  * The configuration: one schema, every variable with its unit, default and one sentence. This file is the only
  * reader of the environment, but for OpenTelemetry's exporters and detectors, which read some `OTEL_*` themselves.
- * `.env.example` and the table in the docs are generated from the schema, in its order.
+ * `.env.example` and the tables in the docs are generated from the schema by `cli/commands/config.ts`.
  */
 export const environmentSchema = z.object({
   ...addressVariables,

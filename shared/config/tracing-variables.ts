@@ -28,11 +28,11 @@ export const tracingVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint
     .optional()
     .describe(
-      'Base address of the OpenTelemetry collector that gets the traces, by OTLP over HTTP at /v1/traces below it (http://collector:4318); without it there are none, and nothing of them is loaded.',
+      'Base address of the OpenTelemetry collector that gets the traces, by OTLP over HTTP at /v1/traces below it (http://collector:4318); without it there are no traces, and their code is not loaded.',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: secret(
     z.string().regex(headers, `${pairsError}, of headers`),
-    'Headers for the collector, as comma list of key=value, percent-encoded.',
+    'Headers for the collector, as a comma list of key=value, percent-encoded.',
   ),
   OTEL_EXPORTER_OTLP_PROTOCOL: choice(['http/protobuf', 'http/json'])
     .default('http/protobuf')
@@ -50,7 +50,7 @@ export const tracingVariables = {
     .string()
     .regex(pairs, `${pairsError}, with at most 255 characters on each side`)
     .optional()
-    .describe('What else traces say of the service, as comma list of key=value, percent-encoded.'),
+    .describe('Further attributes of the service in traces, as a comma list of key=value, percent-encoded.'),
   OTEL_TRACES_SAMPLER: choice([
     'always_on',
     'always_off',
@@ -61,8 +61,8 @@ export const tracingVariables = {
   ])
     .default('parentbased_always_on')
     .describe(
-      'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ the caller decides who sends a traceparent.',
+      'Which traces are recorded: all, none or a share (traceidratio); with parentbased_ a caller who sends a traceparent decides.',
     ),
   OTEL_TRACES_SAMPLER_ARG: share.default(1).describe('The share for traceidratio, from 0 to 1.'),
-  OTEL_SDK_DISABLED: choice(['true', 'false']).default('false').describe('true switches traces off.'),
+  OTEL_SDK_DISABLED: choice(['true', 'false']).default('false').describe('Whether traces are switched off.'),
 };

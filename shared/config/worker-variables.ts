@@ -17,8 +17,8 @@ const pattern = z.string().regex(modelPattern, {
   error: 'must be a comma list of model names, in which * stands for any characters',
 });
 
-/** How a pool calls its provider; the names follow that of the provider. */
-const poolFields = (prefix: string, provider: string) => ({
+/** How a pool calls its provider, whose name comes before each of these; the sentences hold for all four. */
+const poolFields = {
   MODEL: text.optional().describe('Model for requests without X-LLM-Model.'),
   MODELS: z
     .string()
@@ -26,37 +26,35 @@ const poolFields = (prefix: string, provider: string) => ({
     .pipe(z.array(pattern).max(50, 'must have at most 50 names'))
     .optional()
     .describe(
-      `Comma list of the models of ${provider} that callers may name besides ${prefix}_MODEL, with * for any characters; any plain name when it is not set.`,
+      'Comma list of the models that callers may name besides the default one, with * for any characters; any plain name when it is not set.',
     ),
-  CONCURRENCY: count(10_000).default(20).describe(`Concurrent ${provider} jobs per worker process.`),
+  CONCURRENCY: count(10_000).default(20).describe('Jobs at once in each worker process.'),
   TIMEOUT_MS: milliseconds(100)
     .default(45_000)
-    .describe(`Longest call to ${provider}, or until the first delta of a stream, in milliseconds.`),
+    .describe('Longest call, or until the first delta of a stream, in milliseconds.'),
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
     .default(40_000)
-    .describe(`Longest wait for the first delta of a stream of ${provider}, in milliseconds.`),
+    .describe('Longest wait for the first delta of a stream, in milliseconds.'),
   IDLE_TIMEOUT_MS: milliseconds(100)
     .default(20_000)
-    .describe(`Longest silence of ${provider} within a stream, in milliseconds.`),
+    .describe('Longest silence within a stream, in milliseconds.'),
   FALLBACK_AFTER_MS: milliseconds(100)
     .optional()
     .describe(
-      `How long a stream of ${provider} may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.`,
+      'How long a stream may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
-  MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe(`Longest reply of ${provider}, in tokens.`),
-});
+  MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
+};
 
-type PoolFields = ReturnType<typeof poolFields>;
+type PoolFields = typeof poolFields;
 type PoolVariables<Prefix extends string> = {
   [Name in keyof PoolFields as `${Prefix}_${Name}`]: PoolFields[Name];
 };
 
-const poolVariables = <Prefix extends string>(prefix: Prefix, provider: string): PoolVariables<Prefix> => {
-  const fields = Object.entries(poolFields(prefix, provider));
-  return Object.fromEntries(
-    fields.map(([name, field]) => [`${prefix}_${name}`, field]),
+const poolVariables = <Prefix extends string>(prefix: Prefix): PoolVariables<Prefix> =>
+  Object.fromEntries(
+    Object.entries(poolFields).map(([name, field]) => [`${prefix}_${name}`, field]),
   ) as PoolVariables<Prefix>;
-};
 
 /** The workers: their pools, and their calls of each provider. */
 export const workerVariables = {
@@ -90,7 +88,7 @@ export const workerVariables = {
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
-  ...poolVariables('OPENAI', 'OpenAI'),
+  ...poolVariables('OPENAI'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
@@ -99,7 +97,7 @@ export const workerVariables = {
     .describe(
       'Whether Anthropic is asked to cache the beginning of prompts (auto) or not (off); reading it from there costs less, and writing it costs more.',
     ),
-  ...poolVariables('ANTHROPIC', 'Anthropic'),
+  ...poolVariables('ANTHROPIC'),
 
   AWS_REGION: text
     .optional()
@@ -107,7 +105,7 @@ export const workerVariables = {
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
-  ...poolVariables('BEDROCK', 'Bedrock'),
+  ...poolVariables('BEDROCK'),
 
   GOOGLE_CLOUD_PROJECT: text
     .optional()
@@ -115,5 +113,5 @@ export const workerVariables = {
   GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
-  ...poolVariables('VERTEXAI', 'Vertex AI'),
+  ...poolVariables('VERTEXAI'),
 };

@@ -79,10 +79,10 @@ describe('docker compose, by the commands of the README', { timeout: 600_000 }, 
     const { code, stderr } = await project.tryCompose('--env-file', 'others', 'up', '--wait');
     expect(code).not.toBe(0);
     expect(stderr).toContain(`required variable ${name} is missing`);
-    expect(stderr).toContain('With Docker in README.md');
+    expect(stderr).toContain('run deploy/make-credentials');
   });
 
-  it("the line that makes credentials -> makes them once, for their owner's eyes", async () => {
+  it("the script that makes credentials -> makes them once, for their owner's eyes", async () => {
     await project.run(makeCredentials);
     const file = join(project.dir, '.env');
     const made = readFileSync(file, 'utf8');

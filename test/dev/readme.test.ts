@@ -1,36 +1,74 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { behaviourList } from '../../dev/simulator/behaviours.js';
 
-const readme = readFileSync('README.md', 'utf8');
+const read = (file: string) => readFileSync(file, 'utf8');
+const readme = read('README.md');
 const lines = readme.split('\n');
 
 describe('the README', () => {
-  it('has a picture and the way to a running product on its first screen, and 180 lines at most', () => {
+  it('has the way to a running product, a program, licence and platforms on its first screen', () => {
     const screen = lines.slice(0, 30).join('\n');
     expect(screen).toContain('    git clone <address of this repository>');
     expect(screen).toContain('    npm ci && npm start\n');
-    expect(screen).toMatch(/^!\[.+\]\(docs\/images\/.+\.png\)$/m);
-    expect(lines.length).toBeLessThanOrEqual(180);
+    expect(screen).toContain('base_url="http://localhost:3000/v1"');
+    for (const word of ['MIT licence', 'Linux', 'macOS', 'Windows', 'bin/quillgate'])
+      expect(screen).toContain(word);
   });
 
+  it('has a picture, 180 lines at most, and no command that is longer than a line of the page', () => {
+    expect(readme).toMatch(/^!\[.+\]\(docs\/images\/.+\.png\)$/m);
+    expect(lines.length).toBeLessThanOrEqual(180);
+    expect(lines.filter((line) => line.startsWith('    ') && line.length > 120)).toEqual([]);
+  });
+
+  it('has the last measurement beside another gateway, and no other', () => {
+    const [, measured] = /^\| 0 \| 128 \|[^|]*\| \*{0,2}([\d.]+)/m.exec(read('docs/performance.md')) ?? [];
+    expect(readme).toContain(`answered ${measured} times as many requests a second`);
+  });
+});
+
+describe('docs/simulator.md', () => {
   it("names every model of the simulator, and no other's", () => {
-    const named = [...readme.matchAll(/^\| [A-Z].*$/gm)].flatMap(([row]) => row.match(/sim-[^`]+/g) ?? []);
+    const rows = read('docs/simulator.md').matchAll(/^\| [A-Z].*$/gm);
+    const named = [...rows].flatMap(([row]) => row.match(/sim-[^`]+/g) ?? []);
     expect(named.sort()).toEqual(behaviourList.map(({ model }) => model).sort());
   });
+});
 
-  it.each([
-    'README.md',
-    'docs/tour.md',
-    'docs/tools.md',
-    'docs/openai.md',
-    'docs/deploying.md',
-    'docs/features.md',
-    'CONTRIBUTING.md',
-  ])('links to files that exist: %s', (page) => {
-    const links = [...readFileSync(page, 'utf8').matchAll(/\]\((?!http)([^)#]+)/g)];
+const pages = globSync(['README.md', 'CONTRIBUTING.md', 'docs/*.md']);
+
+describe('the documentation', () => {
+  it.each(pages)('links to files that exist: %s', (page) => {
+    const links = [
+      ...read(page)
+        .replaceAll(/`[^`]*`/g, '')
+        .matchAll(/\]\((?!http)([^)#]+)/g),
+    ];
     const missing = links.flatMap(([, link = '']) => (existsSync(join(dirname(page), link)) ? [] : [link]));
     expect(missing).toEqual([]);
+  });
+
+  it.each(pages)('names only tests that exist: %s', (page) => {
+    const named = [...read(page).matchAll(/`(test\/[\w./*{},-]+)`/g)].map(([, path = '']) => path);
+    expect(named.filter((path) => globSync(path).length === 0)).toEqual([]);
+  });
+
+  it('has every page in docs/README.md', () => {
+    const index = read('docs/README.md');
+    const others = pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md');
+    expect(others.filter((page) => !index.includes(`(${page.slice('docs/'.length)})`))).toEqual([]);
+  });
+
+  /** Outside of a checkout npx runs whatever is published under a name that is not installed. */
+  it('and every message -> have npx run only what npm ci installs', () => {
+    const sources = globSync('{api,cli,console,db,dev,shared,workers}/**/*.{ts,tsx,mjs,html}');
+    const installed = readdirSync('node_modules/.bin');
+    const named = [...pages, ...sources, '.env.example', 'docker-compose.yml'].flatMap((file) =>
+      [...read(file).matchAll(/\bnpx (?!-)([@\w/.-]+)/g)].map(([, name = '']) => `${name} (${file})`),
+    );
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((one) => !installed.includes(one.split(' ')[0] ?? ''))).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ContextOverflowError } from '@langchain/core/errors';
@@ -447,16 +448,34 @@ describe('the openai package', () => {
   });
 });
 
+/** Runs a program of a page for this model, and gives the text that it prints. */
+async function runProgram(model: string, ...args: string[]): Promise<string> {
+  const own = { OPENAI_BASE_URL: baseURL, OPENAI_API_KEY: apiKey, MODEL: model };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...own } });
+  return stdout;
+}
+
+describe('a program of docs/clients.md whose packages are here', () => {
+  const programs = [...readFileSync('docs/clients.md', 'utf8').matchAll(/```js\n([\s\S]*?)```/g)]
+    .map(([, program = '']) => program)
+    .filter((program) =>
+      [...program.matchAll(/from '(@[^/']+\/[^/']+|[^/']+)/g)].every(([, name]) =>
+        existsSync(`node_modules/${name}`),
+      ),
+    )
+    .map((program) => ({ program, first: program.split('\n')[0] }));
+
+  it('-> is more than one', () => expect(programs.length).toBeGreaterThan(2));
+
+  it.each(programs)('as it is printed -> gets a reply: $first', async ({ program }) => {
+    const reply = await runProgram('anthropic/sim-echo', '--input-type=module', '--eval', program);
+    expect(reply).toContain('Simulated anthropic reply');
+  });
+});
+
 describe('a program of docs/tools.md', () => {
-  /** Runs it, and gives the text that it prints. */
-  async function run(program: string, model: string, ...args: string[]): Promise<string> {
-    const own = { OPENAI_BASE_URL: baseURL, OPENAI_API_KEY: apiKey, MODEL: model };
-    const env = { ...process.env, ...own };
-    const { stdout } = await promisify(execFile)(process.execPath, [`test/tools-page/${program}`, ...args], {
-      env,
-    });
-    return stdout;
-  }
+  const run = (program: string, model: string, ...args: string[]) =>
+    runProgram(model, `test/tools-page/${program}`, ...args);
 
   it.each(['openai.mjs', 'ai-sdk.mjs', 'langchain.mjs'])(
     'calls a tool → gets a reply that knows its result: %s',

@@ -26,7 +26,8 @@ export async function openComposeProject(
   variables: Record<string, string> = {},
 ): Promise<ComposeProject> {
   const dir = mkdtempSync(join(tmpdir(), 'quillgate-test-'));
-  for (const part of ['docker-compose.yml', 'Dockerfile', '.dockerignore', ...partsOfContext()])
+  const others = ['docker-compose.yml', 'Dockerfile', '.dockerignore', 'deploy/make-credentials'];
+  for (const part of [...others, ...partsOfContext()])
     if (existsSync(part)) cpSync(part, join(dir, part), { recursive: true });
   const name = `quillgate-test-${randomUUID().slice(0, 8)}`;
   const port = `${await freePort()}`;

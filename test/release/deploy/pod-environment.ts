@@ -4,7 +4,8 @@ import { type Manifest, ofKind } from './manifests.js';
 
 /** The variables of each Secret, by its name, as `docs/kubernetes.md` has operators make them. */
 export function documentedSecrets(): Map<string, string[]> {
-  const commands = readFileSync('docs/kubernetes.md', 'utf8').matchAll(/create secret generic (\S+) (.*)/g);
+  const page = readFileSync('docs/kubernetes.md', 'utf8').replaceAll(/\\\n\s*/g, '');
+  const commands = page.matchAll(/create secret generic (\S+) (.*)/g);
   return new Map(
     [...commands].map(([, name = '', options = '']) => [
       name,
