@@ -149,6 +149,8 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(jobClient()?.pools.totalConcurrency()),
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    // A client whose streams all break off at once comes to far fewer.
+    maxJoins: 100,
     bytesInFlight,
   });
   for (const listener of [shares, new ChatRecorder(history, ended), answerSizes]) chats.listen(listener);
@@ -163,9 +165,8 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     answers,
     now,
   });
-  const { directory } = authentication;
-  const cancelSuspended = () => storedChats.cancelSuspended(chats.all(), directory);
-  lifecycle.opened('suspended users', directory.onLoad(cancelSuspended), (stop) => stop());
+  const cancelSuspended = () => storedChats.cancelSuspended(chats.all(), authentication.directory);
+  lifecycle.opened('suspended users', authentication.directory.onLoad(cancelSuspended), (stop) => stop());
   const chatService = new ChatService({
     jobClient,
     chats,

@@ -5,7 +5,7 @@ import { clientOf } from './rate-limit.js';
 
 interface Address {
   bytes: number;
-  /** What each of its bodies does to give way, the oldest first. */
+  /** Called to make a body give way, the oldest first. */
   readonly bodies: Set<() => void>;
 }
 

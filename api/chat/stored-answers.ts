@@ -26,7 +26,7 @@ export interface Reservation {
 /** For one user and in all, at each API process: this bounds what Redis holds beside the queue. */
 const maxBytesPerUser = 67_108_864;
 const maxBytesInAll = 536_870_912;
-/** Whatever is stored counts as much, for the keys of its records and the store's own share. */
+/** The least that a stored chat counts, for the keys of its records and the store's own share. */
 const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;

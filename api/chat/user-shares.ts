@@ -22,7 +22,7 @@ interface UserShareOptions {
   maxPerWindow?: number | undefined;
   /** How long a window lasts, in seconds; it begins with a request. */
   windowSeconds?: number;
-  /** Streams of stored chats that a user may come to in ten seconds. */
+  /** Streams of stored chats that a user may come to in ten seconds; undefined means any number. */
   maxJoins?: number;
   /** Counts the bytes of each request from their arrival. */
   bytesInFlight?: Pick<BytesInFlight, 'hold'>;
@@ -50,8 +50,6 @@ const minMaxInFlight = 100;
 const retryAfterMs = 1000;
 /** A user may read this many chats at once here that other requests have begun. */
 const maxJoined = 20;
-/** A client whose streams all break off at once comes to far fewer. */
-const usualMaxJoins = 100;
 const joinWindowSeconds = 10;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
 /** A user's level falls only when a quarter of the jobs is left, so that new jobs do not overtake the older ones. */
@@ -65,7 +63,7 @@ const levelsBeforeReturn = 2;
 export class UserShares implements ChatListener {
   readonly #options: UserShareOptions;
   readonly #rate: RateLimiterAbstract | undefined;
-  readonly #joinRate: RateLimiterAbstract;
+  readonly #joinRate: RateLimiterAbstract | undefined;
   readonly #inFlight = new Tally();
   readonly #joined = new Tally();
   /** `level` is that of the user's latest job. */
@@ -76,10 +74,11 @@ export class UserShares implements ChatListener {
 
   constructor(options: UserShareOptions = {}) {
     this.#options = options;
-    const { maxPerWindow, windowSeconds = 60, maxJoins = usualMaxJoins } = options;
+    const { maxPerWindow, windowSeconds = 60, maxJoins } = options;
     if (maxPerWindow !== undefined)
       this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
-    this.#joinRate = new RateLimiterMemory({ points: maxJoins, duration: joinWindowSeconds });
+    if (maxJoins !== undefined)
+      this.#joinRate = new RateLimiterMemory({ points: maxJoins, duration: joinWindowSeconds });
   }
 
   /** Counts a request as in flight. Throws `rate_limited` when the user has too many. */
@@ -108,7 +107,7 @@ export class UserShares implements ChatListener {
 
   /** Counts a request that comes to a stream which is there; throws `rate_limited` beyond the limit. */
   async consumeJoin(user: string): Promise<void> {
-    await consume(this.#joinRate, user);
+    if (this.#joinRate) await consume(this.#joinRate, user);
   }
 
   /** As `consumeJoin`, for a request that begins no chat and counts as one where requests are limited. */

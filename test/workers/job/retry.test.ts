@@ -360,7 +360,7 @@ describe('the memory of refusals', () => {
         ignored: undefined,
       });
       for (const user of ['V', 'W']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
-      // Who has met it keeps it until a call of theirs fails.
+      // The user that has met it keeps it until a call without it fails.
       expect(await asksWith('M', memory)).not.toEqual(sent.parameters);
       await run([failed(), failed()], { request: sent, memory, user: 'M' });
       expect(await asksWith('M', memory)).toEqual(sent.parameters);
