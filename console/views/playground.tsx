@@ -95,11 +95,12 @@ interface TargetProps {
 function Target({ request, onChange }: TargetProps) {
   const id = useId();
   const providers = fleet.value?.providers ?? [];
-  const workers = providers.find(({ provider }) => provider === request.provider)?.workers ?? [];
+  const { workers = [], kind } = providers.find(({ provider }) => provider === request.provider) ?? {};
   const named = workers.flatMap(({ defaultModel, models: allowed = [] }) =>
     [defaultModel ?? [], allowed].flat(),
   );
-  const models = [...new Set(named)].filter((model) => !model.includes('*'));
+  const simulated = kind === 'simulated' ? simulatedModels : [];
+  const models = [...new Set([...named, ...simulated])].filter((model) => !model.includes('*'));
   return (
     <div class="settings">
       <div class="setting">
@@ -131,6 +132,12 @@ function Target({ request, onChange }: TargetProps) {
     </div>
   );
 }
+
+/** A few that fail, are slow or call a tool; docs/simulator.md has all. */
+const simulatedModels = [
+  ...['sim-status-503', 'sim-status-400', 'sim-retry-after-5', 'sim-hang', 'sim-empty', 'sim-blocked'],
+  ...['sim-stream-50-100', 'sim-stream-error-10', 'sim-latency-5000', 'sim-tools'],
+];
 
 const fields = [
   ['model', 'Model', 'its default unless named'],

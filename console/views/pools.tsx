@@ -1,8 +1,8 @@
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
-import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
 import { failingFirst, nameOf } from '../pools/describe.ts';
+import { IntakeControl } from '../pools/intake-control.tsx';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
@@ -45,7 +45,7 @@ function PoolCard({ pool }: { pool: FleetProvider }) {
       <PoolNumbers pool={pool} editor={editor} />
       <div class="settings">
         <ConcurrencyControl editor={editor} />
-        <ChoiceControl editor={editor} name="intake" />
+        <IntakeControl editor={editor} pool={pool} />
       </div>
       <ChangeState editor={editor} />
       <details>

@@ -56,7 +56,9 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     await openai.getByText('Version 2').waitFor();
     expect(Number(await slider.inputValue())).toBe(before);
     const bedrock = card(page, 'Amazon Bedrock');
+    await bedrock.getByText('Pause keeps 0 waiting chats from their calls; 0 in flight go on.').waitFor();
     await bedrock.getByRole('button', { name: 'Pause' }).click();
+    await bedrock.getByText('0 waiting chats begin no calls. Open takes this back at once.').waitFor();
     await bedrock.getByText('paused: by an operator').first().waitFor();
     await bedrock.getByRole('button', { name: 'Open' }).click();
     await bedrock.getByText('serving').first().waitFor();

@@ -70,7 +70,7 @@ const put = (body: unknown, ifMatch?: string, at = path) =>
     at,
   );
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
-const service = { count: 60, overMs: 60_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
+const service = { count: 300, overMs: 300_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
 const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
   heartbeats.add(
     heartbeatOf({
@@ -133,7 +133,7 @@ describe('PUT /admin/pools/{provider}', () => {
       workers: { live: 2, current: 1 },
     });
     expect(settings).not.toHaveProperty('isPending');
-    expect(settings.suggestion).toMatchObject({ concurrency: 11, perWorker: 6, jobs: 120 });
+    expect(settings.suggestion).toMatchObject({ concurrency: 11, perWorker: 6, jobs: 600 });
     expect(settingOf(settings, 'concurrency')).toMatchObject({ value: 40, source: 'override' });
     expect(await (await ask()).json()).toEqual(settings);
     expect(await listAudit(database, { limit: 5 })).toMatchObject([{ actor: 'operator', before: {} }]);

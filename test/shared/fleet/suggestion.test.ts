@@ -30,6 +30,13 @@ describe('suggestConcurrency', () => {
     expect(suggestConcurrency([])).toBeUndefined();
   });
 
+  it('is absent in the first five minutes, and below the jobs that a worker has in flight', () => {
+    expect(suggestConcurrency([heartbeat({ overMs: 289_999 })])).toBeUndefined();
+    const busy = (inFlight: number) => suggestConcurrency([{ ...heartbeat({}), inFlight }, heartbeat()]);
+    expect(busy(2)?.perWorker).toBe(2);
+    expect(busy(3)).toBeUndefined();
+  });
+
   it('counts as arrived what waits now and did not at the beginning, once, as the oldest worker knows it', () => {
     const workers = [
       heartbeat({ waitingBefore: 100, overMs: 20_000, count: 20 }, 700),
@@ -43,7 +50,7 @@ describe('suggestConcurrency', () => {
     expect(suggestConcurrency([heartbeat({ waitingBefore: 1_000_000 })])).toMatchObject({
       ...{ concurrency: 1, perWorker: 1, arrivalsPerSecond: 0 },
     });
-    const huge = { count: 1_000_000_000, overMs: 1, meanMs: 86_400_000 };
+    const huge = { count: 1_000_000_000, overMs: 290_000, meanMs: 86_400_000 };
     expect(suggestConcurrency([heartbeat(huge, 1e300)])).toMatchObject({ concurrency: 1_000_000 });
   });
 });
