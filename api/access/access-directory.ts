@@ -80,7 +80,7 @@ export class AccessDirectory {
     return this.#loop.reload();
   }
 
-  /** As `reload`, at most once a second; who asks meanwhile waits for the next. */
+  /** As `reload`, but begins at most once a second; all calls until then share one load. */
   reloadShared(): Promise<void> {
     return this.#loop.reloadShared();
   }

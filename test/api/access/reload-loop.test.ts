@@ -27,6 +27,7 @@ describe('ReloadLoop', () => {
     await done;
     expect(loads).toHaveLength(2);
   });
+
   it('asked by a thousand callers -> loads at once, and a second later for all who asked meanwhile', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
