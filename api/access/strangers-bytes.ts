@@ -10,54 +10,43 @@ interface Body {
 }
 
 /**
- * Counts the bodies that come without credentials, each of which has `maxMs` milliseconds to arrive. Where there is no
- * room for more, the oldest body of the address that holds most gives way: to keep others out, an address would have to
- * hold less than they do.
+ * Makes what counts the bodies that come without credentials, each of which has `maxMs` milliseconds to arrive; else it
+ * is refused with 408. Where there is no room for more, the oldest body of the address that holds most gives way, with
+ * `overloaded`: to keep others out, an address would have to hold less than they do.
  */
-export class StrangersBytes {
-  readonly #limits: { maxBytes: number; maxMs: number };
-  readonly #held = new Tally();
+export function createStrangersBytes({ maxBytes, maxMs }: { maxBytes: number; maxMs: number }) {
+  const heldBy = new Tally();
   /** The oldest first. */
-  readonly #bodies = new Set<Body>();
-
-  constructor(limits: { maxBytes: number; maxMs: number }) {
-    this.#limits = limits;
-  }
-
-  /** Begins to count for a request; its body may be refused while it arrives, with `overloaded` or 408. */
-  open({ ip }: Pick<Request, 'ip'>): HeldBytes {
+  const bodies = new Set<Body>();
+  const heavier = (one: Body, other: Body) =>
+    heldBy.of(other.address) > heldBy.of(one.address) ? other : one;
+  return ({ ip }: Pick<Request, 'ip'>): HeldBytes => {
     const address = clientOf(ip);
     const refusal = new AbortController();
     let held = 0;
     const count = (bytes: number) => {
-      this.#held.add(address, bytes - held);
+      heldBy.add(address, bytes - held);
       held = bytes;
     };
     const end = (failure: Failure) => {
       clearTimeout(late);
       count(0);
-      this.#bodies.delete(body);
+      bodies.delete(body);
       refusal.abort(failure);
     };
-    const late = setTimeout(() => end(new Failure('invalid_request', tooLate)), this.#limits.maxMs);
+    const late = setTimeout(() => end(new Failure('invalid_request', tooLate)), maxMs);
     const body = { address, end };
-    this.#bodies.add(body);
+    bodies.add(body);
     return {
       refusal: refusal.signal,
       resize: (bytes) => {
         refusal.signal.throwIfAborted();
         count(bytes);
-        while (this.#held.total > this.#limits.maxBytes) this.#makeRoom();
+        while (heldBy.total > maxBytes) [...bodies].reduce(heavier).end(new Failure('overloaded', noRoom));
       },
       release: () => end(new Failure('invalid_json')),
     };
-  }
-
-  #makeRoom(): void {
-    const heavier = (one: Body, other: Body) =>
-      this.#held.of(other.address) > this.#held.of(one.address) ? other : one;
-    [...this.#bodies].reduce(heavier).end(new Failure('overloaded', noRoom));
-  }
+  };
 }
 
 const noRoom = {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { StrangersBytes } from '../../../api/access/strangers-bytes.js';
+import { createStrangersBytes } from '../../../api/access/strangers-bytes.js';
 
 const facts = { detail: expect.any(String), retryAfterMs: 1000 };
 const overloaded = expect.objectContaining({ code: 'overloaded', facts });
@@ -9,12 +9,12 @@ afterEach(() => void vi.useRealTimers());
 
 /** Bodies by name, each of an address, and the names of those that had to give way, in order. */
 function startBytes() {
-  const bytes = new StrangersBytes({ maxBytes: 100, maxMs: 5000 });
+  const holdBytes = createStrangersBytes({ maxBytes: 100, maxMs: 5000 });
   const gone: string[] = [];
   return {
     gone,
     open: (name: string, { ip = '192.0.2.1', holds }: { ip?: string; holds: number }) => {
-      const body = bytes.open({ ip });
+      const body = holdBytes({ ip });
       body.refusal?.addEventListener('abort', () => gone.push(name));
       body.resize(holds);
       return body;
