@@ -12,7 +12,7 @@ import type { BytesInFlight } from './access/bytes-in-flight.js';
 import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
-import { StrangersBytes } from './access/strangers-bytes.js';
+import { createStrangersBytes } from './access/strangers-bytes.js';
 import {
   adminOperations,
   blogOperations,
@@ -45,7 +45,7 @@ import { StoredChatsController } from './chat/stored-chats.controller.js';
 import type { StoredChats } from './chat/stored-chats.js';
 import type { UserShares } from './chat/user-shares.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
-import { jsonBody, strangersJsonBody } from './http/json-body.js';
+import { jsonBody } from './http/json-body.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
@@ -137,8 +137,6 @@ function addControllers(app: Express, deps: AppDeps): void {
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
   app.locals.controllers = factories;
   app.locals.authentication = authentication;
-  // These take no room from chats.
-  const strangersBytes = new StrangersBytes({ maxBytes: 16_777_216 });
   const body = {
     holdBytes: (request: Request) => deps.bytesInFlight.open(request as AuthenticatedRequest),
     maxBytes: config.MAX_BODY_BYTES,
@@ -152,9 +150,10 @@ function addControllers(app: Express, deps: AppDeps): void {
     // Schemas of tools may nest 32 levels deep by themselves.
     maxDepth: 48,
   });
-  app.locals.shortJsonBody = strangersJsonBody({
-    ...{ maxBytes: 16_384, maxMs: 5000, maxDepth: 8, maxValues: 200 },
-    holdBytes: (request, giveWay) => strangersBytes.open(request, giveWay),
+  app.locals.shortJsonBody = jsonBody({
+    ...{ maxBytes: 16_384, maxDepth: 8, maxValues: 200, isPlain: true },
+    // These take no room from chats.
+    holdBytes: createStrangersBytes({ maxBytes: 16_777_216, maxMs: 5000 }),
   });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }

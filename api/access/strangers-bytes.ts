@@ -1,67 +1,60 @@
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
-import type { GiveWay, HeldBytes } from '../http/json-body.js';
+import { Tally } from '../../shared/runtime/tally.js';
+import type { HeldBytes } from '../http/json-body.js';
 import { clientOf } from './rate-limit.js';
 
-interface Address {
-  bytes: number;
-  /** Called to make a body give way, the oldest first. */
-  readonly bodies: Set<() => void>;
+interface Body {
+  readonly address: string;
+  end(failure: Failure): void;
 }
 
 /**
- * Counts the bodies that come without credentials while they arrive. Where there is no room for more, the oldest body
- * of the address that holds most gives way: to keep others out, an address would have to hold less than they do.
+ * Makes what counts the bodies that come without credentials, each of which has `maxMs` milliseconds to arrive; else it
+ * is refused with 408. Where there is no room for more, the oldest body of the address that holds most gives way, with
+ * `overloaded`: to keep others out, an address would have to hold less than they do.
  */
-export class StrangersBytes {
-  readonly #maxBytes: number;
-  readonly #addresses = new Map<string, Address>();
-  #total = 0;
-
-  constructor({ maxBytes }: { maxBytes: number }) {
-    this.#maxBytes = maxBytes;
-  }
-
-  /** Begins to count for a request; `refuse` ends it with `overloaded` if its body has to give way. */
-  open({ ip }: Pick<Request, 'ip'>, refuse: GiveWay): HeldBytes {
-    const name = clientOf(ip);
-    const address = this.#addresses.get(name) ?? { bytes: 0, bodies: new Set() };
-    this.#addresses.set(name, address);
+export function createStrangersBytes({ maxBytes, maxMs }: { maxBytes: number; maxMs: number }) {
+  const heldBy = new Tally();
+  /** The oldest first. */
+  const bodies = new Set<Body>();
+  const heavier = (one: Body, other: Body) =>
+    heldBy.of(other.address) > heldBy.of(one.address) ? other : one;
+  return ({ ip }: Pick<Request, 'ip'>): HeldBytes => {
+    const address = clientOf(ip);
+    const refusal = new AbortController();
     let held = 0;
     const count = (bytes: number) => {
-      address.bytes += bytes - held;
-      this.#total += bytes - held;
+      heldBy.add(address, bytes - held);
       held = bytes;
     };
-    const release = () => {
+    const end = (failure: Failure) => {
+      clearTimeout(late);
       count(0);
-      address.bodies.delete(giveWay);
-      if (address.bodies.size === 0 && this.#addresses.get(name) === address) this.#addresses.delete(name);
+      bodies.delete(body);
+      refusal.abort(failure);
     };
-    const giveWay = () => {
-      release();
-      refuse(new Failure('overloaded', noRoom));
-    };
-    address.bodies.add(giveWay);
+    const late = setTimeout(() => end(new Failure('invalid_request', tooLate)), maxMs);
+    const body = { address, end };
+    bodies.add(body);
     return {
+      refusal: refusal.signal,
       resize: (bytes) => {
-        if (!address.bodies.has(giveWay)) throw new Failure('overloaded', noRoom);
+        refusal.signal.throwIfAborted();
         count(bytes);
-        while (this.#total > this.#maxBytes) this.#makeRoom();
+        while (heldBy.total > maxBytes) [...bodies].reduce(heavier).end(new Failure('overloaded', noRoom));
       },
-      release,
+      release: () => end(new Failure('invalid_json')),
     };
-  }
-
-  #makeRoom(): void {
-    const [first, ...others] = this.#addresses.values();
-    const heaviest = others.reduce((most, each) => (most && most.bytes >= each.bytes ? most : each), first);
-    const [oldest] = heaviest?.bodies ?? [];
-    oldest?.();
-  }
+  };
 }
 
 const noRoom = {
   detail: 'Too many sign-ins arrive at once, and others have waited for less long.',
   retryAfterMs: 1000,
+};
+const tooLate = {
+  status: 408,
+  detail: 'The body took too long to arrive.',
+  headers: { Connection: 'close' },
 };

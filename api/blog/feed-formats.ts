@@ -1,7 +1,6 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 import type { Post } from '../../shared/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
-import { escapeHtml } from './rendering/markdown.js';
 
 /** A format of a feed. */
 export type FeedFormat = 'json' | 'atom';
@@ -55,20 +54,13 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
 
 /**
  * A rendered text in which relative addresses lead from that of its post: the format has no base for them, and readers
- * take their own, or the blog's (https://github.com/manton/JSONFeed/issues/8). Dot segments are left to the reader.
+ * take their own, or the blog's (https://github.com/manton/JSONFeed/issues/8).
  */
-function withWholeAddresses(html: string, address: string): string {
-  const post = escapeHtml(address);
-  const folder = post.slice(0, post.lastIndexOf('/') + 1);
-  const bases: Record<string, string> = { '/': escapeHtml(new URL(address).origin), '?': post, '#': post };
-  return html.replace(relativeAddress, (_, tag, first) => tag + (bases[first] ?? folder) + first);
-}
+const withWholeAddresses = (html: string, base: string): string =>
+  html.replace(relativeAddress, (_, tag, address) => tag + (URL.parse(address, base) ?? address));
 
-/**
- * A tag up to its address, which has no scheme, and the first character of that if it decides about the base. In what
- * the sanitizer has written every < begins a tag, and attributes have neither > nor quotation marks.
- */
-const relativeAddress = /(<(?:a|img)(?: [^>]*?)?? (?:href|src)=")(?![a-z][a-z\d+.-]*:)([/?#]?)/gi;
+/** In what the sanitizer has written every < begins a tag, and attributes have neither > nor quotation marks. */
+const relativeAddress = /(<(?:a|img)(?: [^>]*?)?? (?:href|src)=")(?![a-z][a-z\d+.-]*:)([^"]*)/gi;
 
 /** Atom, RFC 4287. */
 function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): string {

@@ -35,21 +35,24 @@ export function createPostPages({ blog, images, render, excerpts }: PostPagesDep
     async render(post: Post): Promise<Page & Pick<RenderedPost, 'final'>> {
       const beginning = { ...post, beginning: post.content };
       const [{ html: content, final }, [excerpt]] = await Promise.all([render(post), excerpts([beginning])]);
-      const isFinal = final && excerpt !== undefined;
-      return { html: pageOf({ post, blog, content, excerpt: excerpt ?? '' }), csp, final: isFinal };
+      const html = pageOf({ post: { ...post, excerpt: excerpt ?? '' }, blog, content });
+      return { html, csp, final: final && excerpt !== undefined };
     },
   };
 }
 
 /** Includes a sample page, so that a change of the template changes the edition. */
 function editionOf(blog: Blog, csp: string): string {
-  const page = pageOf({ post: samplePost, blog, content: '', excerpt: '' });
+  const page = pageOf({ post: samplePost, blog, content: '' });
   const facts = JSON.stringify([rendererVersion, csp, page]);
   return createHash('sha256').update(facts).digest('hex').slice(0, 8);
 }
 
+/** With the beginning of its text as plain text. */
+type ExcerptPost = Post & { excerpt: string };
+
 /** A post with every part that a page can show. */
-const samplePost: Post = {
+const samplePost: ExcerptPost = {
   id: '',
   title: 'Title',
   content: '',
@@ -61,6 +64,7 @@ const samplePost: Post = {
   createdAt: '1970-01-01T00:00:00.000Z',
   updatedAt: '1970-01-01T00:00:00.000Z',
   version: 1,
+  excerpt: 'Excerpt',
 };
 
 /** The heading of a post: its title, else the beginning of its text, else (for a text without words) its date. */
@@ -68,23 +72,13 @@ export function headingOf(post: Post, content: string, blog: Pick<Blog, 'formatD
   return post.title?.trim() || excerptOf(content) || blog.formatDay(post.publishedAt ?? post.createdAt);
 }
 
-interface PageParts {
-  post: Post;
-  blog: Blog;
-  /** The text as HTML. */
-  content: string;
-  /** Its beginning as plain text. */
-  excerpt: string;
-}
-
-function pageOf(parts: PageParts): string {
-  const { post, blog, content } = parts;
+function pageOf({ post, blog, content }: { post: ExcerptPost; blog: Blog; content: string }): string {
   const title = post.title?.trim();
   const titleAbove = title && !beginsWithTitle(content, title);
   const heading = headingOf(post, content, blog);
   return layOutBlogPage(blog, {
     title: heading,
-    head: headOf(parts, heading),
+    head: headOf(post, blog, heading),
     main: `<article>
 ${titleAbove ? `<h1 dir="auto">${escapeHtml(title)}</h1>\n` : ''}<p class="about">${aboutOf(post, blog)}</p>
 <div dir="auto">
@@ -96,9 +90,10 @@ ${tagList(blog, post.tags)}</article>
 }
 
 /** With Open Graph (https://ogp.me), for sharing; drafts have none, since they should not be found. */
-function headOf({ post, blog, excerpt }: PageParts, heading: string): string[] {
+function headOf(post: ExcerptPost, blog: Blog, heading: string): string[] {
   const author = `<meta name="author" content="${escapeHtml(post.author)}">`;
   if (post.status === 'draft') return [author, noIndex];
+  const { excerpt } = post;
   const url = blog.baseUrl + postPath(post);
   const properties = [
     ['og:type', 'article'],

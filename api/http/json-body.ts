@@ -2,7 +2,6 @@ import { MIMEType } from 'node:util';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
-import { Semaphore } from '../../shared/runtime/semaphore.js';
 import { parseBody } from '../../shared/validation.js';
 import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
@@ -13,29 +12,27 @@ type BodyReader = (request: Request, response: Response, next: NextFunction) => 
 export interface HeldBytes {
   /**
    * Counts so many bytes from now on. Where they are more than before, throws `rate_limited` when the user holds too
-   * many, and `overloaded` when all users do; throws `invalid_json` after release.
+   * many, and `overloaded` when all users do; throws after release.
    */
   resize(bytes: number): void;
   /** Counts them no longer; further calls do nothing. */
   release(): void;
+  /** Aborts with a `Failure` if the body is refused while it arrives. */
+  readonly refusal?: AbortSignal;
 }
 
-/** Ends the reading of a body with this failure. */
-export type GiveWay = (failure: Failure) => void;
-
-interface TreeLimits {
+/** Limits of a JSON body. */
+export interface BodyLimits {
+  /** Bytes, after decoding any Content-Encoding. */
+  maxBytes: number;
   /** Levels of objects and arrays. */
   maxDepth: number;
   /** Members of all objects and arrays together; an empty one counts as one. */
   maxValues: number;
-}
-
-/** Limits of a JSON body. */
-export interface BodyLimits extends TreeLimits {
-  /** Bytes, after decoding any Content-Encoding. */
-  maxBytes: number;
   /** Counts the bytes of a body as they arrive; absent means that nothing counts them. */
   holdBytes?: (request: Request) => HeldBytes;
+  /** Whether any Content-Encoding is refused. */
+  isPlain?: boolean;
 }
 
 /**
@@ -45,17 +42,19 @@ export interface BodyLimits extends TreeLimits {
  * mark, too); `invalid_request` when it nests too deeply, has too many values, or contains text that is not well-formed
  * Unicode.
  */
-export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): BodyReader {
+export function jsonBody({ maxBytes, holdBytes, isPlain, ...treeLimits }: BodyLimits): BodyReader {
   const largeBodies = new TurnQueue(1);
-  const decoding = new Semaphore(decodersAtOnce);
   return async (request, response, next) => {
-    checkHead(request, maxBytes);
+    checkMediaType(request);
+    if (isPlain && 'content-encoding' in request.headers)
+      throw new Failure('unsupported_media_type', plainAlone);
+    if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
     // If the client has left meanwhile, the response has closed before.
     if (response.destroyed) throw new Failure('invalid_json');
     const held = holdBytes?.(request);
     if (held) response.once('close', held.release);
     const hold = (bytes: number) => held?.resize(bytes);
-    const bytes = await readBody(request, { maxBytes, hold, decoding });
+    const bytes = await readBody(request, { maxBytes, hold, refusal: held?.refusal });
     // The decoded size counts: a gzip bomb is small on the wire.
     if (bytes.length > largeBytes) await new Promise<void>((resolve) => largeBodies.run(resolve));
     Object.assign(response.locals, { bodyBytes: bytes.length, heldBytes: held });
@@ -64,46 +63,7 @@ export function jsonBody({ maxBytes, holdBytes, ...treeLimits }: BodyLimits): Bo
   };
 }
 
-interface StrangersBodyLimits extends TreeLimits {
-  maxBytes: number;
-  /** How long a body may take to arrive, in milliseconds. */
-  maxMs: number;
-  /** Counts the bytes of a body while it arrives. */
-  holdBytes: (request: Request, giveWay: GiveWay) => HeldBytes;
-}
-
-/**
- * As `jsonBody`, for bodies that come without credentials. They count until they have arrived, which may not take long;
- * then they are small. Throws `unsupported_media_type` for any Content-Encoding, 408, and the failure of `giveWay`.
- */
-export function strangersJsonBody({
-  maxBytes,
-  maxMs,
-  holdBytes,
-  ...treeLimits
-}: StrangersBodyLimits): BodyReader {
-  return async (request, _response, next) => {
-    checkHead(request, maxBytes);
-    const refusal = new AbortController();
-    const giveWay = (failure: Failure) => refusal.abort(failure);
-    const late = setTimeout(() => giveWay(new Failure('invalid_request', tooLate)), maxMs);
-    const held = holdBytes(request, giveWay);
-    try {
-      const bounds = { maxBytes, hold: held.resize, decoding: undefined, signal: refusal.signal };
-      request.body = parse(await readBody(request, bounds), treeLimits);
-    } finally {
-      clearTimeout(late);
-      held.release();
-    }
-    next();
-  };
-}
-
-const tooLate = {
-  status: 408,
-  detail: 'The body took too long to arrive.',
-  headers: { Connection: 'close' },
-};
+const plainAlone = { headers: { 'Accept-Encoding': 'identity' } };
 
 /** The bytes of a body that was read, after decoding any Content-Encoding. */
 export const bodyBytesOf = (response: Response): number => response.locals.bodyBytes;
@@ -116,8 +76,6 @@ export function holdAtLeast(response: Response, bytes: number): number {
   return bytes;
 }
 
-/** Each has a thread while it decodes; bodies that wait for one take no more than they were sent with. */
-const decodersAtOnce = 2;
 /** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
 const largeBytes = 65_536;
 
@@ -151,11 +109,6 @@ function asServiceUnavailable(error: unknown): never {
   throw error;
 }
 
-function checkHead(request: Request, maxBytes: number): void {
-  checkMediaType(request);
-  if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
-}
-
 /**
  * Of the parameters only `charset` counts. Clients send others (`odata.metadata=minimal`, `version=1`) and empty ones,
  * which say nothing of how the bytes are to be read (RFC 9110, 5.6.6; RFC 8259, 11).
@@ -178,6 +131,8 @@ function mediaTypeOf(contentType: string): MIMEType | undefined {
 
 /** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
+
+type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
 
 function parse(bytes: Uint8Array, limits: TreeLimits): unknown {
   const { excess } = measureTree(bytes, limits);

@@ -2,7 +2,7 @@ import { finished, type Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
-import type { Semaphore } from '../../shared/runtime/semaphore.js';
+import { Semaphore } from '../../shared/runtime/semaphore.js';
 
 const decoders = new Map<string, () => Transform>([
   ['gzip', createGunzip],
@@ -11,53 +11,46 @@ const decoders = new Map<string, () => Transform>([
   ['zstd', createZstdDecompress],
 ]);
 
-/** The bounds of a body. */
+/** Each has a thread while it decodes; bodies that wait for one take no more than they were sent with. */
+const decoding = new Semaphore(2);
+const waiting = { waitMs: 30_000, timeoutError: () => new Failure('overloaded', { retryAfterMs: 1000 }) };
+
 interface BodyBounds {
   /** Bytes of a body, as it is sent and decoded. */
   maxBytes: number;
   /** Called with the bytes that the body takes so far, before more are kept; may throw to refuse the rest. */
   hold: (bytes: number) => void;
-  /** How many bodies are decoded at once; undefined means that no Content-Encoding is taken. */
-  decoding: Semaphore | undefined;
   /** Aborts with a `Failure` to refuse the rest. */
-  signal?: AbortSignal | undefined;
+  refusal?: AbortSignal | undefined;
 }
 
 /**
  * Reads the body of a request, then decodes its Content-Encoding: a decoder costs 60 KB, and what it makes of a
  * thousand bytes may be a megabyte, so there is none for a body that has not arrived. A body that is refused is not
  * kept, and the request is left to be drained. Throws `payload_too_large`, what `hold` throws, the reason of the
- * signal, `unsupported_media_type` for another encoding, and `invalid_json` for a body that cannot be decoded or breaks
- * off.
+ * signal, `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that cannot be decoded or
+ * breaks off.
  */
 export async function readBody(request: Request, bounds: BodyBounds): Promise<Buffer> {
-  const { decoding, hold } = bounds;
-  const createDecoder = decoderOf(request, decoding);
-  try {
-    const sent = await collect(request, bounds);
-    if (decoding === undefined || createDecoder === undefined) return sent;
-    const decoded = await decoding.run(() => decode(sent, createDecoder(), bounds), waiting);
-    hold(decoded.length);
-    return decoded;
-  } finally {
-    // The rest has to be read: else the connection could not be used again.
-    request.resume();
-  }
+  const createDecoder = decoderOf(request);
+  const sent = await collect(request, bounds);
+  if (createDecoder === undefined) return sent;
+  const decoded = await decoding.run(() => decode(sent, createDecoder(), bounds), waiting);
+  bounds.hold(decoded.length);
+  return decoded;
 }
 
-async function decode(sent: Buffer, decoder: Transform, bounds: BodyBounds): Promise<Buffer> {
+async function decode(sent: Buffer, decoder: Transform, { maxBytes, hold }: BodyBounds): Promise<Buffer> {
   decoder.end(sent);
   try {
-    return await collect(decoder, { ...bounds, hold: (bytes) => bounds.hold(sent.length + bytes) });
+    return await collect(decoder, { maxBytes, hold: (bytes) => hold(sent.length + bytes) });
   } finally {
     decoder.destroy();
   }
 }
 
-const waiting = { waitMs: 30_000, timeoutError: () => new Failure('overloaded', { retryAfterMs: 1000 }) };
-
 /** Reads all bytes of the source, and none that follow a refusal. */
-async function collect(source: Readable, { maxBytes, hold, signal }: BodyBounds): Promise<Buffer> {
+async function collect(source: Readable, { maxBytes, hold, refusal }: BodyBounds): Promise<Buffer> {
   let bytes: Buffer = Buffer.alloc(0);
   let length = 0;
   const append = (chunk: Buffer) => {
@@ -72,7 +65,7 @@ async function collect(source: Readable, { maxBytes, hold, signal }: BodyBounds)
     }
     length = end;
   };
-  await readChunks(source, append, signal);
+  await readChunks(source, append, refusal);
   return bytes.subarray(0, length);
 }
 
@@ -80,31 +73,27 @@ async function collect(source: Readable, { maxBytes, hold, signal }: BodyBounds)
 function readChunks(
   source: Readable,
   onChunk: (chunk: Buffer) => void,
-  signal: AbortSignal | undefined,
+  refusal: AbortSignal | undefined,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const refuse = (error: unknown) => {
+  // The request lives until its chat has ended, and its listeners would hold the bytes of its body for as long.
+  const end = (settle: () => void) => {
     source.off('data', read);
-    signal?.removeEventListener('abort', giveWay);
-    reject(error);
+    forget();
+    settle();
   };
-  const giveWay = () => refuse(signal?.reason);
   const read = (chunk: Buffer) => {
     try {
       onChunk(chunk);
     } catch (error) {
-      refuse(error);
+      end(() => reject(error));
     }
   };
-  const forget = finished(source, { writable: false }, (cause) => {
-    // The request lives until its chat has ended, and its listeners would hold the bytes of its body for as long.
-    source.off('data', read);
-    signal?.removeEventListener('abort', giveWay);
-    forget();
-    if (cause) reject(new Failure('invalid_json', { cause }));
-    else resolve();
+  const forget = finished(source, { writable: false, signal: refusal }, (cause) => {
+    if (refusal?.aborted) end(() => reject(refusal.reason));
+    else if (cause) end(() => reject(new Failure('invalid_json', { cause })));
+    else end(resolve);
   });
-  signal?.addEventListener('abort', giveWay);
   source.on('data', read);
   return promise;
 }
@@ -117,13 +106,12 @@ function enlarge(bytes: Buffer, size: number): Buffer {
 }
 
 /** Undefined for a body that is not encoded. */
-function decoderOf(
-  { headers: { 'content-encoding': encoding = 'identity' } }: Request,
-  decoding: Semaphore | undefined,
-): (() => Transform) | undefined {
+function decoderOf({
+  headers: { 'content-encoding': encoding = 'identity' },
+}: Request): (() => Transform) | undefined {
   const name = encoding.toLowerCase();
   if (name === 'identity') return undefined;
   const create = decoders.get(name);
-  if (create && decoding) return create;
-  throw new Failure('unsupported_media_type', decoding ? {} : { headers: { 'Accept-Encoding': 'identity' } });
+  if (create === undefined) throw new Failure('unsupported_media_type');
+  return create;
 }

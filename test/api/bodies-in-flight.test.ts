@@ -149,31 +149,20 @@ describe('bytes in flight', () => {
   describe('of strangers who sign in', () => {
     const beginSignIn = (body: Buffer, ...headers: string[]) =>
       begin('/admin/session', ['Sec-Fetch-Site: same-origin', 'Content-Length: 16000', ...headers], body);
-    const signIn = () =>
-      app.post({
+
+    it('fill their room -> the oldest gives way, an operator of their address signs in, chats have theirs', async () => {
+      app = await startChatApp({ variables: { CHAT_MAX_QUEUED_BYTES: '100000' } });
+      const strangers = Array.from({ length: 1060 }, () => beginSignIn(Buffer.alloc(15_990)));
+      // On a slow machine its time is over before that.
+      expect(await Promise.race(strangers.map(answerOf))).toMatch(/^HTTP\/1\.1 (503|408) /);
+      const signedIn = await app.post({
         path: '/admin/session',
         body: '{"name":"operator","secret":"secret"}',
-        headers: { 'Sec-Fetch-Site': 'same-origin', 'X-Forwarded-For': '192.0.2.1' },
+        headers: { 'Sec-Fetch-Site': 'same-origin' },
       });
-
-    it.each<[string, (n: number) => string]>([
-      ['of seventeen networks', (n) => `2001:db8:0:${n % 17}::1`],
-      ['of an address each', (n) => `2001:db8:0:${n.toString(16)}::1`],
-      ["of the operator's own address", () => '192.0.2.1'],
-    ])(
-      'fill their room, %s -> the oldest gives way, an operator signs in, chats have theirs',
-      async (_, ip) => {
-        const variables = { CHAT_MAX_QUEUED_BYTES: '100000', TRUSTED_PROXIES: 'loopback' };
-        app = await startChatApp({ variables });
-        const strangers = Array.from({ length: 1060 }, (_, n) =>
-          beginSignIn(Buffer.alloc(15_990), `X-Forwarded-For: ${ip(n)}`),
-        );
-        // On a slow machine its time is over before that.
-        expect(await Promise.race(strangers.map(answerOf))).toMatch(/^HTTP\/1\.1 (503|408) /);
-        expect((await signIn()).status).toBe(200);
-        expect((await ask(basic('v'))).status).toBe(200);
-      },
-    );
+      expect(signedIn.status).toBe(200);
+      expect((await ask(basic('v'))).status).toBe(200);
+    });
 
     it('have a Content-Encoding -> 415', async () => {
       app = await startChatApp();

@@ -30,8 +30,8 @@ export class MarkdownThread {
     return this.#ended;
   }
 
-  /** The texts of the answer (`MarkdownAnswer`); undefined when a limit is exceeded, which may end the thread. */
-  async run(task: MarkdownTask): Promise<readonly string[] | undefined> {
+  /** The HTML or the excerpt; undefined when a limit is exceeded, which may end the thread. */
+  async run(task: MarkdownTask): Promise<string | undefined> {
     const previous = await this.#nextMessage.promise;
     if (previous === undefined) return undefined;
     this.#nextMessage = Promise.withResolvers();
@@ -40,7 +40,7 @@ export class MarkdownThread {
     const limits = { maxCpuMs: previous.usedMs + maxCpuMs, timeoutMs };
     const stopWatching = watchCpu(this.#worker, limits, () => void this.end());
     const answer = await this.#nextMessage.promise.finally(stopWatching);
-    return answer?.texts;
+    return answer?.text;
   }
 
   async end(): Promise<void> {

@@ -9,8 +9,8 @@ import sanitizeHtml from 'sanitize-html';
  * so that it also starts from its source: Node strips types, but does not resolve `.js` to `.ts`.
  */
 
-/** A message to the thread: a text to render as HTML, or texts of which excerpts are to be made. */
-export type MarkdownTask = { readonly markdown: string } | { readonly excerptsOf: readonly TitledText[] };
+/** A message to the thread: a text to render as HTML, or one of which an excerpt is to be made. */
+export type MarkdownTask = { readonly markdown: string } | { readonly excerptOf: TitledText };
 
 /** The beginning of a post: a Markdown text of which no more than 1,000 characters are read, and its title. */
 export interface TitledText {
@@ -20,11 +20,8 @@ export interface TitledText {
 
 /** A message of the thread: the first says that it is ready, each later one answers a task. */
 export interface MarkdownAnswer {
-  /**
-   * The text as HTML, or the excerpts in the order of their texts. Undefined in the first message, and for a text that
-   * was refused because it would fill the memory.
-   */
-  texts?: readonly string[] | undefined;
+  /** Undefined in the first message, and for a text that was refused because it would fill the memory. */
+  text?: string | undefined;
   /** Processor time of the thread since its start, in milliseconds. */
   usedMs: number;
 }
@@ -37,18 +34,14 @@ markdownIt.renderer.rules.footnote_block_close = () => '</ol>\n';
 markdownIt.block.ruler.before('table', 'depth', refuseLostText);
 markdownIt.core.ruler.after('inline', 'tasks', markTasks);
 
-parentPort?.on('message', (task: MarkdownTask) => answer(run(task)));
+parentPort?.on('message', (task: MarkdownTask) =>
+  answer('excerptOf' in task ? excerptOf(task.excerptOf) : render(task.markdown)),
+);
 answer();
 
-function answer(texts?: readonly string[]): void {
+function answer(text?: string): void {
   const { user, system } = process.threadCpuUsage();
-  parentPort?.postMessage({ texts, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
-}
-
-function run(task: MarkdownTask): readonly string[] | undefined {
-  if ('excerptsOf' in task) return task.excerptsOf.map(excerptOf);
-  const html = render(task.markdown);
-  return html === undefined ? undefined : [html];
+  parentPort?.postMessage({ text, usedMs: (user + system) / 1000 } satisfies MarkdownAnswer);
 }
 
 function render(markdown: string): string | undefined {

@@ -6,15 +6,14 @@ import type { MarkdownTask, TitledText } from './markdown-worker.js';
 export const rendererVersion = 2;
 
 /** The outcome of rendering a text. */
-export type Rendering =
-  | { readonly kind: 'rendered'; readonly html: string }
-  /** The text needs more time or memory than the limits allow, and always will. */
-  | { readonly kind: 'refused' }
-  /** Too many texts wait, or this one has waited for too long. */
-  | { readonly kind: 'busy' };
+export type Rendering = { readonly kind: 'rendered'; readonly html: string } | Refusal;
 
-/** How a task ended: with its texts, or why without them. */
-type Outcome = { kind: 'done'; texts: readonly string[] } | Exclude<Rendering, { kind: 'rendered' }>;
+type Refusal = typeof refused | typeof busy;
+
+/** The text needs more time or memory than the limits allow, and always will. */
+const refused = { kind: 'refused' } as const;
+/** Too many texts wait, or this one has waited for too long. */
+const busy = { kind: 'busy' } as const;
 
 /** Reads Markdown in another thread than the one that answers requests. */
 export type MarkdownRenderer = ReturnType<typeof createMarkdownRenderer>;
@@ -47,20 +46,20 @@ export function createMarkdownRenderer({
   let idleTimer: NodeJS.Timeout | undefined;
   let closed = false;
   const queue = new PQueue({ concurrency: 1 });
-  const runNow = async (task: MarkdownTask, queuedAt: number): Promise<Outcome> => {
-    if (closed || now() - queuedAt > maxWaitMs) return { kind: 'busy' };
+  const runNow = async (task: MarkdownTask, queuedAt: number): Promise<string | Refusal> => {
+    if (closed || now() - queuedAt > maxWaitMs) return busy;
     clearTimeout(idleTimer);
     if (thread === undefined || thread.ended) thread = new MarkdownThread({ maxCpuMs, timeoutMs });
     const current = thread;
-    const texts = await current.run(task);
+    const text = await current.run(task);
     idleTimer = setTimeout(() => void current.end(), idleMs).unref();
-    if (texts !== undefined) return { kind: 'done', texts };
-    return { kind: closed ? 'busy' : 'refused' };
+    return text ?? (closed ? busy : refused);
   };
-  const run = async (task: MarkdownTask): Promise<Outcome> => {
-    if (queue.size + queue.pending >= maxWaiting) return { kind: 'busy' };
+  /** Each priority has a queue of its own, and the higher one comes first. */
+  const run = async (task: MarkdownTask, priority: number): Promise<string | Refusal> => {
+    if (queue.sizeBy({ priority }) + queue.pending >= maxWaiting) return busy;
     const queuedAt = now();
-    return queue.add(() => runNow(task, queuedAt));
+    return queue.add(() => runNow(task, queuedAt), { priority });
   };
   return {
     /**
@@ -68,16 +67,16 @@ export function createMarkdownRenderer({
      * a page: no scripts, styles, forms or frames; only relative addresses and those of http, https and mailto.
      */
     async render(markdown: string): Promise<Rendering> {
-      const outcome = await run({ markdown });
-      return outcome.kind === 'done' ? { kind: 'rendered', html: outcome.texts[0] ?? '' } : outcome;
+      const html = await run({ markdown }, 1);
+      return typeof html === 'string' ? { kind: 'rendered', html } : html;
     },
     /**
-     * The beginning of each text as one line of plain text, at most 240 characters and an ellipsis; undefined when the
-     * thread has no time for them. Together they count as one text.
+     * The beginning of a text as one line of plain text, at most 240 characters and an ellipsis; undefined when the
+     * thread has no time for it. Holds up no text to render.
      */
-    async excerpts(texts: readonly TitledText[]): Promise<readonly string[] | undefined> {
-      const outcome = await run({ excerptsOf: texts });
-      return outcome.kind === 'done' ? outcome.texts : undefined;
+    async excerpt(text: TitledText): Promise<string | undefined> {
+      const excerpt = await run({ excerptOf: text }, 0);
+      return typeof excerpt === 'string' ? excerpt : undefined;
     },
     /** The outcome of all that still waits is `busy`. */
     async close(): Promise<void> {

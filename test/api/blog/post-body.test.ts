@@ -95,20 +95,7 @@ describe('a post', () => {
     [{ content, slug: 1 }, '/slug', 'must be a string'],
     [{ content, slug: 'a'.repeat(101) }, '/slug', 'must be at most 100 characters'],
     ...[
-      '',
-      'A',
-      'Ä',
-      'a\u0308',
-      '\u0e31a',
-      'a_b',
-      '-a',
-      'a-',
-      'a--b',
-      'a b',
-      'a\n',
-      'a\0',
-      '../a',
-      'a。',
+      ...['', 'A', 'Ä', 'a\u0308', '\u0e31a', 'a_b', '-a', 'a-', 'a--b', 'a b', 'a\n', 'a\0', '../a', 'a。'],
     ].map((slug): [object, string, string] => [{ content, slug }, '/slug', slugRule]),
     [{ content, slug: '字'.repeat(67) }, '/slug', 'must be at most 200 bytes in UTF-8'],
     [{ content, status: 'Published' }, '/status', 'must be published or draft'],
@@ -133,26 +120,17 @@ describe('a post', () => {
     expect(text).not.toMatch(/canary/i);
   });
 
-  it.each([
-    '\n',
-    '\r\n',
-    '\u2028',
-    '\u0085',
-    '\t',
-    '\u200b',
-    '\u00ad',
-    '\u202e',
-    '\ufeff',
-    '\u2060',
-    '\u3164',
-  ])('has %j within a line -> is refused there, but not at its ends', async (mark) => {
-    const detail = 'must not contain line ends or invisible characters';
-    const lines = (text: string) => ({ content, title: text, author: text, tags: ['a', text] });
-    const pointers = ['/title', '/author', '/tags/1'];
-    expect(await errorsOf(lines(`b${mark}c`))).toEqual(pointers.map((pointer) => ({ pointer, detail })));
-    for (const text of [`${mark} b c`, `b c ${mark}`, `${mark}\u00a0b c\u200d${mark}`])
-      expect((await send(lines(text))).body).toEqual(lines('b c'));
-  });
+  it.each(['\r\n', ...'\n\t\u2028\u0085\u200b\u00ad\u202e\ufeff\u2060\u3164'])(
+    'has %j within a line -> is refused there, but not at its ends',
+    async (mark) => {
+      const detail = 'must not contain line ends or invisible characters';
+      const lines = (text: string) => ({ content, title: text, author: text, tags: ['a', text] });
+      const pointers = ['/title', '/author', '/tags/1'];
+      expect(await errorsOf(lines(`b${mark}c`))).toEqual(pointers.map((pointer) => ({ pointer, detail })));
+      for (const text of [`${mark} b c`, `b c ${mark}`, `${mark}\u00a0b c\u200d${mark}`])
+        expect((await send(lines(text))).body).toEqual(lines('b c'));
+    },
+  );
 
   it('has tags that are equal but for their ends -> has each once', async () => {
     const tags = [' apples ', 'a', 'a ', '\u200bapples', 'plums\n'];

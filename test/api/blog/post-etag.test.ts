@@ -32,14 +32,11 @@ describe('expectedVersions', () => {
   });
 
   it.each(['', '-md', '-html-0a1b2c3d'])(
-    'reads a tag that a proxy has made weak, or has given the name of a coding: %s',
+    'reads a tag that a proxy has made weak or named anew: %s',
     (suffix) => {
-      const tag = etagOf(mark, suffix);
-      const compressed = ['gzip', 'br', 'zstd', 'deflate'].map((coding) => tag.replace(/"$/, `-${coding}"`));
-      for (const one of [tag, ...compressed]) {
-        expect(expectedVersions(`W/${one}`)).toEqual([mark]);
-        expect(expectedVersions(`"x", ${one}`)).toEqual([mark]);
-      }
+      const compressed = etagOf(mark, `${suffix}-gzip`);
+      for (const tag of [`W/${etagOf(mark, suffix)}`, compressed, `W/${compressed}`])
+        expect(expectedVersions(`"x", ${tag}`)).toEqual([mark]);
     },
   );
 

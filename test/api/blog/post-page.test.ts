@@ -25,7 +25,9 @@ const blog = blogOf({
   BLOG_BASE_URL: 'https://blog.example/base',
   BLOG_LANGUAGE: 'en',
 });
-const pages = createPostPages({ blog, images: ['https'], render, excerpts });
+const pagesWith = (changes: Partial<Parameters<typeof createPostPages>[0]>) =>
+  createPostPages({ blog, images: ['https'], render, excerpts, ...changes });
+const pages = pagesWith({});
 const htmlOf = async (changes: Partial<Post>): Promise<string> =>
   (await pages.render({ ...published, ...changes })).html;
 
@@ -82,7 +84,7 @@ describe('createPostPages', () => {
       "img-src 'self' https://images.example.org https://*.example.net:8443",
     ],
   ])('takes images from where it was told: %j', async (images, directive) => {
-    const choosy = createPostPages({ blog, images, render, excerpts });
+    const choosy = pagesWith({ images });
     expect((await choosy.render(published)).csp.split('; ')).toContain(directive);
     expect(choosy.edition).not.toBe(pages.edition);
   });
@@ -104,12 +106,7 @@ describe('createPostPages', () => {
   });
 
   it('escapes the title of the blog and cleans the text', async () => {
-    const hostile = createPostPages({
-      blog: { ...blog, title: attack },
-      images: ['https'],
-      render,
-      excerpts,
-    });
+    const hostile = pagesWith({ blog: { ...blog, title: attack } });
     const { html } = await hostile.render({ ...published, content: attack });
     expect(html).not.toMatch(/<script|onerror=alert\(1\)>[^&]|<img[^>]*onerror/);
     expect(html).toContain(`<header><a href="/base/blogs">${escaped}</a></header>`);
@@ -129,12 +126,7 @@ describe('createPostPages', () => {
   it('shows the source of a text that cannot be rendered, and says whether it may be later', async () => {
     const content = '<script>alert(1)</script>';
     for (const final of [true, false]) {
-      const written = createPostPages({
-        blog,
-        images: ['https'],
-        render: async () => ({ html: '<pre>a</pre>', final }),
-        excerpts,
-      });
+      const written = pagesWith({ render: async () => ({ html: '<pre>a</pre>', final }) });
       const page = await written.render({ ...published, content });
       expect(page).toMatchObject({ final, html: expect.stringContaining('<pre>a</pre>') });
     }
@@ -142,8 +134,7 @@ describe('createPostPages', () => {
 
   it('describes a post by its beginning, and is not final while there was no time to find that', async () => {
     expect(await htmlOf({})).toContain('<meta name="description" content="Hello world">');
-    const hurried = createPostPages({ blog, images: ['https'], render, excerpts: async () => [undefined] });
-    const page = await hurried.render(published);
+    const page = await pagesWith({ excerpts: async () => [undefined] }).render(published);
     expect(page).toMatchObject({
       final: false,
       html: expect.stringContaining('<p>Hello <em>world</em></p>'),
@@ -152,9 +143,7 @@ describe('createPostPages', () => {
   });
 
   it('has another edition with another title of the blog', () => {
-    const editions = ['A', 'A', 'B'].map(
-      (title) => createPostPages({ blog: { ...blog, title }, images: ['https'], render, excerpts }).edition,
-    );
+    const editions = ['A', 'A', 'B'].map((title) => pagesWith({ blog: { ...blog, title } }).edition);
     expect(editions[0]).toMatch(/^[0-9a-f]{8}$/);
     expect(editions[1]).toBe(editions[0]);
     expect(editions[2]).not.toBe(editions[0]);

@@ -269,17 +269,30 @@ describe('the thread that renders', () => {
     expect(started).toHaveLength(1);
   });
 
-  it('excerpts are asked for -> are made by the same thread, each for its text, while this one goes on', async () => {
+  it('excerpts are asked for -> are made by the same thread, while this one goes on', async () => {
     const renderer = unhurriedRenderer();
-    const hostile = Array.from({ length: 200 }, () => ({ markdown: '![['.repeat(333), title: null }));
-    const rendered = renderer.render('a');
-    const excerpts = renderer.excerpts([{ markdown: 'b *c*', title: null }, ...hostile]);
-    await rendered;
-    expect(await Promise.race([excerpts, turn('this one goes on')])).toBe('this one goes on');
-    expect((await excerpts)?.slice(0, 2)).toEqual(['b c', `${'![['.repeat(80)}…`]);
+    await renderer.render('a');
+    const excerpt = renderer.excerpt({ markdown: '![['.repeat(333), title: null });
+    expect(await Promise.race([excerpt, turn('this one goes on')])).toBe('this one goes on');
+    expect(await excerpt).toBe(`${'![['.repeat(80)}…`);
     expect(started).toHaveLength(1);
     await renderer.close();
-    expect(await renderer.excerpts([])).toBeUndefined();
+    expect(await renderer.excerpt({ markdown: 'b', title: null })).toBeUndefined();
+  });
+
+  it('more excerpts than may wait for it -> the first ones, behind a text that came after them', async () => {
+    const renderer = unhurriedRenderer({ maxWaiting: 3 });
+    const ended: string[] = [];
+    const excerpts = ['a', 'b', 'c', 'd'].map(async (markdown) => {
+      const excerpt = await renderer.excerpt({ markdown, title: null });
+      ended.push(markdown);
+      return excerpt;
+    });
+    expect(await renderer.render('e')).toMatchObject({ kind: 'rendered' });
+    ended.push('e');
+    expect(await Promise.all(excerpts)).toEqual(['a', 'b', 'c', undefined]);
+    expect(ended).toEqual(['d', 'a', 'e', 'b', 'c']);
+    await renderer.close();
   });
 
   it('nothing to do for a while -> ends, and another one is started for the next text', async () => {
