@@ -4,13 +4,11 @@ import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
 import type { Semaphore } from '../../shared/runtime/semaphore.js';
 
-/** Pieces of 16 KB, as usual, are copied into ever larger memory: three bytes of garbage for each of a body. */
-const inPieces = { chunkSize: 262_144 };
 const decoders = new Map<string, () => Transform>([
-  ['gzip', () => createGunzip(inPieces)],
-  ['deflate', () => createInflate(inPieces)],
-  ['br', () => createBrotliDecompress(inPieces)],
-  ['zstd', () => createZstdDecompress(inPieces)],
+  ['gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+  ['zstd', createZstdDecompress],
 ]);
 
 /** The bounds of a body. */
