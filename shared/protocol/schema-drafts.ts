@@ -104,9 +104,9 @@ function withRequiredNames(schema: Json, { properties }: Json): Json {
   const flagged = isObject(properties)
     ? Object.keys(properties).filter((name) => Object(properties[name]).required === true)
     : [];
-  if (required === undefined && flagged.length === 0) return schema;
-  const names = new Set([isBoolean(required) ? [] : (required ?? []), flagged].flat());
-  return names.size === 0 ? others : { ...schema, required: [...names] };
+  const names = new Set([...(Array.isArray(required) ? required : []), ...flagged]);
+  if (names.size > 0) return { ...schema, required: [...names] };
+  return isBoolean(required) ? others : schema;
 }
 
 /** In draft 3 there was a type for all values. A type counts once. */
