@@ -94,7 +94,7 @@ export const auditActions = [
   'chats.cancel',
 ] as const;
 
-/** An action of operators that the audit keeps. */
+/** The operators' actions that the audit keeps. */
 export type AuditAction = (typeof auditActions)[number];
 
 /** Something that an operator has done. */
