@@ -81,20 +81,8 @@ export interface NewToken {
   info: TokenInfo;
 }
 
-/** The operators' actions that the audit keeps. */
-export type AuditAction =
-  | 'users.add'
-  | 'users.remove'
-  | 'users.reset'
-  | 'users.suspend'
-  | 'users.resume'
-  | 'tokens.create'
-  | 'tokens.revoke'
-  | 'pools.set'
-  | 'chats.cancel';
-
 /** Every action, in the order they are listed to people. */
-export const auditActions: readonly AuditAction[] = [
+export const auditActions = [
   'users.add',
   'users.remove',
   'users.reset',
@@ -104,7 +92,10 @@ export const auditActions: readonly AuditAction[] = [
   'tokens.revoke',
   'pools.set',
   'chats.cancel',
-];
+] as const;
+
+/** The operators' actions that the audit keeps. */
+export type AuditAction = (typeof auditActions)[number];
 
 /** Something that an operator has done. */
 export interface AuditEntry {

@@ -82,23 +82,21 @@ export function claudeSchemaFault(
   return fault && `${place}: ${fault}`;
 }
 
-/** The schema of every tool has to be one of the draft of 2020-12 (https://github.com/hyperdxio/hyperdx/pull/2925). */
+/**
+ * The schema of every tool has to be one of the draft of 2020-12 (https://github.com/hyperdxio/hyperdx/pull/2925), and
+ * the names of the arguments themselves have a pattern.
+ */
 function findToolFault(root: JsonObject): string | undefined {
   for (const { schema } of schemasIn(root)) {
-    const {
-      required,
-      exclusiveMinimum: above,
-      exclusiveMaximum: below,
-      type,
-      properties = {},
-    } = Object(schema);
+    const { required, exclusiveMinimum: above, exclusiveMaximum: below, type } = Object(schema);
     const isOlder = [required, above, below].some((flag) => typeof flag === 'boolean') || type === 'any';
     if (isOlder || Array.isArray(schema))
       return ': JSON schema is invalid. It must match JSON Schema draft 2020-12';
-    if (Object.keys(properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)))
-      return ".properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
   }
-  return undefined;
+  const names = Object.keys(root.properties ?? {});
+  return names.every((name) => /^[a-zA-Z0-9_.-]{1,64}$/.test(name))
+    ? undefined
+    : ".properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
 }
 
 const annotations = ['title', 'description', 'default', '$schema', '$id', '$comment', 'examples'];

@@ -4,13 +4,6 @@ import type { FleetFailing } from '../fleet-contract.js';
 import type { FleetChats } from '../history.js';
 import type { EndedChats } from '../protocol/ended-chats.js';
 
-interface Clocks {
-  /** A clock that never jumps, in milliseconds. */
-  readonly now: () => number;
-  /** The time, in milliseconds since the epoch. */
-  readonly time: () => number;
-}
-
 /** With fewer chats, some that fail by chance, or one caller's, would count for the provider. */
 const minChats = 10;
 /** The last counts of an API process that is silent or has stopped are good for so long, in milliseconds. */
@@ -24,7 +17,8 @@ export class ChatTotals {
   readonly #said: LRUCache<string, readonly EndedChats[]>;
   readonly #failingSince = new Map<ProviderId, string>();
 
-  constructor({ now, time }: Clocks) {
+  /** `now` is a clock that never jumps, `time` that of the epoch; both are in milliseconds. */
+  constructor({ now, time }: { now: () => number; time: () => number }) {
     this.#time = time;
     this.#said = new LRUCache({ max: maxProcesses, ttl: keptMs, ttlResolution: 0, perf: { now } });
   }

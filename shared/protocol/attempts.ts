@@ -48,6 +48,8 @@ export const endedAttemptSchema = z.object({
   /** Whether the provider refused our own credentials, and not what the caller asked for. */
   credentialsRefused: z.boolean().optional(),
   providerError: providerErrorSchema,
+  /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
+  contextTokens: z.int().positive().optional().catch(undefined),
   /** As in the outcome; absent for one that was never queued. */
   queueMs: z.number().optional(),
   providerMs: z.number().optional(),

@@ -22,29 +22,35 @@ export function fitSchema(
   const dialect = isClaude ? claude : gemini;
   // Claude takes any keyword in tools that are not strict.
   const takesAll = isClaude && use === 'tool';
-  const current = toCurrentDraft(schema, {
-    takes: (keyword) => takesAll || isTaken(dialect.taken.get(keyword)),
-    takesName: (name) => !isClaude || use === 'format' || propertyName.test(name),
-  });
+  const current = toCurrentDraft(schema, (keyword) => takesAll || isTaken(dialect, keyword));
   const whole = unite(withReferredRoot(unite(current)));
   const root = use === 'format' ? whole : toObject(whole, isClaude);
   return takesAll ? { schema: root, moved: [] } : new Fitting(root, dialect).result();
 }
 
-/** Values that do not pass a test go into words. */
-const isTaken = (kind: Taking | undefined): boolean => typeof kind === 'string' || kind === any;
+/** Values that do not pass a test go into words. What stands behind a tuple becomes its `items`. */
+function isTaken({ taken }: Dialect, keyword: string): boolean {
+  const kind = taken.get(keyword === 'additionalItems' ? 'items' : keyword);
+  return typeof kind === 'string' || kind === any;
+}
 
-/** Claude's pattern, of tools. https://github.com/beautyfree/appstore-connect-mcp/issues/2 */
-const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
+/**
+ * Claude's pattern for the arguments of a tool; names further below may be any, as was measured at Bedrock
+ * (https://github.com/aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709).
+ */
+const argumentName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
 function toObject(schema: Json, isClaude: boolean): Record<string, unknown> {
   const { type = 'object' } = schema;
   if (type !== 'object') throw new UnfitSchema(['type'], 'must be object');
   const composed = ['anyOf', 'oneOf', 'allOf'].find((keyword) => keyword in schema);
   if (isClaude && composed) throw new UnfitSchema([composed], 'cannot be at the root with this provider');
+  const misnamed = Object.keys(schema.properties ?? {}).find((name) => isClaude && !argumentName.test(name));
+  if (misnamed !== undefined) throw new UnfitSchema(['properties', misnamed], wrongName);
   return { ...schema, type };
 }
 
+const wrongName = 'must have a name of 1 to 64 letters, digits, _, . and - with this provider';
 const untyped = 'must have a type with this provider';
 
 /** They say nothing to a model. */

@@ -55,8 +55,7 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     providerError: providerErrorSchema,
     /** The parameter that the provider refused; absent where it does not say. */
     refusedParameter: z.string().optional(),
-    /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
-    contextTokens: z.int().positive().optional().catch(undefined),
+    contextTokens: endedAttemptSchema.shape.contextTokens,
     /** The model whose breaker refused the job; absent for other failures. */
     failingModel: z.string().optional(),
     /** Of a reply without text, which fails and is billed. */

@@ -1,11 +1,13 @@
+import { givenFields } from '../given-fields.js';
 import { isObject } from '../json.js';
 import { type Json, UnfitSchema } from './schema-bounds.js';
 
 /** Schemas of older drafts of JSON Schema, as the draft of 2020-12 writes them. */
 
-/** Which keywords the provider takes, others being left as they are, and which names of properties. */
-type Taker = Record<'takes' | 'takesName', (word: string) => boolean>;
-type Form = [test: (value: unknown) => boolean, noun: string, below?: 'schema' | 'list' | 'names'];
+/** Whether the provider takes a keyword; the values of others are left as they are. */
+type Takes = (keyword: string) => boolean;
+/** The values that a keyword may have beside its other keywords, in words, and the schemas that stand below it. */
+type Form = [test: (value: unknown, schema: Json) => boolean, noun: string, below?: 'schemas' | 'names'];
 
 const each = (keywords: string, ...form: Form) =>
   keywords.split(' ').map((keyword): [string, Form] => [keyword, form]);
@@ -13,28 +15,35 @@ const isText = (value: unknown) => typeof value === 'string';
 const isNumber = (value: unknown) => typeof value === 'number';
 const isBoolean = (value: unknown) => typeof value === 'boolean';
 const isSchema = (value: unknown) => isBoolean(value) || isObject(value);
-const isNames = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isFilled = (value: unknown) => Array.isArray(value) && value.length > 0;
 const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0;
-const types: ReadonlySet<unknown> = new Set('array boolean integer null number object string'.split(' '));
+const types = new Set<unknown>('any array boolean integer null number object string'.split(' '));
 const isType = (value: unknown) =>
   types.has(value) || (isFilled(value) && [value].flat().every((one) => types.has(one)));
+const isTuple = ({ items, prefixItems }: Json) => Array.isArray(items) && prefixItems === undefined;
 
-/** The values that a keyword may have. https://json-schema.org/draft/2020-12/schema */
+/** The forms of https://json-schema.org/draft/2020-12/schema, and those of older drafts that `rules` rewrite. */
 const forms: ReadonlyMap<string, Form> = new Map([
-  ...each('additionalProperties contains contentSchema else if items not', isSchema, 'a schema', 'schema'),
-  ...each('propertyNames then unevaluatedItems unevaluatedProperties', isSchema, 'a schema', 'schema'),
-  ...each('allOf anyOf oneOf prefixItems', isFilled, 'a list of schemas', 'list'),
+  ...each('additionalItems additionalProperties contains contentSchema', isSchema, 'a schema', 'schemas'),
+  ...each('else if not propertyNames then', isSchema, 'a schema', 'schemas'),
+  ...each('unevaluatedItems unevaluatedProperties', isSchema, 'a schema', 'schemas'),
+  ...each('items', (value, schema) => isSchema(value) || isTuple(schema), 'a schema', 'schemas'),
+  ...each('allOf anyOf oneOf prefixItems', isFilled, 'a list of schemas', 'schemas'),
   ...each('$defs definitions dependentSchemas', isObject, 'schemas by their names', 'names'),
   ...each('patternProperties properties', isObject, 'schemas by their names', 'names'),
   ...each('$anchor $comment $id $schema contentEncoding contentMediaType description', isText, 'a text'),
   ...each('format pattern title', isText, 'a text'),
-  ...each('exclusiveMaximum exclusiveMinimum maximum minimum multipleOf', isNumber, 'a number'),
+  ...each('maximum minimum multipleOf', isNumber, 'a number'),
+  ...each('exclusiveMaximum exclusiveMinimum', (value) => isNumber(value) || isBoolean(value), 'a number'),
   ...each('maxContains maxItems maxLength maxProperties', isCount, 'a whole number'),
   ...each('minContains minItems minLength minProperties', isCount, 'a whole number'),
   ...each('deprecated readOnly uniqueItems writeOnly', isBoolean, 'true or false'),
   ...each('enum examples', Array.isArray, 'a list'),
-  ...each('required', isNames, 'a list of names'),
+  ...each(
+    'required',
+    (value) => isBoolean(value) || (Array.isArray(value) && value.every(isText)),
+    'a list of names',
+  ),
   ...each('type', isType, 'a type of JSON, or a list of them'),
 ]);
 
@@ -42,70 +51,42 @@ const forms: ReadonlyMap<string, Form> = new Map([
  * A schema as the draft of 2020-12 writes it. Claude refuses any other, and with it all tools of the request
  * (https://github.com/hyperdxio/hyperdx/pull/2925). Throws `UnfitSchema` for keywords that mean nothing in any draft.
  */
-export const toCurrentDraft = (root: Json, taker: Taker): Json => renew(root, [], taker) as Json;
+export const toCurrentDraft = (root: Json, takes: Takes): Json => renew(root, [], takes) as Json;
 
 type Path = readonly string[];
 
-function renew(given: unknown, path: Path, taker: Taker): unknown {
+function renew(given: unknown, path: Path, takes: Takes): unknown {
   if (!isSchema(given)) throw new UnfitSchema(path, 'must be a schema');
   if (!isObject(given)) return given;
-  const current = rules.reduce((schema, rule) => rule(schema), given as Json);
-  return mapValues(current, (keyword, value) => {
-    const [test, noun, below] = (taker.takes(keyword) && forms.get(keyword)) || notRead;
-    const isFit = test(value);
-    if (isFit && below === undefined) return value;
-    const place = [...path, nameBefore(keyword, given)];
-    if (!isFit) throw new UnfitSchema(place, `must be ${noun}`);
-    return below === 'schema' ? renew(value, place, taker) : renewAll(value as object, place, taker);
+  const schema = mapValues(given, (keyword, value) => {
+    const form = takes(keyword) ? forms.get(keyword) : undefined;
+    if (!form) return value;
+    const [test, noun, below] = form;
+    if (!test(value, given)) throw new UnfitSchema([...path, keyword], `must be ${noun}`);
+    if (below === undefined) return value;
+    const place = [...path, keyword];
+    if (Array.isArray(value)) return value.map((item, n) => renew(item, [...place, String(n)], takes));
+    if (below === 'schemas') return renew(value, place, takes);
+    return mapValues(value as Json, (name, item) => renew(item, [...place, name], takes));
   });
+  return rules.reduce((renewed, rule) => rule(renewed, given), schema);
 }
-
-const notRead: Form = [() => true, ''];
-
-function renewAll(schemas: object, path: Path, taker: Taker): unknown {
-  if (Array.isArray(schemas)) return schemas.map((item, n) => renew(item, [...path, String(n)], taker));
-  return mapValues(schemas as Json, (name, item) => {
-    const place = [...path, name];
-    if (path.at(-1) === 'properties' && !taker.takesName(name)) throw new UnfitSchema(place, misnamed);
-    return renew(item, place, taker);
-  });
-}
-
-const misnamed = 'must have a name of 1 to 64 letters, digits, _, . and - with this provider';
 
 /** The same object if none of its values changes. */
 function mapValues(fields: Json, map: (name: string, value: unknown) => unknown): Json {
-  const changed = new Map<string, unknown>();
-  for (const name of Object.keys(fields)) {
-    const value = map(name, fields[name]);
-    if (value !== fields[name]) changed.set(name, value);
-  }
-  if (changed.size === 0) return fields;
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, changed.get(name) ?? value]),
-  );
+  const entries = Object.entries(fields).map(([name, value]): [string, unknown] => [name, map(name, value)]);
+  return entries.every(([name, value]) => value === fields[name]) ? fields : Object.fromEntries(entries);
 }
 
-/** A keyword as the caller has it. */
-function nameBefore(keyword: string, given: Json): string {
-  if (!isTuple(given)) return keyword;
-  return keyword === 'items' ? 'additionalItems' : keyword.replace('prefixItems', 'items');
-}
-
-const isTuple = (schema: Json): boolean => Array.isArray(schema.items) && !('prefixItems' in schema);
-
-/** Writes an older form of a keyword as that of today. */
-type Rule = (schema: Json) => Json;
+/** Writes an older form of a keyword as that of today; `given` is the schema before anything in it was. */
+type Rule = (schema: Json, given: Json) => Json;
 
 /** Until 2019-09 a tuple stood in `items`. */
 function withPrefixItems(schema: Json): Json {
   if (!isTuple(schema)) return schema;
-  const { items, additionalItems: rest, ...others } = schema;
-  return {
-    ...others,
-    ...(isFilled(items) && { prefixItems: items }),
-    ...(rest !== undefined && { items: rest }),
-  };
+  const { items, additionalItems, ...others } = schema;
+  const prefixItems = isFilled(items) ? items : undefined;
+  return { ...others, ...givenFields({ prefixItems, items: additionalItems }) };
 }
 
 /** In draft 4 the exclusive bounds only said of the others that they are. */
@@ -118,37 +99,35 @@ const withNumber =
   };
 
 /** In draft 3 a property said of itself that it is required. A name counts once. */
-function withRequiredNames(schema: Json): Json {
-  const { required, properties } = schema;
+function withRequiredNames(schema: Json, { properties }: Json): Json {
+  const { required, ...others } = schema;
   const flagged = isObject(properties)
     ? Object.keys(properties).filter((name) => Object(properties[name]).required === true)
     : [];
-  if (flagged.length === 0 && !isBoolean(required) && !isFilled(required)) return schema;
-  const names = new Set([isBoolean(required) ? [] : (required ?? []), flagged].flat());
-  const { required: _, ...others } = schema;
-  return names.size === 0 ? others : { ...schema, required: [...names] };
+  const names = new Set([...(Array.isArray(required) ? required : []), ...flagged]);
+  if (names.size > 0) return { ...schema, required: [...names] };
+  return isBoolean(required) ? others : schema;
 }
 
 /** In draft 3 there was a type for all values. A type counts once. */
 function withKnownTypes(schema: Json): Json {
-  const { type } = schema;
-  if (type !== 'any' && !isFilled(type)) return schema;
-  const { type: _, ...others } = schema;
+  const { type, ...others } = schema;
   const named = new Set([type].flat());
-  return named.has('any') ? others : { ...schema, type: [...named] };
+  if (named.has('any')) return others;
+  return Array.isArray(type) ? { ...schema, type: [...named] } : schema;
 }
 
-/** The schema no longer is of the draft that it names, and a tuple is elsewhere. */
-function withoutOldNames(schema: Json): Json {
-  const { $ref, $schema } = schema;
-  if (typeof $schema === 'string' && /\/draft(-0\d|\/2019-09)\//.test($schema)) {
-    const { $schema: _, ...others } = schema;
-    return withoutOldNames(others);
-  }
-  // No keyword is a number.
-  const reference = typeof $ref === 'string' ? $ref.replace(/\/items(?=\/\d+(\/|$))/g, '/prefixItems') : $ref;
-  return reference === $ref ? schema : { ...schema, $ref: reference };
+/** The schema no longer is of the draft that it names. */
+function withoutOldDraft(schema: Json): Json {
+  const { $schema, ...others } = schema;
+  return /\/draft(-0\d|\/2019-09)\//.test(String($schema)) ? others : schema;
 }
+
+/** A tuple is elsewhere. No keyword is a number. */
+const withNewReference: Rule = (schema) =>
+  isText(schema.$ref)
+    ? { ...schema, $ref: String(schema.$ref).replace(/\/items(?=\/\d+(\/|$))/g, '/prefixItems') }
+    : schema;
 
 const rules: readonly Rule[] = [
   withPrefixItems,
@@ -156,5 +135,6 @@ const rules: readonly Rule[] = [
   withNumber('maximum', 'exclusiveMaximum'),
   withRequiredNames,
   withKnownTypes,
-  withoutOldNames,
+  withoutOldDraft,
+  withNewReference,
 ];

@@ -42,16 +42,14 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
 }
 
-/** Takes the heartbeats of processes. */
-interface HeartbeatListener {
-  /** Takes that of a pool. */
-  add(heartbeat: PoolHeartbeat): void;
-  /** Takes how the chats of an API process ended; the name is that of the process. */
-  addChats(process: string, chats: readonly EndedChats[]): void;
-}
-
-/** Hands over every heartbeat of every process. */
-export const followProcesses = (relay: Pick<Relay, 'follow'>, listener: HeartbeatListener): Promise<void> =>
+/** Hands over the heartbeats of every pool, and how the chats of each API process ended. */
+export const followProcesses = (
+  relay: Pick<Relay, 'follow'>,
+  listener: {
+    add(heartbeat: PoolHeartbeat): void;
+    addChats(process: string, chats: readonly EndedChats[]): void;
+  },
+): Promise<void> =>
   relay.follow(topics.processes, processHeartbeatSchema, ({ worker, pools, chats }) => {
     for (const heartbeat of pools) listener.add(heartbeat);
     if (chats) listener.addChats(worker, chats);

@@ -125,7 +125,10 @@ describe('a schema', () => {
 
   it.each([
     [toolOf({ type: 'decimal' }), 'field.type'],
-    [toolOf({ type: 'object', properties: { $top: { type: 'number' } } }), 'field.properties.$top'],
+    [
+      toolOf({ type: 'object', properties: { $top: { type: 'any', minimum: '1' } } }),
+      'field.properties.$top.minimum',
+    ],
     [toolOf({ type: 'number' }, 'first name'), 'first name'],
   ])('that Claude refuses, %j → 400 with the place, and no call', async (tools, place) => {
     const since = deployment.simulator.calls.lastId;

@@ -41,13 +41,15 @@ describe('isRebound', () => {
   const loopback = ['127.0.0.1', '127.0.1.1', '::1', '::ffff:127.0.0.1'];
 
   it.each([
-    'evil.example',
-    'localhost.evil.example',
-    '127.0.0.1.evil.example:3000',
-    'evil',
-    '',
-    '10.0.0.1',
-    '[::2]',
+    ...[
+      'evil.example',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example:3000',
+      'evil',
+      '',
+      '10.0.0.1',
+      '[::2]',
+    ],
   ])('a request over a loopback address for %j -> is one', (host) => {
     expect(loopback.map((address) => isRefused(address, host))).toEqual(loopback.map(() => true));
   });

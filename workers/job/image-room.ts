@@ -2,7 +2,7 @@ import { partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
 import type { Call } from './call.js';
-import { WaitingJobs } from './waiting-jobs.js';
+import { type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 /** As a call begins, it has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
 const copies = 8;
@@ -52,10 +52,9 @@ export class ImageRoom {
   }
 
   #wake(): void {
+    const heldBy = ({ call }: Waiter) => this.#held.of(userOf(call));
     for (;;) {
-      const [first, ...others] = this.#waiting.all;
-      const heldBy = (waiter = first) => (waiter ? this.#held.of(userOf(waiter.call)) : 0);
-      const next = others.reduce((least, each) => (heldBy(each) < heldBy(least) ? each : least), first);
+      const [next] = this.#waiting.all.sort((one, other) => heldBy(one) - heldBy(other));
       if (next === undefined || !this.#fits(bytesOf(next.call))) return;
       this.#held.add(userOf(next.call), bytesOf(next.call));
       next.begin();

@@ -65,8 +65,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
     case 'truncated':
       return { ...attempt, model: own.model, code: 'ok' };
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, providerError, failingModel = model } = own;
-      const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError };
+      const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
+      const { providerError, contextTokens } = own;
+      const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
       return { ...attempt, model: failingModel, ...facts };
     }
     default:
@@ -89,7 +90,7 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     attempts: [...attempts],
   };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
-  const { code, retryAfterMs, credentialsRefused } = first;
+  const { code, retryAfterMs, credentialsRefused, contextTokens } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);
-  return { kind: 'failed', code, retryable, retryAfterMs, credentialsRefused, ...all };
+  return { kind: 'failed', code, retryable, retryAfterMs, credentialsRefused, contextTokens, ...all };
 }

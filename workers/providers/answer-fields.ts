@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject, type JsonObject } from '../../shared/json.js';
 import type { EndWord } from './provider-call.js';
 
 /** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
@@ -20,3 +21,20 @@ export const endOf = (
   words: ReadonlyMap<string, EndWord>,
   word: string | null | undefined,
 ): EndWord | undefined => (word ? (words.get(word) ?? 'unknown') : undefined);
+
+const word = z.string().optional().catch(undefined);
+const unread = z.unknown().optional();
+const errorFields = z.object({ code: unread, type: unread, details: unread, param: word, message: word });
+
+/** The error in a body: servers that speak OpenAI's protocol also send a text alone, and Google's send a list. */
+export function errorIn(body: unknown): z.infer<typeof errorFields> {
+  const [error] = [body].flat();
+  const fields = isObject(error) && isObject(error.error) ? error.error : error;
+  return errorFields.parse(typeof fields === 'string' ? { message: fields } : isObject(fields) ? fields : {});
+}
+
+/**
+ * The parts of an error's `details`, as Google has them.
+ * https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto
+ */
+export const detailsIn = (details: unknown): JsonObject[] => [details].flat().filter(isObject);

@@ -1,6 +1,8 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { isObject } from '../../shared/json.js';
 import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
+import { detailsIn } from './answer-fields.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
 import { readRetryAfter, type WaitFacts } from './retry-after.js';
@@ -12,8 +14,6 @@ export interface ErrorFacts extends WaitFacts {
   words?: readonly unknown[];
   /** The provider's name of the parameter that it refuses. */
   param?: string | undefined;
-  /** The provider's path of the part that it refuses, where it has a field for one. */
-  field?: string | undefined;
   /** The provider's own text, for refusals that have no code of their own; it is compared, and kept nowhere. */
   text?: string | undefined;
 }
@@ -110,8 +110,11 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
 }
 
-const readRefused = ({ param, field = param, text }: ErrorFacts) =>
-  givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+function readRefused({ param, details, text }: ErrorFacts) {
+  const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
+  const field = param || (isObject(violation) && violation.field);
+  return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+}
 
 /** Why an answer that came cannot be used. */
 export type Unusable =

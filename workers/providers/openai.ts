@@ -2,7 +2,7 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
-import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endOf, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
@@ -73,36 +73,24 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
   const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
-  const chunks = new Chunks();
+  const keyOf = keysOfPieces();
+  let blocked: 'blocked' | undefined;
+  let isUnderstood = true;
   for await (const events of readEvents(response)) {
     for (const event of events) {
       if (event.data === '[DONE]') {
-        yield chunks.end();
+        // Whole even without a reason, unless a chunk had something else, which may be what went wrong.
+        yield { isWhole: isUnderstood, reason: blocked };
         return;
       }
-      for (const part of chunks.read(parseEvent(event, response.headers))) yield part;
+      const { choices, model, usage } = parseEvent(event, response.headers);
+      const choice = choices?.[0];
+      if (choice?.delta?.refusal) blocked = 'blocked';
+      isUnderstood &&= Boolean(choices ?? usage);
+      const end = readEnd(choice?.finish_reason);
+      const rest = { reason: end && (blocked ?? end), model, usage: toUsage(usage) };
+      for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
     }
-  }
-}
-
-/** The chunks of a stream, and what is to be known of them at its end. */
-class Chunks {
-  readonly #keyOf = keysOfPieces();
-  #isRefused = false;
-  #isUnderstood = true;
-
-  read({ choices, model, usage }: z.infer<typeof chunk>): ReplyPart[] {
-    const choice = choices?.[0];
-    this.#isRefused ||= Boolean(choice?.delta?.refusal);
-    this.#isUnderstood &&= Boolean(choices ?? usage);
-    const end = readEnd(choice?.finish_reason);
-    const reason = end && this.#isRefused ? 'blocked' : end;
-    return toParts(choice?.delta ?? {}, { reason, model, usage: toUsage(usage) }, this.#keyOf);
-  }
-
-  /** Whole even without a reason, unless a chunk had something else, which may be what went wrong. */
-  end(): ReplyPart {
-    return { isWhole: this.#isUnderstood, reason: this.#isRefused ? 'blocked' : undefined };
   }
 }
 
@@ -138,16 +126,18 @@ function keysOfPieces(): KeyOf {
   return ({ index, id, function: called }, place) => {
     const at = index ?? place;
     const { name } = called ?? {};
-    const own = `${at} ${id || name}`;
-    const begins = name && (id || (names.get(at) ?? name) !== name);
-    if (begins || keys.has(own)) current.set(at, own);
-    if (begins) keys.add(own);
+    const key = `${at} ${id || name}`;
+    if (name && (id || name !== names.get(at))) keys.add(key);
+    if (keys.has(key)) current.set(at, key);
     if (name) names.set(at, name);
     return current.get(at) ?? at;
   };
 }
 
-function toParts({ content, tool_calls }: z.infer<typeof said>, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
+type Said = z.infer<typeof said> | null | undefined;
+
+function toParts(message: Said, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
+  const { content, tool_calls } = message ?? {};
   const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
   return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
 }
@@ -225,13 +215,3 @@ function readError(error: unknown): ErrorFacts {
   const header = (name: string) => error.headers?.get(name);
   return { status: error.status, words: [code, type], param, text, details, header };
 }
-
-/** The error itself, which servers that speak this protocol also send as a text alone, or in a list, as Gemini does. */
-function errorIn(body: unknown): z.infer<typeof errorFields> {
-  const [error] = [body].flat();
-  const fields = isObject(error) && isObject(error.error) ? error.error : error;
-  return errorFields.parse(typeof fields === 'string' ? { message: fields } : isObject(fields) ? fields : {});
-}
-const word = z.string().optional().catch(undefined);
-const unread = z.unknown().optional();
-const errorFields = z.object({ code: unread, type: unread, details: unread, param: word, message: word });

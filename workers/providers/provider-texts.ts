@@ -70,10 +70,10 @@ const placeBehindAt = new RegExp(`\\bat ${place}`);
  * `tools.0.custom.input_schema`. It has numbers and the words of APIs and of JSON Schema alone: it ends before the
  * first other name, which may be the caller's. Undefined without one.
  */
-export function readPlace(field: string | undefined, text = ''): string | undefined {
+export function readPlace(field: unknown, text = ''): string | undefined {
   const said = unquoted(text);
   const found = field
-    ? wholePlace.exec(field)
+    ? wholePlace.exec(String(field))
     : (placeAtStart.exec(said) ??
       placeBehindAt.exec(said) ??
       // Google has the place itself in quotation marks.

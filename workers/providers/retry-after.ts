@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/json.js';
+import { detailsIn } from './answer-fields.js';
 
 /** The parts of a provider's answer that may say how long to wait. */
 export interface WaitFacts {
@@ -30,9 +30,8 @@ function toNumber(value: string | null | undefined): number | undefined {
   return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
 }
 
-/** Seconds, sent as `34.5s`. https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
+/** Seconds, sent as `34.5s`. */
 function retryDelayIn(details: unknown): string | undefined {
-  const found: unknown[] = Array.isArray(details) ? details : [];
-  const info = found.filter(isObject).find((each) => String(each['@type']).endsWith('google.rpc.RetryInfo'));
+  const info = detailsIn(details).find((each) => String(each['@type']).endsWith('google.rpc.RetryInfo'));
   return typeof info?.retryDelay === 'string' ? info.retryDelay.replace(/s$/, '') : undefined;
 }

@@ -1,7 +1,7 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
-import { endOf, modelName, tokenCount } from './answer-fields.js';
+import { endOf, errorIn, modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
@@ -181,25 +181,16 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
 }
 
 function readError(error: unknown, answer: Response | undefined): ErrorFacts {
-  const { message: text, details } = error instanceof ApiError ? saidBy(error) : {};
-  const violations = details?.flatMap(({ fieldViolations = [] }) => fieldViolations);
   return {
     // An error inside a stream has a status of its own, after the answer's 200.
     status: error instanceof ApiError ? error.status : answer?.status,
     header: (name) => answer?.headers.get(name),
-    ...{ text, details, field: violations?.[0]?.field },
+    ...(error instanceof ApiError && saidBy(error)),
   };
 }
 
 /** The SDK's message is the body as JSON, behind a few words if it comes inside a stream. */
-function saidBy({ message }: ApiError): Partial<z.infer<typeof googleError>['error']> {
-  const [body] = [readJson(message.slice(message.search(/[[{]/)))].flat();
-  return googleError.safeParse(body).data?.error ?? {};
+function saidBy({ message }: ApiError): Pick<ErrorFacts, 'text' | 'details'> {
+  const { message: text, details } = errorIn(readJson(message.slice(message.search(/[[{]/))));
+  return { text, details };
 }
-
-// https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto
-const violation = z.object({ field: z.string().optional().catch(undefined) });
-const detail = z.looseObject({ fieldViolations: z.array(violation).optional().catch(undefined) });
-const googleError = z.object({
-  error: z.object({ message: z.string().optional(), details: z.array(detail).optional().catch(undefined) }),
-});

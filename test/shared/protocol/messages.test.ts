@@ -100,10 +100,8 @@ describe('queuedBytesOf', () => {
       "a format's schema",
       { turns: [], parameters: { format: { type: 'json_schema', name: 'f', schema: { title: long } } } },
     ],
-    ['a text to stop at', { turns: [], parameters: { stop: [long] } }],
     ['the id of a call', turn({ type: 'tool_call', id: long, name: 'f', arguments: '{}' })],
     ['the name of a call', turn({ type: 'tool_call', id: 'a', name: long, arguments: '{}' })],
-    ['the id of a result', turn({ type: 'tool_result', callId: long, content: 'a' })],
     ['the address of an image', turn({ type: 'image', url: `https://example.org/${long}` })],
     ['a signature', turn({ type: 'opaque', provider: 'vertexai', data: long })],
     [

@@ -51,12 +51,10 @@ describe.each(['openai', 'anthropic'] as const)('the address of an image for %s'
     expect(mayFetch(stored, elsewhere, provider)).toBe(true);
   });
 
-  it.each(['https://images.example.org.evil.example/', 'https://evil.example/images.example.org'])(
-    'another server is asked for %s, which only looks like an allowed host -> it is refused',
-    (url) => {
+  it('another server is asked for what only looks like an allowed host -> it is refused', () => {
+    for (const url of ['https://images.example.org.evil.example/', 'https://evil.example/images.example.org'])
       expect(mayFetch(at(url), { ...elsewhere, IMAGE_HOSTS: 'images.example.org' }, provider)).toBe(false);
-    },
-  );
+  });
 
   it('a port of an allowed host -> that port alone, if the list names one', () => {
     const hosts = { ...elsewhere, IMAGE_HOSTS: '*.example.org:8443' };

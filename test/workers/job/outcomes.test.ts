@@ -44,6 +44,12 @@ describe('a conversation that is too long', () => {
     if (outcome.kind !== 'failed') throw new TypeError('not a failure');
     const { code, facts } = outcomeToFailure(outcome, 'anthropic');
     expect(code).toBe('context_length_exceeded');
+    const job = { v: 1, provider: 'anthropic', turns: [], deadline: 0, replyTo: 'api', user: 'me' } as const;
+    const failedToo = conclude({ ...outcome, contextTokens: 4 }, [
+      toEndedAttempt(outcome, { ...job, turns: [] }),
+      rejected,
+    ]);
+    expect(failedToo).toMatchObject({ code, contextTokens: 200_000 });
     expect(facts.detail).toMatch(/maximum context length is 200000 tokens \(context_length_exceeded\)/);
     expect(facts.detail).not.toContain('213462');
   });

@@ -405,13 +405,6 @@ describe('the memory of refusals', () => {
     for (const parameters of [{ temperature: 0.5 }, { topP: 0.5 }])
       expect(await asksWith('M', memory, requestOf(parameters))).toEqual(parameters);
   });
-
-  it('a call of one user that fails -> takes nothing from another who has met it', async () => {
-    const memory = new ModelMemory();
-    for (const user of ['M', 'V']) await meet(hint, user, memory);
-    await run([rejected(), rejected()], { request: sent, memory, user: 'M' });
-    expect(await asksWith('V', memory)).not.toHaveProperty('temperature');
-  });
 });
 
 describe('RetryBudget', () => {

@@ -59,10 +59,4 @@ describe.each(providerIds)('%s', (provider) => {
     if (isOpen) await elapse(2000);
     expect(await replying).toMatchObject({ text: '{}', reason: 'stop' });
   });
-
-  it('counts its tokens behind the reason -> the reply has the counts', async () => {
-    expect(await play(provider, plain[provider](), { stream: true })).toMatchObject({
-      usage: { inputTokens: 15, outputTokens: 7 },
-    });
-  });
 });

@@ -133,15 +133,3 @@ describe.each(replyModes)('an error in the body: $mode', ({ stream }) => {
     expect([failure.code, failure.facts]).toMatchObject([code, facts]);
   });
 });
-
-it.each(replyModes)('an error that is null -> the reply counts: $mode', async ({ stream }) => {
-  const said = { content: 'Hi' };
-  const choices = [{ index: 0, finish_reason: 'stop', message: said, delta: said, error: null }];
-  const text = JSON.stringify({ error: null, choices });
-  const type = stream ? 'text/event-stream' : 'application/json';
-  Object.assign(answer, { status: 200, type, body: stream ? `data: ${text}\n\ndata: [DONE]\n\n` : text });
-  const provider = await providerSetups.find(({ id }) => id === 'openai')?.load(server.url);
-  const reply = await ask(provider as NonNullable<typeof provider>, { model: 'm', stream });
-  provider?.close();
-  expect(reply.text).toBe('Hi');
-});

@@ -43,45 +43,50 @@ describe('classifyError', () => {
     expect(failure).toMatchObject({ code: expected, retryable: false });
   });
 
+  // Of Anthropic, Bedrock (Claude, Llama, Nova, Cohere), Vertex AI, vLLM, SGLang, llama.cpp, Text Generation Inference,
+  // xAI, OpenAI, Groq, OpenRouter, Mistral, LM Studio, Copilot, MiniMax, Kimi and Ollama.
+  it.each<[string, tokens?: number]>([
+    ['prompt is too long: 213462 tokens > 200000 maximum', 200_000],
+    ['input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input', 200_000],
+    ['Input is too long for requested model.'],
+    ['The input token count (12) exceeds the maximum number of tokens allowed (4).', 4],
+    ["This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", 8192],
+    ["This model's maximum context length is 99999999999 tokens."],
+    ['maximum context length is my-secret'],
+    ['Number of input tokens exceeds maximum length. Please update the input.'],
+    ['too many tokens: number of tokens in the prompt cannot exceed 4081'],
+    ["'max_tokens' is too large: 5. This model's maximum context length is 4.", 4],
+    ['The decoder prompt (length 9) is longer than the maximum model length of 4.'],
+    ['The prompt (total length 9) is too long to fit into the model.'],
+    ["The input (9 tokens) is longer than the model's context length (8 tokens).", 8],
+    ['Input length (9 tokens) exceeds the maximum allowed length (4 tokens).'],
+    ['the request exceeds the available context size. try increasing it'],
+    ['`inputs` tokens + `max_new_tokens` must be <= 4. Given: 9'],
+    ["This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072],
+    ['Unable to submit request because the input token count is 9 but model only supports up to 4.'],
+    ['Your input exceeds the context window of this model.'],
+    ['Please reduce the length of the messages or completion.'],
+    ['Prompt contains 9 tokens, too large for model with 32768 maximum context length', 32_768],
+    ['The number of tokens to keep from the initial prompt is greater than the context length.'],
+    ['prompt token count of 9 exceeds the limit of 4'],
+    ['invalid params, context window exceeds limit'],
+    ['Invalid request: Your request exceeded model token limit: 4 (requested: 9)'],
+    ['prompt too long; exceeded max context length by 5 tokens'],
+  ])('takes %j for a conversation that is too long, and reads the limit alone', (text, tokens) => {
+    const failure = classifyError(new Error('x'), { status: 400, text });
+    expect([failure.code, failure.facts.contextTokens]).toEqual(['context_length_exceeded', tokens]);
+    expect(JSON.stringify(failure)).not.toMatch(/secret|prompt|input/i);
+    expect(classifyError(new Error('x'), { status: 500, text }).code).toBe('provider_error');
+  });
+
+  it('reads the limit behind a code, too, and of no other refusal', () => {
+    const text = 'Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 9.';
+    const tokens = (words: string[]) =>
+      classifyError(new Error('x'), { status: 400, words, text }).facts.contextTokens;
+    expect([tokens(['context_length_exceeded']), tokens([])]).toEqual([272_000, undefined]);
+  });
+
   it.each<[string, FailureCode]>([
-    ['prompt is too long: 210 tokens > 200 maximum', 'context_length_exceeded'],
-    ['input length and `max_tokens` exceed context limit: 178 + 64 > 200', 'context_length_exceeded'],
-    ['Input is too long for requested model.', 'context_length_exceeded'],
-    [
-      'The input token count (12) exceeds the maximum number of tokens allowed (4).',
-      'context_length_exceeded',
-    ],
-    // Of Llama and Nova at Bedrock, vLLM, SGLang, llama.cpp, Text Generation Inference, xAI.
-    [
-      "This model's maximum context length is 8192 tokens. Please reduce the length.",
-      'context_length_exceeded',
-    ],
-    ['Number of input tokens exceeds maximum length. Please update the input.', 'context_length_exceeded'],
-    ['too many tokens: number of tokens in the prompt cannot exceed 4081', 'context_length_exceeded'],
-    ["'max_tokens' is too large: 5. This model's maximum context length is 4.", 'context_length_exceeded'],
-    [
-      'The decoder prompt (length 9) is longer than the maximum model length of 4.',
-      'context_length_exceeded',
-    ],
-    ['The prompt (total length 9) is too long to fit into the model.', 'context_length_exceeded'],
-    ["The input (9 tokens) is longer than the model's context length (4 tokens).", 'context_length_exceeded'],
-    ['Input length (9 tokens) exceeds the maximum allowed length (4 tokens).', 'context_length_exceeded'],
-    ['the request exceeds the available context size. try increasing it', 'context_length_exceeded'],
-    ['`inputs` tokens + `max_new_tokens` must be <= 4. Given: 9', 'context_length_exceeded'],
-    ["This model's maximum prompt length is 4 but the request contains 9 tokens.", 'context_length_exceeded'],
-    // Vertex AI, OpenAI, Groq, OpenRouter, Mistral, LM Studio, Copilot, MiniMax, Kimi, Ollama.
-    ...[
-      'Unable to submit request because the input token count is 9 but model only supports up to 4.',
-      'Your input exceeds the context window of this model.',
-      'Please reduce the length of the messages or completion.',
-      "This endpoint's maximum context length is 4 tokens. However, you requested about 9 tokens.",
-      'Prompt contains 9 tokens, too large for model with 4 maximum context length',
-      'The number of tokens to keep from the initial prompt is greater than the context length.',
-      'prompt token count of 9 exceeds the limit of 4',
-      'invalid params, context window exceeds limit',
-      'Invalid request: Your request exceeded model token limit: 4 (requested: 9)',
-      'prompt too long; exceeded max context length by 5 tokens',
-    ].map((text): [string, FailureCode] => [text, 'context_length_exceeded']),
     ['max_tokens exceeds the limit of 8192', 'provider_rejected'],
     ['Output blocked by content filtering policy', 'content_blocked'],
     ['max_tokens: Field required', 'provider_rejected'],
@@ -89,35 +94,13 @@ describe('classifyError', () => {
     ["Tool 'prompt is too long' not found in provided tools", 'provider_rejected'],
     ['Error while downloading https://a.example/input is too long', 'provider_rejected'],
     ['{"message": "blocked by content filtering policy"}', 'provider_rejected'],
-  ])('tells refusals apart where only the text does: %s', (text, expected) => {
+  ])('tells other refusals apart where only the text does: %s', (text, expected) => {
     expect(classifyError(new Error('x'), { status: 400, text }).code).toBe(expected);
     expect(classifyError(new Error('x'), { status: 500, text }).code).toBe('provider_error');
   });
 
   it.each([400, 500])("takes llama.cpp's %s for a conversation that is too long", (status) => {
     expect(code(status, 'exceed_context_size_error')).toBe('context_length_exceeded');
-  });
-
-  it.each<[string, number | undefined]>([
-    ["This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", 8192],
-    ["This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072],
-    ['prompt is too long: 213462 tokens > 200000 maximum', 200_000],
-    ['input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input', 200_000],
-    ['The input token count (12) exceeds the maximum number of tokens allowed (4).', 4],
-    ['Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 9.', 272_000],
-    ["The input (9 tokens) is longer than the model's context length (8 tokens).", 8],
-    ['Prompt contains 9 tokens, too large for model with 32768 maximum context length', 32_768],
-    ['Input is too long for requested model.', undefined],
-    ["This model's maximum context length is 99999999999 tokens.", undefined],
-    ['maximum context length is my-secret', undefined],
-  ])('reads the limit of the model, and nothing else, in %j', (text, tokens) => {
-    const facts = { status: 400, words: ['context_length_exceeded'], text };
-    const failure = classifyError(new Error('x'), facts);
-    expect(failure.facts.contextTokens).toBe(tokens);
-    expect(JSON.stringify(failure)).not.toMatch(/secret|prompt|input/i);
-    expect(classifyError(new Error('x'), { status: 400, text: 'temperature' }).facts.contextTokens).toBe(
-      undefined,
-    );
   });
 
   it('goes by the word where there is no status to go by', () => {
@@ -148,7 +131,6 @@ describe('classifyError', () => {
     [[retryInfo('soon')], undefined, undefined],
     [[retryInfo(34)], undefined, undefined],
     [[{ retryDelay: '34s' }], undefined, undefined],
-    [retryInfo('34s'), undefined, undefined],
     ['34s', undefined, undefined],
   ])('reads from the details %j, behind a Retry-After of %s: %s ms', (details, header, expected) => {
     const read = (name: string) => (name === 'retry-after' ? header : undefined);
@@ -286,42 +268,35 @@ describe('refusalOf', () => {
   });
 
   const schema = 'tools.0.custom.input_schema';
-  it.each<[string | undefined, param: string | undefined, text: string]>([
-    [schema, undefined, `${schema}: JSON schema is invalid. It must match JSON Schema draft 2020-12`],
-    [
-      `${schema}.properties`,
-      undefined,
-      `${behind} ${schema}.properties: Property keys should match pattern '^x'`,
-    ],
-    [`${schema}.properties`, undefined, `${schema}.properties.secret.type: Input should be 'object'`],
-    [`${schema}.properties`, undefined, `${schema}.properties.4111111111111111: no`],
-    ['output_config.format.schema', undefined, "output_config.format.schema: For 'object' type, no"],
-    ['messages.1.content.0.text', undefined, 'messages.1.content.0.text: Field required'],
-    [
-      'toolConfig.tools.0.toolSpec.inputSchema.json.type',
-      undefined,
-      'The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.',
-    ],
-    [
-      'tools[0].function_declarations[0].parameters.properties',
-      undefined,
-      '* GenerateContentRequest.tools[0].function_declarations[0].parameters.properties: should be non-empty',
-    ],
-    ['contents[0].parts', undefined, 'Invalid value at \'contents[0].parts\' (oneof), "secret"'],
-    ['tools[0].function.parameters', 'tools[0].function.parameters', "Invalid schema for function 'secret'"],
-    ['temperature', 'temperature', ''],
-    [undefined, 'secret', ''],
-    [undefined, 'tools_secret[0]', ''],
-    [undefined, undefined, 'Please look again at the messages.'],
-    [undefined, undefined, `Unknown name "secret" at '${schema}'`],
-    [undefined, undefined, `See https://a.example/ at ${schema}: no`],
-    [undefined, undefined, `secret.${schema}: no`],
-  ])('the place %s is read from %s and %j', (place, param, text) => {
-    expect(cause(text, param).place).toBe(place);
-    const { status, type } = { status: 400, type: 'Error' };
-    const failure = classifyError(new Error('x'), { status, text, param });
-    expect(providerErrorOf(failure)).toEqual({ status, type, ...(place && { place }) });
+  /** The place stands between angle brackets. */
+  it.each([
+    `<${schema}>: JSON schema is invalid. It must match JSON Schema draft 2020-12`,
+    `${behind} <${schema}.properties>: Property keys should match pattern '^x'`,
+    `<${schema}.properties>.secret.type: Input should be 'object'`,
+    `<${schema}.properties>.4111111111111111: no`,
+    "<output_config.format.schema>: For 'object' type, no",
+    '<messages.1.content.0.text>: Field required',
+    'The value at <toolConfig.tools.0.toolSpec.inputSchema.json.type> must be one of the following: object.',
+    '* GenerateContentRequest.<tools[0].function_declarations[0].parameters.properties>: should be non-empty',
+    'Invalid value at \'<contents[0].parts>\' (oneof), "secret"',
+    'Please look again at the messages.',
+    `Unknown name "secret" at '${schema}'`,
+    `See https://a.example/ at ${schema}: no`,
+    `secret.${schema}: no`,
+  ])('the place that is refused is read, and no word besides: %s', (marked) => {
+    const place = /<(.*)>/.exec(marked)?.[1];
+    const failure = classifyError(new Error('x'), { status: 400, text: marked.replace(/[<>]/g, '') });
+    expect(providerErrorOf(failure)).toEqual({ status: 400, type: 'Error', ...(place && { place }) });
     expect(describeFailure(failure)).toMatchObject({ code: 'provider_rejected', place });
+  });
+
+  it.each([
+    ['tools[0].function.parameters', 'tools[0].function.parameters'],
+    ['temperature', 'temperature'],
+    ['secret', undefined],
+    ['tools_secret[0]', undefined],
+  ])('the parameter %s is refused -> the place is %s', (param, place) => {
+    expect(cause("Invalid schema for function 'secret'", param).place).toBe(place);
   });
 
   it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {

@@ -4,15 +4,14 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { fitSchema } from '../../../shared/protocol/json-schema.js';
 import { callsOf } from '../../../shared/protocol/parts.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
-import { type RandomSchema, randomSchemas, withPlainNames } from '../../support/random-schemas.js';
+import { type RandomSchema, randomSchemas } from '../../support/random-schemas.js';
 import { ask } from '../../support/replies.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
 const perRequest = 25;
-const anyNames = randomSchemas(2 * perRequest);
-const plainNames = withPlainNames(anyNames);
+const schemas = randomSchemas(2 * perRequest);
 const ajv = new Ajv({ strict: false, allErrors: true, ownProperties: true, logger: false });
 const checks = new Map<string, ReturnType<Ajv['compile']>>();
 
@@ -27,7 +26,6 @@ function expectFit(schema: RandomSchema, value: unknown): void {
 const setups = providerSetups.filter(({ id }, n, all) => all.findIndex((other) => other.id === id) === n);
 
 describe.each(setups)('$name', async ({ id, load }) => {
-  const schemas = id === 'anthropic' || id === 'bedrock' ? plainNames : anyNames;
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 

@@ -98,7 +98,7 @@ describe('Tape', () => {
     ]);
     expect(
       play([
-        { ...f, preset: '{}' },
+        { ...f, preset: '{"x":1}' },
         { key: 0, arguments: '{"x":2}' },
       ]).text,
     ).toBe('{"x":2}');

@@ -24,8 +24,6 @@ const tools = [{ name: 'weather' }, { name: 'clock' }];
 const json = '{"city":"Bern"}';
 const large = '{"id":12345678901234567890,"sum":0.12345678901234567890,"none":null}';
 
-const largeBlock = `{"type":"tool_use","id":"a","name":"weather","input":${large}}`;
-
 /** Calls in the message of OpenAI, and in a piece of its stream. */
 const wireCall = (id: string, name = 'weather', text = json) => ({
   ...{ id, type: 'function' },
@@ -178,29 +176,6 @@ const answers: Answer[] = [
       ],
     }),
     { text: '', calls: [callA, callB, ['c', 'weather', '{"city":"Basel"}', undefined]] },
-  ],
-  [
-    'anthropic',
-    'each digit of a number at the beginning of its call',
-    anthropic({
-      blocks: [largeBlock],
-      pieces: [
-        ['content_block_start', `{"type":"content_block_start","index":0,"content_block":${largeBlock}}`],
-      ],
-    }),
-    { text: '', calls: [['a', 'weather', large, undefined]] },
-  ],
-  [
-    'anthropic',
-    'arguments that stand at the beginning of their call and come in pieces as well',
-    anthropic({
-      blocks: [use('a')],
-      pieces: [
-        started(0, use('a', 'weather', { city: '' })),
-        ...deltas(0, { type: 'input_json_delta', partial_json: json }),
-      ],
-    }),
-    { text: '', calls: [callA] },
   ],
   [
     'openai',
