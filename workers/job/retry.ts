@@ -48,6 +48,7 @@ export async function withOneRetry<T>(
       throw !omitted && isRefused(second) ? error : second;
     });
     if (omitted) circuit.memory.recordRefusal(call.narrowed.request, refusalIn(error), call.user);
+    if (isUndone) circuit.memory.refute(call.asked.request, call.known);
     return reply;
   }
 }
