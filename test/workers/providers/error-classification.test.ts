@@ -324,6 +324,23 @@ describe('refusalOf', () => {
     expect(describeFailure(failure)).toMatchObject({ code: 'provider_rejected', place });
   });
 
+  it.each<[number | undefined, object]>([
+    [400, {}],
+    [500, {}],
+    // Behind a 200; the SDK's error has the code of the body, too.
+    [undefined, { code: 'ENOTFOUND' }],
+  ])(
+    'an answer with %s that tells of a connection of its own -> the provider can be reached',
+    (status, own) => {
+      const error = Object.assign(new Error('x'), own);
+      const { cause } = classifyError(error, { status, words: ['ENOTFOUND', 'fetch_error'] });
+      const { isUnreachable, concernsAccount, word } = cause as ProviderCallError;
+      expect({ isUnreachable, concernsAccount, word }).toEqual({
+        ...{ isUnreachable: false, concernsAccount: false, word: 'fetch_error' },
+      });
+    },
+  );
+
   it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {
     expect(refusalOf(classifyError(new Error('x'), { status, param: 'temperature' }))).toBeUndefined();
   });
