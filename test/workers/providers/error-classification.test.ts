@@ -242,6 +242,7 @@ describe('refusalOf', () => {
                        | messages            |
                        | tools[0].function.parameters | 'temperature' is not supported
                        |                     | tools.0.custom.input_schema.properties.temperature: not supported
+                       |                     | * GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[seed].enum[0]: cannot be empty
                        |                     | max_tokens: must be positive
                        |                     | the temperature in Berlin
                        |                     | Function call is missing a thought_signature in functionCall parts.`;
