@@ -31,7 +31,8 @@ interface Remembered {
 /**
  * Remembers of a circuit's models which hints they refuse, and which schemas were compiled. A refusal counts for the
  * users who have met it, and once two have, for all. It no longer counts for a user whose call fails that was made
- * without that part. When the model then takes that part, it counts only for the users who have met it.
+ * without that part, unless the call with it is refused, too. When the model takes the part, it counts for the users
+ * alone who have met it.
  */
 export class ModelMemory {
   /** Hints with their models and values: callers have odd values, and the model may take others. */
@@ -76,9 +77,10 @@ export class ModelMemory {
     }
   }
 
-  /** Takes a request that was answered as it was asked for, once it was refused without what is remembered. */
-  refute(request: ModelRequest, omitted: Omitted): void {
+  /** Takes a user's request that was answered as it was asked for, once it was refused without what is remembered. */
+  refute(request: ModelRequest, omitted: Omitted, user = ''): void {
     for (const [, remembered] of this.#omittedBy(request, omitted)) remembered.isRefuted = true;
+    this.forget(request, omitted, user);
   }
 
   #omittedBy(request: ModelRequest, { hints: omitted = new Set(), reasoning }: Omitted) {

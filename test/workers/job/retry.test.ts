@@ -406,7 +406,14 @@ describe('the memory of refusals', () => {
     // One who has met it, and one who has not.
     for (const user of ['M', 'L']) await run([end, end], { request: sent, memory, user });
     expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
-    for (const user of ['M', 'L']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
+  });
+
+  it('a call of a user without it that is refused, and also with it -> it counts for that user as before', async () => {
+    const memory = new ModelMemory();
+    for (const error of [hint, effort]) await meet(error, 'V', memory);
+    const { asked } = await run([rejected(), rejected()], { request: sent, memory, user: 'V' });
+    expect(asked[1]?.request.parameters).toEqual(sent.parameters);
+    expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
   });
 
   it('a call that asks for no effort itself, and is answered the second time -> shows nothing', async () => {
