@@ -34,6 +34,8 @@ export interface Asked {
 interface CallKind {
   readonly isRetry: boolean;
   readonly omitted?: Omitted | undefined;
+  /** Whether it is made with all parts, also those that its model is known to refuse. */
+  readonly isAsAsked?: boolean;
 }
 
 /** One call of its provider that a job makes, as the steps of the call chain read it. */
@@ -81,10 +83,16 @@ export class Call {
     return new Call(this.asked, { isRetry: true, omitted });
   }
 
+  /** After a call that was refused although it was made without the known parts. */
+  retryAsAsked(): Call {
+    return new Call(this.asked, { isRetry: true, omitted: {}, isAsAsked: true });
+  }
+
   /** The parts that its model is known to refuse, as of the first look. */
   get known(): Omitted {
     const { request, circuit, chatJob } = this.asked;
-    this.#known ??= chatJob.isStrict ? {} : circuit.memory.omittedFrom(request, this.user);
+    this.#known ??=
+      chatJob.isStrict || this.kind.isAsAsked ? {} : circuit.memory.omittedFrom(request, this.user);
     return this.#known;
   }
 

@@ -12,18 +12,27 @@ const maxSchemas = 100;
 
 /** Refusals that are remembered: anyone can send values that no model takes. */
 const maxRefusals = 200;
+/** One user's odd values leave as much room for what the others have met. */
+const maxRefusalsPerUser = maxRefusals / 2;
 /** A refusal that so many users have met counts for all. */
 const enoughUsers = 2;
+/** So many users of a refusal are known. */
+const maxUsers = 100;
 
-/** The users who have met a refusal, and whether a call has failed that was made without the refused part. */
 interface Remembered {
+  /** The users who have met the refusal. */
   readonly met: Set<string>;
-  isDoubted: boolean;
+  /** The users for whom it does not count: a call of theirs has failed that was made without the refused part. */
+  readonly exempt: Set<string>;
+  /** Whether the model has taken the part since. */
+  isRefuted: boolean;
 }
 
 /**
  * Remembers of a circuit's models which hints they refuse, and which schemas were compiled. A refusal counts for the
- * users who have met it. Once two have, it counts for all, until a call fails that was made without that part.
+ * users who have met it, and once two have, for all. It no longer counts for a user whose call fails that was made
+ * without that part, unless the call with it is refused, too. When the model takes the part, it counts for the users
+ * alone who have met it.
  */
 export class ModelMemory {
   /** Hints with their models and values: callers have odd values, and the model may take others. */
@@ -52,26 +61,48 @@ export class ModelMemory {
     // The model may take each of several alone.
     if (keys.length > 1) return;
     for (const key of keys) {
-      const { met, isDoubted } = this.#refused.get(key) ?? { met: new Set<string>(), isDoubted: false };
-      this.#refused.set(key, { met: met.add(user), isDoubted });
+      const { met, exempt, isRefuted } = this.#refused.get(key) ?? this.#makeRoom(user);
+      exempt.delete(user);
+      if (met.size < maxUsers) met.add(user);
+      this.#refused.set(key, { met, exempt, isRefuted });
     }
   }
 
   /** Takes a request of a user whose call failed, although it was made without what is remembered. */
-  forget(request: ModelRequest, { hints: omitted = new Set(), reasoning }: Omitted, user = ''): void {
-    const keys = [...keysOf(request, [...omitted]), ...(reasoning ? keysOf(request, 'effort') : [])];
-    for (const key of keys) {
-      const remembered = this.#refused.get(key);
-      if (!remembered) continue;
-      remembered.isDoubted = true;
-      remembered.met.delete(user);
-      if (remembered.met.size === 0) this.#refused.delete(key);
+  forget(request: ModelRequest, omitted: Omitted, user = ''): void {
+    for (const [key, { met, exempt }] of this.#omittedBy(request, omitted)) {
+      exempt.add(user);
+      const isLeft = exempt.size > maxUsers || [...met].every((each) => exempt.has(each));
+      if (isLeft) this.#refused.delete(key);
     }
   }
 
+  /** Takes a user's request that was answered as it was asked for, once it was refused without what is remembered. */
+  refute(request: ModelRequest, omitted: Omitted, user = ''): void {
+    for (const [, remembered] of this.#omittedBy(request, omitted)) remembered.isRefuted = true;
+    this.forget(request, omitted, user);
+  }
+
+  #omittedBy(request: ModelRequest, { hints: omitted = new Set(), reasoning }: Omitted) {
+    const keys = [...keysOf(request, [...omitted]), ...(reasoning ? keysOf(request, 'effort') : [])];
+    return keys.flatMap((key): [string, Remembered][] => {
+      const remembered = this.#refused.get(key);
+      return remembered ? [[key, remembered]] : [];
+    });
+  }
+
   #counts(key: string, user: string): boolean {
-    const { met, isDoubted = true } = this.#refused.get(key) ?? {};
-    return met !== undefined && (met.has(user) || (!isDoubted && met.size >= enoughUsers));
+    const { met, exempt, isRefuted } = this.#refused.get(key) ?? {};
+    if (met === undefined || exempt?.has(user)) return false;
+    return met.has(user) || (!isRefuted && met.size >= enoughUsers);
+  }
+
+  /** Forgets what this user alone met longest ago, if that is too much. */
+  #makeRoom(user: string): Remembered {
+    const own = [...this.#refused.entries()].filter(([, { met }]) => met.size === 1 && met.has(user));
+    const [oldest] = own.length < maxRefusalsPerUser ? [] : (own.at(-1) ?? []);
+    if (oldest !== undefined) this.#refused.delete(oldest);
+    return { met: new Set(), exempt: new Set(), isRefuted: false };
   }
 
   hasUsed(schema: string): boolean {
@@ -85,7 +116,8 @@ export class ModelMemory {
 
 /** A refused effort is remembered for requests with tools: it is that of a model that must not reason beside them. */
 function keysOf({ model, parameters = {} }: ModelRequest, refusal: Refusal = []): string[] {
-  if (refusal === 'effort') return hasTools(parameters) ? [reasoningOf(model)] : [];
+  if (refusal === 'effort')
+    return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoningOf(model)] : [];
   if (typeof refusal === 'string') return [];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)

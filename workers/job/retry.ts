@@ -39,15 +39,16 @@ export async function withOneRetry<T>(
     return await next(call);
   } catch (error) {
     const omitted = omittedAfter(error, call);
-    const isUndone = !omitted && isRejected(error) && forgetKnown(error, call);
+    const isUndone = !omitted && isRejected(error) && isNarrowed(call);
     if (!omitted && !isUndone) await pause(error, call, { tookMs: job.now() - startedAt, sleep });
-    const retry = call.retry(isUndone ? {} : omitted);
+    const retry = isUndone ? call.retryAsAsked() : call.retry(omitted);
     const reply = await next(retry).catch((second) => {
       forgetKnown(second, retry);
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
       throw !omitted && isRefused(second) ? error : second;
     });
     if (omitted) circuit.memory.recordRefusal(call.narrowed.request, refusalIn(error), call.user);
+    if (isUndone) circuit.memory.refute(call.asked.request, call.known, call.user);
     return reply;
   }
 }
@@ -101,17 +102,16 @@ function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelPar
   return isSent ? { hints } : undefined;
 }
 
-/**
- * Has the memory forget the parts that the call was made without because of it, if it failed by the provider's answer.
- * False if there are none, or for another failure.
- */
-function forgetKnown(error: unknown, { known, hasBegun, asked, user }: Call): boolean {
-  const isNarrowed = known.reasoning || (known.hints?.size ?? 0) > 0;
+/** Has the memory forget the parts that the call was made without, if it failed by the provider's answer. */
+function forgetKnown(error: unknown, call: Call): void {
+  const { known, asked, user } = call;
   const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
-  if (hasBegun || !isNarrowed || !isByAnswer) return false;
-  asked.circuit.memory.forget(asked.request, known, user);
-  return true;
+  if (isByAnswer && isNarrowed(call)) asked.circuit.memory.forget(asked.request, known, user);
 }
+
+/** Whether a call that has not begun to answer was made without parts that the memory knows. */
+const isNarrowed = ({ known, hasBegun }: Call): boolean =>
+  !hasBegun && (known.reasoning === true || (known.hints?.size ?? 0) > 0);
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);

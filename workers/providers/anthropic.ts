@@ -204,11 +204,13 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
 
 function readError(error: unknown): ErrorFacts {
   if (!(error instanceof APIError)) return {};
+  // The SDK takes it from the body as it is.
+  const said: unknown = error.apiMessage;
   return {
     status: error.status,
     words: [error.errorCode, error.type],
     header: (name) => error.headers?.get(name),
     // The SDK's own message is all of the body.
-    text: error.apiMessage ?? error.message,
+    text: typeof said === 'string' ? said : error.message,
   };
 }

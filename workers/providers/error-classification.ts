@@ -93,7 +93,7 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const own = ownFailure(error);
   if (own) return own;
   const name = nameOf(error);
-  const words = [...(facts.words ?? []), systemCode(error)].filter(isWord);
+  const words = wordsOf(error, facts);
   const known =
     codeByWord(words, overStatus) ?? codeByStatus(facts.status) ?? codeByWord(words, withoutStatus);
   const code = (known === 'provider_rejected' ? codeByText(facts.text) : known) ?? known ?? 'provider_error';
@@ -114,6 +114,16 @@ function readRefused({ param, details, text }: ErrorFacts) {
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
   return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+}
+
+/**
+ * The provider's words, and the code of a connection that failed. An answer may have such a code, too: of a connection
+ * of the provider's own, to an address in the request.
+ */
+function wordsOf(error: unknown, { status, words = [] }: ErrorFacts): string[] {
+  const system = systemCode(error);
+  const isAnswered = status !== undefined || words.includes(system);
+  return [...words, system].filter(isWord).filter((word) => !(isAnswered && unreachable.has(word)));
 }
 
 /** Why an answer that came cannot be used. */

@@ -35,7 +35,8 @@ function hintsNamedIn(text: string): ParameterName[] | undefined {
 }
 
 /** A place in what only the caller can mend. */
-const ofCaller = /^([\w ]{1,60}: )?(messages|contents|system|tools|toolConfig\.tools)\b/;
+const ofCaller =
+  /^([\w ]{1,60}: )?(\* )?(GenerateContentRequest\.)?(messages|contents|system|tools|toolConfig\.tools)\b/;
 
 const hintNames: readonly [ParameterName, RegExp][] = [
   ['temperature', /\btemperature\b/i],

@@ -397,6 +397,45 @@ describe('the memory of refusals', () => {
     expect(await asksWith('M', memory)).toEqual({ tools, reasoningEffort: 'none' });
   });
 
+  it.each([
+    ['is refused otherwise', rejected()],
+    ['fails', failed()],
+  ])('a call of one user without it that %s, twice -> it still counts for all others', async (_, end) => {
+    const memory = new ModelMemory();
+    for (const user of ['M', 'N']) for (const error of [hint, effort]) await meet(error, user, memory);
+    // One who has met it, and one who has not.
+    for (const user of ['M', 'L']) await run([end, end], { request: sent, memory, user });
+    expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
+  });
+
+  it('a call of a user without it that is refused, and also with it -> it counts for that user as before', async () => {
+    const memory = new ModelMemory();
+    for (const error of [hint, effort]) await meet(error, 'V', memory);
+    const { asked } = await run([rejected(), rejected()], { request: sent, memory, user: 'V' });
+    expect(asked[1]?.request.parameters).toEqual(sent.parameters);
+    expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
+  });
+
+  it('a call that asks for no effort itself, and is answered the second time -> shows nothing', async () => {
+    const memory = new ModelMemory();
+    for (const user of ['M', 'N']) await meet(effort, user, memory);
+    const request = requestOf({ tools, reasoningEffort: 'none' });
+    await run([rejected(), 'done'], { request, memory, user: 'L' });
+    expect(await asksWith('V', memory)).toEqual(withoutEffort);
+  });
+
+  it('a user who meets many values that are refused -> takes no room from what another has met', async () => {
+    const memory = new ModelMemory();
+    await meet(hint, 'V', memory);
+    for (let n = 0; n < 200; n += 1) {
+      const request = requestOf({ temperature: 1 + n / 1000 });
+      await run([hint, 'done'], { request, memory, user: 'M' });
+    }
+    expect(await asksWith('V', memory)).not.toHaveProperty('temperature');
+    const latest = requestOf({ temperature: 1.199 });
+    expect(await asksWith('M', memory, latest)).not.toHaveProperty('temperature');
+  });
+
   it('two hints that are refused together -> each alone is still sent', async () => {
     const memory = new ModelMemory();
     const both = requestOf({ temperature: 0.5, topP: 0.5 });

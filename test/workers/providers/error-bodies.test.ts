@@ -117,6 +117,12 @@ describe.each(replyModes)('an error in the body: $mode', ({ stream }) => {
     },
   );
 
+  it.each(providerIds)('%s answers with fields of other types -> it is refused all the same', async (id) => {
+    const error = { message: { text: 'no' }, type: 7, param: 3, code: [], details: {}, status: {} };
+    const failure = await failureOf(id, { status: 400, body: { error, type: [], message: 4 }, stream });
+    expect([failure.code, refusalOf(failure)]).toEqual(['provider_rejected', undefined]);
+  });
+
   const choice = { index: 0, finish_reason: 'error', message: {}, delta: {} };
   it.each<[unknown, string, object]>([
     [{ error: limited }, 'provider_rate_limited', { retryAfterMs: 34_000 }],

@@ -224,6 +224,7 @@ describe('refusalOf', () => {
                        | messages            |
                        | tools[0].function.parameters | 'temperature' is not supported
                        |                     | tools.0.custom.input_schema.properties.temperature: not supported
+                       |                     | * GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[seed].enum[0]: cannot be empty
                        |                     | max_tokens: must be positive
                        |                     | the temperature in Berlin
                        |                     | Function call is missing a thought_signature in functionCall parts.`;
@@ -298,6 +299,23 @@ describe('refusalOf', () => {
   ])('the parameter %s is refused -> the place is %s', (param, place) => {
     expect(cause("Invalid schema for function 'secret'", param).place).toBe(place);
   });
+
+  it.each<[number | undefined, object]>([
+    [400, {}],
+    [500, {}],
+    // Behind a 200; the SDK's error has the code of the body, too.
+    [undefined, { code: 'ENOTFOUND' }],
+  ])(
+    'an answer with %s that tells of a connection of its own -> the provider can be reached',
+    (status, own) => {
+      const error = Object.assign(new Error('x'), own);
+      const { cause } = classifyError(error, { status, words: ['ENOTFOUND', 'fetch_error'] });
+      const { isUnreachable, concernsAccount, word } = cause as ProviderCallError;
+      expect({ isUnreachable, concernsAccount, word }).toEqual({
+        ...{ isUnreachable: false, concernsAccount: false, word: 'fetch_error' },
+      });
+    },
+  );
 
   it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {
     expect(refusalOf(classifyError(new Error('x'), { status, param: 'temperature' }))).toBeUndefined();
