@@ -82,8 +82,8 @@ export async function exportPosts(
     exportToFolder(new PostTransfer(database), folder, { force, prune }),
   ).catch((error: unknown) => {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    const { path = folder, code } = error as NodeJS.ErrnoException;
-    throw new StartupError(`${printable(path)} cannot be written (${code}).`);
+    const { code, path = folder, dest = path } = error as NodeJS.ErrnoException & { dest?: string };
+    throw new StartupError(`${printable(dest)} cannot be written (${code}).`);
   });
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(folder)}.\n`);
   say('Files overwritten that said something else', replaced);

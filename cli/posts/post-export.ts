@@ -1,6 +1,5 @@
-import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
-import { basename, join, posix, resolve } from 'node:path';
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, posix, resolve } from 'node:path';
 import type { PostSource, PostTransfer } from '../../db/posts/post-transfer.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { printable } from '../output/table.js';
@@ -34,7 +33,7 @@ export async function exportToFolder(
       const path = paths.get(id) ?? [`${slug}.md`, `${slug}-${id}.md`].find(take) ?? `${id}.md`;
       const text = renderMarkdown(post);
       const earlier = await readFile(join(folder, path), 'utf8').catch(() => text);
-      await writeInside(folder, path, { text, force });
+      await writeInside(folder, path, text);
       if (earlier !== text) replaced.push(path);
       count++;
     }
@@ -54,15 +53,16 @@ const fold = (path: string): string => path.normalize('NFC').toUpperCase().toLow
 const isImported = (path: string): boolean =>
   isPostPath(path) && posix.normalize(path) === path && !/^\/|\.(?:md|markdown)\//i.test(path);
 
-/** Writes a file below a folder: links inside it are not followed. */
-async function writeInside(root: string, path: string, { text, force }: { text: string; force: boolean }) {
+/** Writes a whole file below a folder or none, because an import would take a part for an edit. Follows no links. */
+async function writeInside(root: string, path: string, text: string) {
   for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
     const parent = join(root, path.slice(0, end));
     await mkdir(parent, { recursive: true });
     if (!(await lstat(parent)).isDirectory())
       throw new StartupError(`${printable(parent)} cannot be written (a link leads elsewhere).`);
   }
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
-  await using file = await open(join(root, path), force ? flags : flags | constants.O_EXCL, 0o666);
-  await file.writeFile(text, 'utf8');
+  const unfinished = join(root, dirname(path), '.quillgate-export');
+  await rm(unfinished, { force: true });
+  await writeFile(unfinished, text, { flag: 'wx' });
+  await rename(unfinished, join(root, path));
 }

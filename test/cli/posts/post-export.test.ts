@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
@@ -108,9 +108,19 @@ describe('an export', () => {
     );
     const linkedFile = makeFolder();
     symlinkSync(join(outside, 'b.md'), join(linkedFile, 'b.md'));
-    expect(await complaintOf(run(linkedFile, { force: true }))).toContain('/b.md cannot be written (ELOOP).');
+    symlinkSync(join(outside, 'b.md'), join(linkedFile, '.quillgate-export'));
+    expect(await run(linkedFile, { force: true })).toContain('said something else: 1\n  b.md\n');
+    expect(readTree(linkedFile)['b.md']).toMatch(/\ntext$/);
     expect(readTree(outside)).toEqual({ 'b.md': 'kept' });
     expect(existsSync(join(outside, 'er'))).toBe(false);
+  });
+
+  it('over a file -> puts a whole one in its place, so that half a one is never there', async () => {
+    await importFrom(plant({ 'deep/a.md': 'new' }));
+    const folder = plant({ 'deep/a.md': 'old' });
+    linkSync(join(folder, 'deep/a.md'), join(folder, 'same-file'));
+    await run(folder, { force: true });
+    expect(readTree(folder)).toEqual({ 'deep/a.md': expect.stringMatching(/\nnew$/), 'same-file': 'old' });
   });
 
   it('of more posts than fit into one statement -> has each once', async () => {
