@@ -38,39 +38,30 @@ const headings: readonly (readonly [heading: string, label: RegExp])[] = [
   ['Stopping, logs and the rest', /(?:)/],
 ];
 
-const providerPrefix = new RegExp(`^(${providerIds.join('|').toUpperCase()})_`);
+const providerVariable = new RegExp(`^(?:${providerIds.join('|').toUpperCase()})_(.*)`);
 
-interface Row {
-  readonly label: string;
-  readonly names: readonly string[];
-  readonly description: string;
-  readonly preset: string | undefined;
+/** The same for the variables that every provider has, which are one row: `<PROVIDER>_…`. */
+function labelOf({ name }: { name: string }): string {
+  const [, rest] = providerVariable.exec(name) ?? [];
+  const hasVariable = (id: string) => `${id.toUpperCase()}_${rest}` in environmentSchema.shape;
+  return rest !== undefined && providerIds.every(hasVariable) ? `<PROVIDER>_${rest}` : name;
 }
 
-const labelOf = ({ name }: { name: string }) => name.replace(providerPrefix, '<PROVIDER>_');
-const byLabel = Map.groupBy(variables, labelOf);
+const headingOf = (label: string) => headings.findIndex(([, pattern]) => pattern.test(label));
 
-/** A row for each variable; those that every provider has are one, `<PROVIDER>_…`, where the first of them stands. */
-const rows = variables.flatMap((variable): Row[] => {
-  const same = byLabel.get(labelOf(variable)) ?? [];
-  if (same.length < providerIds.length)
-    return [{ ...variable, label: variable.name, names: [variable.name] }];
-  if (variable !== same[0]) return [];
-  return [{ ...variable, label: labelOf(variable), names: same.map(({ name }) => name) }];
-});
-
-/** The rows below each heading; no heading is empty. */
-const groups = [...Map.groupBy(rows, ({ label }) => headings.findIndex(([, pattern]) => pattern.test(label)))]
-  .sort(([one], [other]) => one - other)
-  .map(([at, below]) => ({ heading: headings[at]?.[0], rows: below }));
+/** The rows below each heading, each with its variables. */
+const groups = headings.map(([heading], at) => ({
+  heading,
+  rows: [...Map.groupBy(variables, labelOf)].filter(([label]) => headingOf(label) === at),
+}));
 
 /** `.env.example`: every variable with its sentence; those with a default show it, commented out. */
 export function renderEnvExample(): string {
-  const lines = groups.flatMap((group) => [
-    `## ${group.heading}\n`,
-    ...group.rows.map(
-      ({ names, description, preset }) =>
-        `# ${description}\n${names.map((name) => `#${name}=${preset ?? ''}\n`).join('')}`,
+  const lines = groups.flatMap(({ heading, rows }) => [
+    `## ${heading}\n`,
+    ...rows.map(
+      ([, same]) =>
+        `# ${same[0]?.description}\n${same.map(({ name, preset = '' }) => `#${name}=${preset}\n`).join('')}`,
     ),
   ]);
   return [
@@ -82,17 +73,13 @@ export function renderEnvExample(): string {
 
 /** The tables of `docs/configuration.md`. */
 export function renderVariableTable(): string {
-  const tables = groups.map((group) =>
-    [
-      `### ${group.heading}\n`,
-      '| variable | default | what it is |',
-      '|---|---|---|',
-      ...group.rows.map(
-        ({ label, preset, description }) =>
-          `| \`${label}\` | ${preset === undefined ? '–' : `\`${preset}\``} | ${description} |`,
-      ),
-    ].join('\n'),
-  );
+  const tables = groups.map(({ heading, rows }) => {
+    const lines = rows.map(([label, [first]]) => {
+      const preset = first?.preset === undefined ? '–' : `\`${first.preset}\``;
+      return `| \`${label}\` | ${preset} | ${first?.description} |`;
+    });
+    return [`### ${heading}\n`, '| variable | default | what it is |', '|---|---|---|', ...lines].join('\n');
+  });
   return `${tables.join('\n\n')}\n`;
 }
 

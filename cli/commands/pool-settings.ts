@@ -168,13 +168,8 @@ interface PoolFacts {
 
 function viewPool(provider: ProviderId, { config, current, heartbeats }: PoolFacts) {
   const { version = 0, changedAt = null, changedBy = null, overrides = {} } = current ?? {};
-  return {
-    provider,
-    version,
-    changedAt,
-    changedBy,
-    settings: viewSettings(provider, { config, overrides, heartbeats }),
-  };
+  const settings = viewSettings(provider, { config, overrides, heartbeats });
+  return { provider, version, changedAt, changedBy, settings };
 }
 
 /** Listens, and gives the heartbeats of a provider's workers; none while the store cannot be reached. */
@@ -214,11 +209,8 @@ const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** `60/1m`: so many jobs in such a time. */
 function readRate(text: string): unknown {
-  const {
-    max,
-    count = '1',
-    unit,
-  } = /^(?<max>\d{1,9})\/(?<count>\d{1,9})?(?<unit>ms|s|m|h)$/.exec(text)?.groups ?? {};
+  const parts = /^(?<max>\d{1,9})\/(?<count>\d{1,9})?(?<unit>ms|s|m|h)$/.exec(text)?.groups;
+  const { max, count = '1', unit } = parts ?? {};
   if (max === undefined)
     throw new StartupError('--rate must be like 60/1m or 5/500ms: jobs, and the time for them.');
   return { max: Number(max), durationMs: Number(count) * units[unit as keyof typeof units] };

@@ -21,6 +21,10 @@ export async function importPosts(
   { force = false }: { force?: boolean } = {},
 ): Promise<void> {
   const author = ownerByDefault(parseConfig(environment, 'command'));
+  if (path.endsWith('.json'))
+    throw new StartupError(
+      'Posts are imported from a folder; docs/blog.md says how a JSON file of 0.7 becomes one.',
+    );
   const found = await readPosts(path);
   const checks = found.posts.map((post) => checkPost(post, author));
   refuseAny([...found.problems, ...checks.flatMap(({ problems }) => problems)]);
@@ -78,11 +82,11 @@ export async function exportPosts(
     exportToFolder(new PostTransfer(database), folder, { force, prune }),
   ).catch((error: unknown) => {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    const { path = folder, code } = error as NodeJS.ErrnoException;
-    throw new StartupError(`${printable(path)} cannot be written (${code}).`);
+    const { code, path = folder, dest = path } = error as NodeJS.ErrnoException & { dest?: string };
+    throw new StartupError(`${printable(dest)} cannot be written (${code}).`);
   });
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(folder)}.\n`);
-  say('Files that no export had written, overwritten with all they had beside the post', replaced);
+  say('Files overwritten that said something else', replaced);
   if (prune) say('Markdown files removed that belonged to no post', ofNoPost);
   else say('Markdown files of no post; an import would make posts of them, --prune removes them', ofNoPost);
 }

@@ -34,10 +34,9 @@ export async function createToken(environment: Environment, options: CreateOptio
     return createTokenStore(database, actor()).create({ owner: name, ...token });
   });
   const facts = { owner, scopes: info.scopes, createdAt, expiresAt: info.expiresAt };
+  const until = info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`;
   process.stderr.write(
-    `Access token ${id} of ${owner} for ${info.scopes.join(', ')}, ${
-      info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`
-    }; it is not shown again.\n`,
+    `Access token ${id} of ${owner} for ${info.scopes.join(', ')}, ${until}; it is not shown again.\n`,
   );
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }

@@ -40,19 +40,15 @@ export function fleetLines({ queue, providers }: Fleet, now: number): ReadonlyMa
 }
 
 /** Workers may take jobs although the chats fail. */
-function describeState({
-  state,
-  failing,
-  chats,
-}: Pick<FleetProvider, 'state' | 'failing' | 'chats'>): string {
+function describeState({ state, failing, chats }: FleetProvider): string {
   if (failing === undefined) return state;
   return `failing (${failing.code}${chats?.model ? ` of ${shortened(chats.model)}` : ''})`;
 }
 
 type Cells = (string | null)[];
 
-function providerCells({ kind, workers, ...provider }: FleetProvider, now: number): Cells {
-  const { inFlight, concurrency, queue, chats } = provider;
+function providerCells(provider: FleetProvider, now: number): Cells {
+  const { kind, workers, inFlight, concurrency, queue, chats } = provider;
   return [
     describeState(provider),
     kind === 'unknown' ? null : kind,

@@ -22,15 +22,8 @@ export function renderTable(names: readonly string[], rows: readonly (readonly (
     ...rows.map((row) => row.map((cell) => printable(cell ?? '-'))),
   ];
   const widths = names.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((cell, column) => pad(cell, widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+  const rendered = lines.map((line) => line.map((cell, n) => pad(cell, widths[n] ?? 0)).join('  '));
+  return rendered.map((line) => `${line.trimEnd()}\n`).join('');
 }
 
 /** The text without what a terminal obeys instead of showing it: escape sequences, line breaks, reversed text. */

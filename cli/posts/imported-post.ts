@@ -5,7 +5,6 @@ import type { ImportedPost } from '../../db/posts/post-transfer.js';
 import { slugOfTitle } from '../../db/posts/slug.js';
 import { earliestTime, parseTime } from '../output/time.js';
 import type { Field } from './markdown-file.js';
-import type { NamedPost } from './post-import.js';
 
 /** A post as it is in a file, before it is checked. */
 export interface RawPost {
@@ -17,8 +16,10 @@ export interface RawPost {
   source: ImportedPost['source'];
 }
 
-/** A post that was checked. */
-export interface CheckedPost extends NamedPost {
+/** A post that was checked, with its name in reports. */
+export interface CheckedPost {
+  name: string;
+  post: ImportedPost;
   /** Fields that posts do not have. */
   unused: readonly string[];
   /** Why the post is a draft although the file does not say `status: draft`. */
@@ -37,18 +38,23 @@ const schema = postInput.extend({
   // Leaves room for all later changes of the post.
   version: z.coerce.number(whole).int(whole).min(1, whole).max(999_999_999, whole).nullish(),
 });
-const ownNames = new Map(Object.keys(schema.shape).map((name) => [name.toLowerCase(), name]));
+const ownNames = new Map(
+  Object.keys(schema.omit({ content: true }).shape).map((name) => [name.toLowerCase(), name]),
+);
 
-const isNo = (text: string): boolean => /^(?:false|no|off|0)$/i.test(text);
+const isNo = (text: string): boolean => /^\s*(?:false|no?|off|0)\s*$/i.test(text);
 const isYes = (text: string): boolean => !isNo(text);
 const isFuture = (text: string): boolean => (earliestTime(text) ?? '') > new Date().toISOString();
+const isNotYet = (text: string): boolean => isNo(text) || isFuture(text);
 
-/** Fields by which programs keep a post from readers, in lower case. An import must not publish such a post. */
+/** Fields by which programs keep a post from readers, in lower case, without `_` and `-`. It must not be published. */
 const hiding = new Map([
   ...['draft', 'hidden', 'private', 'unlisted', 'password'].map((name) => [name, isYes] as const),
-  ...['published', 'publish'].map((name) => [name, isNo] as const),
-  ...['date', 'publishdate', 'publishedat'].map((name) => [name, isFuture] as const),
-  ['expirydate', (text: string) => !isFuture(text)] as const,
+  ...['isdraft', 'headless', 'build'].map((name) => [name, isYes] as const),
+  ...['published', 'publish', 'public', 'permalink'].map((name) => [name, isNotYet] as const),
+  ...['date', 'publishdate', 'publishedat', 'pubdate'].map((name) => [name, isNotYet] as const),
+  ...['expirydate', 'unpublishdate'].map((name) => [name, (text: string) => !isFuture(text)] as const),
+  ['visibility', (text: string) => !/^\s*public\s*$/i.test(text)] as const,
 ]);
 
 /** Checks a post by the rules of the API. The problems do not quote the file. `defaultAuthor` is for a new post. */
@@ -65,9 +71,10 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
   const problems = (error?.issues ?? []).map(({ path, message }) =>
     at(String(path[0]), `${path.join('.')}: ${message}`),
   );
-  const ownNameOf = (field: string) => ownNames.get(field.toLowerCase()) ?? field;
-  const misspelt = [...raw.fields.keys()].filter((field) => ownNameOf(field) !== field);
-  problems.push(...misspelt.map((field) => at(field, `must be written ${ownNameOf(field)}`)));
+  for (const field of raw.fields.keys()) {
+    const own = ownNames.get(field.toLowerCase()) ?? field;
+    if (own !== field) problems.push(at(field, `must be written ${own}`));
+  }
   // Escapes in YAML can be lone surrogates, which PostgreSQL would replace.
   const texts = Object.values(input).flat();
   if (texts.some((text) => typeof text === 'string' && !text.isWellFormed()))
@@ -82,8 +89,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   const when = publicationTimes.find((field) => data[field] != null);
   const hiddenBy = data.status == null ? reasonsToHide(raw) : [];
   // A version without an id is not that of a post.
-  const isIdle = (field: string) =>
-    publicationTimes.some((other) => other === field && other !== when) || (field === 'version' && !id);
+  const idle: string[] = [...publicationTimes.filter((field) => field !== when), ...(id ? [] : ['version'])];
   const post = {
     ...{ id, source, defaultAuthor, content: data.content, title: titleOf(data), tags: data.tags ?? [] },
     slug: data.slug ?? slugFor(raw),
@@ -95,7 +101,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
     version: id === undefined ? undefined : (data.version ?? undefined),
   };
   const unused = [...fields].filter(
-    ([field, { value }]) => !(field in schema.shape) || (isIdle(field) && value !== null),
+    ([field, { value }]) => !ownNames.has(field.toLowerCase()) || (idle.includes(field) && value !== null),
   );
   return { name, post, unused: unused.map(([field]) => field), hiddenBy };
 }
@@ -109,9 +115,11 @@ function slugFor({ fields, implied, source }: RawPost): string {
 }
 
 const reasonsToHide = ({ fields, implied }: RawPost): string[] => [
-  ...[...fields]
-    .filter(([name, { value }]) => value !== null && hiding.get(name.toLowerCase())?.(String(value)))
-    .map(([name]) => name),
+  ...[...fields].flatMap(([name, { value }]) => {
+    const hides = hiding.get(name.toLowerCase().replace(/[_-]/g, ''));
+    // A value that is no text, such as a reference (`published: *no`), is not understood.
+    return hides && value !== null && (typeof value !== 'string' || hides(value)) ? [name] : [];
+  }),
   ...(implied.isDraft ? ['_drafts'] : []),
   ...(implied.day !== undefined && !fields.has('date') && isFuture(implied.day) ? ['date'] : []),
 ];

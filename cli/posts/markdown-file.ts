@@ -49,7 +49,7 @@ const foreign =
   /^(?:\+\+\+|;;;|---|\{\s*"|%[ \t]|#\+|(?:<!--\s*)?\.\. |:?[\p{L}_][\p{L}\p{N}_.-]*[ \t]*:(?:\s|$))/u;
 
 function misplaced(content: string): string[] {
-  const blank = /^\s*/.exec(content)?.[0] ?? '';
+  const blank = /^[\s\p{Cc}\p{DI}]*/u.exec(content)?.[0] ?? '';
   if (!foreign.test(content.slice(blank.length, blank.length + 1000))) return [];
   const line = blank.split('\n').length;
   return [

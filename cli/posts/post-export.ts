@@ -1,15 +1,14 @@
-import { constants } from 'node:fs';
-import { mkdir, open, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, posix, resolve } from 'node:path';
 import type { PostSource, PostTransfer } from '../../db/posts/post-transfer.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { printable } from '../output/table.js';
 import { renderMarkdown } from './markdown-file.js';
-import { listFiles } from './post-files.js';
+import { isPostPath, listFiles } from './post-files.js';
 
 /**
  * Writes a Markdown file for every post; only with `force` into a folder that is not empty. `prune` removes the files
- * of no post. Gives how many posts there are, the files that no export had written, and those of no post.
+ * of no post. Gives how many posts there are, the files that said something else before, and the files of no post.
  */
 export async function exportToFolder(
   transfer: PostTransfer,
@@ -21,7 +20,7 @@ export async function exportToFolder(
     throw new StartupError(`${printable(folder)} is not empty; --force writes into it all the same.`);
   const before = (await listFiles(folder)).filter(({ isPost }) => isPost).map(({ path }) => path);
   const taken = new Set<string>();
-  const take = (path: string) => !taken.has(fold(path)) && staysInside(path) && taken.add(fold(path));
+  const take = (path: string) => !taken.has(fold(path)) && isImported(path) && taken.add(fold(path));
   // The files of this folder come first, where one of another folder has the same path.
   const isHere = (source: PostSource) => Number(source.folder === basename(resolve(folder)));
   const sources = (await transfer.sources()).sort((a, b) => isHere(b) - isHere(a));
@@ -32,9 +31,10 @@ export async function exportToFolder(
     for (const post of page) {
       const { id, slug } = post;
       const path = paths.get(id) ?? [`${slug}.md`, `${slug}-${id}.md`].find(take) ?? `${id}.md`;
-      const earlier = await readFile(join(folder, path), 'utf8').catch(() => undefined);
-      if (earlier !== undefined && !earlier.startsWith(`---\nid: ${id}\n`)) replaced.push(path);
-      await writeInside(folder, path, { text: renderMarkdown(post), force });
+      const text = renderMarkdown(post);
+      const earlier = await readFile(join(folder, path), 'utf8').catch(() => text);
+      await writeInside(folder, path, text);
+      if (earlier !== text) replaced.push(path);
       count++;
     }
   const ofNoPost = before.filter((path) => !taken.has(fold(path)));
@@ -49,18 +49,20 @@ export async function exportToFolder(
 /** Equal for names that are the same to some file systems; upper case first, because to them `ß` and `SS` are equal. */
 const fold = (path: string): string => path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 
-/** Checked, because paths come from the database, which others may write to. */
-const staysInside = (path: string): boolean =>
-  /^(?!\/|\.\.)[^\0\\:]+\.(?:md|markdown)$/i.test(path) && posix.normalize(path) === path;
+/** Whether an import finds a post there, and no folder is named like a post's file; 0.7 kept other paths as well. */
+const isImported = (path: string): boolean =>
+  isPostPath(path) && posix.normalize(path) === path && !/^\/|\.(?:md|markdown)\//i.test(path);
 
-const anyFile = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
-
-/** Writes a file below a folder: links inside it are not followed. */
-async function writeInside(root: string, path: string, { text, force }: { text: string; force: boolean }) {
-  const parent = dirname(join(root, path));
-  await mkdir(parent, { recursive: true });
-  if ((await realpath(parent)) !== join(await realpath(root), dirname(path)))
-    throw new StartupError(`${printable(parent)} cannot be written (a link leads elsewhere).`);
-  await using file = await open(join(root, path), force ? anyFile : anyFile | constants.O_EXCL, 0o666);
-  await file.writeFile(text, 'utf8');
+/** Writes a whole file below a folder or none, because an import would take a part for an edit. Follows no links. */
+async function writeInside(root: string, path: string, text: string) {
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+    const parent = join(root, path.slice(0, end));
+    await mkdir(parent, { recursive: true });
+    if (!(await lstat(parent)).isDirectory())
+      throw new StartupError(`${printable(parent)} cannot be written (a link leads elsewhere).`);
+  }
+  const unfinished = join(root, dirname(path), '.quillgate-export');
+  await rm(unfinished, { force: true });
+  await writeFile(unfinished, text, { flag: 'wx' });
+  await rename(unfinished, join(root, path));
 }

@@ -1,18 +1,11 @@
 import { postgresErrorOf } from '../../db/database/errors.js';
-import {
-  type ImportedPost,
-  isMadeBy,
-  type Outcome,
-  type PostTransfer,
-} from '../../db/posts/post-transfer.js';
+import type { Outcome, PostTransfer } from '../../db/posts/post-transfer.js';
 import { doSeveral, isUnavailable } from '../database.js';
 import { printable } from '../output/table.js';
+import type { CheckedPost } from './imported-post.js';
 
 /** A post that can be stored, with its name in reports. */
-export interface NamedPost {
-  name: string;
-  post: ImportedPost;
-}
+export type NamedPost = Pick<CheckedPost, 'name' | 'post'>;
 
 /** The problems of posts that may not be stored; nothing is written. */
 export async function findProblems(transfer: PostTransfer, posts: readonly NamedPost[], force: boolean) {
@@ -34,7 +27,8 @@ export async function findProblems(transfer: PostTransfer, posts: readonly Named
 async function findRenamed(transfer: PostTransfer, posts: readonly NamedPost[]): Promise<string[]> {
   const byPath = Map.groupBy(await transfer.sources(), ({ path }) => path);
   return posts.flatMap(({ name, post }) => {
-    const made = byPath.get(post.source.path)?.filter((source) => isMadeBy(post.source, source)) ?? [];
+    const sources = byPath.get(post.source.path) ?? [];
+    const made = sources.filter(({ folder }) => folder === null || folder === post.source.folder);
     if (post.id !== undefined || made.some(({ slug }) => slug === post.slug)) return [];
     return made.slice(0, 1).map(({ id, slug }) => {
       const now = `made the post ${id} with the slug ${slug}, and has another slug now`;
@@ -44,10 +38,10 @@ async function findRenamed(transfer: PostTransfer, posts: readonly NamedPost[]):
 }
 
 function problemsOf({ name }: NamedPost, { kind, id, source }: Partial<Outcome> = {}): string[] {
-  const file = source && printable(source.folder === null ? source.path : `${source.folder}/${source.path}`);
+  const file = source && printable(`${source.folder ?? '(a folder that 0.7 did not keep)'}/${source.path}`);
   const problems: Record<string, string> = {
     taken: `slug: belongs to the post ${id}`,
-    stale: `the post ${id} was changed since this file was read; posts export shows how, --force writes over it`,
+    stale: `the post ${id} was changed since this file was read; an export to another folder shows how, --force writes over it`,
     foreign: `the post ${id} has this id or slug and came from ${file ?? 'no file'}; another slug makes another post, --force writes over that one`,
   };
   const problem = problems[kind ?? ''];

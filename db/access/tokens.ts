@@ -166,12 +166,9 @@ export async function requireActive(statements: Runs, token: WriteToken | undefi
   if (row === undefined) token.refuse();
 }
 
-function toInfo({
-  id,
-  owner,
-  scopes,
-  ...times
-}: Omit<typeof tokens.$inferSelect, 'secretHash' | 'userId'>): TokenInfo {
+type TokenRow = Omit<typeof tokens.$inferSelect, 'secretHash' | 'userId'>;
+
+function toInfo({ id, owner, scopes, ...times }: TokenRow): TokenInfo {
   return {
     id,
     owner,

@@ -1,5 +1,5 @@
 import { v5 as uuidv5 } from 'uuid';
-import type { UserInfo } from '../../shared/accounts.js';
+import type { AuditAction, UserInfo } from '../../shared/accounts.js';
 import type { UserRole } from '../../shared/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
@@ -13,6 +13,8 @@ import {
   gt,
   inArray,
   isNull,
+  type PgUpdateSetSource,
+  type SQL,
   type SQLWrapper,
   sql,
 } from '../database/drizzle.js';
@@ -75,10 +77,15 @@ export function createUserStore(database: Runs, actor = unknownActor) {
     /** Removes the user, revokes the user's access tokens, and ends the sessions; does nothing without such a user. */
     remove: (name: string) => remove(database, actor, name),
     /** Replaces the user's secret by another SHA-256, and ends the sessions. Gives the id; undefined without a user. */
-    resetSecret: (name: string, secretHash: Buffer) => resetSecret(database, actor, { name, secretHash }),
+    resetSecret: (name: string, secretHash: Buffer) =>
+      change(database, actor, { name, action: 'users.reset', set: { secretHash } }),
     /** A suspended user may do nothing, and the sessions end. False when there is no such user. */
-    setSuspended: (name: string, isSuspended: boolean) =>
-      setSuspended(database, actor, { name, isSuspended }),
+    setSuspended: async (name: string, isSuspended: boolean): Promise<boolean> => {
+      const set = { suspendedAt: isSuspended ? sql`now()` : null };
+      const isDue = sql`(${users.suspendedAt} is null) = ${isSuspended}`;
+      const action = isSuspended ? 'users.suspend' : 'users.resume';
+      return (await change(database, actor, { name, action, set, isDue })) !== undefined;
+    },
     /** Ids of the users removed in the last `ms` milliseconds, in order of removal, the last thousand at most. */
     removedWithin: (ms: number) => removedWithin(database, ms),
     /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
@@ -170,36 +177,21 @@ async function remove(database: Runs, actor: string, name: string) {
   return { removed: row !== undefined, tokensRevoked: row?.tokensRevoked ?? 0 };
 }
 
-async function resetSecret(
-  database: Runs,
-  actor: string,
-  { name, secretHash }: NewUser,
-): Promise<string | undefined> {
-  const [row] = await database.run((db) => {
-    const reset = db
-      .$with('reset')
-      .as(db.update(users).set({ secretHash }).where(eq(users.name, name)).returning({ id: users.id }));
-    const ended = endSessionsOf(db, name, reset);
-    const targets = sql`select id, ${name}::text from ${reset}`;
-    const audited = auditOf(db, { actor, action: 'users.reset', targets });
-    return db.with(reset, ended, audited).select({ id: reset.id, notify: notifyUsersChannel }).from(reset);
-  });
-  return row?.id;
+interface UserChange {
+  name: string;
+  action: AuditAction;
+  set: PgUpdateSetSource<typeof users>;
+  /** Whether there is anything to change; otherwise it is not audited. */
+  isDue?: SQL;
 }
 
-async function setSuspended(
-  database: Runs,
-  actor: string,
-  { name, isSuspended }: { name: string; isSuspended: boolean },
-): Promise<boolean> {
-  const suspendedAt = isSuspended ? sql`now()` : null;
-  const action = isSuspended ? 'users.suspend' : 'users.resume';
+/** Changes a user and ends the sessions. Gives the id, also where nothing was due; undefined without a user. */
+async function change(database: Runs, actor: string, { name, action, set, isDue }: UserChange) {
   const isNamed = eq(users.name, name);
   const [row] = await database.run((db) => {
-    const isOther = sql`(${users.suspendedAt} is null) = ${isSuspended}`;
     const changed = db
       .$with('changed')
-      .as(db.update(users).set({ suspendedAt }).where(and(isNamed, isOther)).returning({ id: users.id }));
+      .as(db.update(users).set(set).where(and(isNamed, isDue)).returning({ id: users.id }));
     const ended = endSessionsOf(db, name, changed);
     const audited = auditOf(db, { actor, action, targets: sql`select id, ${name}::text from ${changed}` });
     return db
@@ -208,7 +200,7 @@ async function setSuspended(
       .from(users)
       .where(isNamed);
   });
-  return row !== undefined;
+  return row?.id;
 }
 
 /** Records that an operator cancels the chat of the user with this id; the name is that of the database if absent. */

@@ -9,7 +9,7 @@ import { postColumns, toPost } from './post-rows.js';
 
 /** The file that made a post. */
 export interface PostSource {
-  /** Name of the folder that was imported; null when it is not known, which fits every folder. */
+  /** Name of the folder that was imported; null for a post of 0.7, which did not keep it. */
   folder: string | null;
   /** Relative to the folder, with `/`. */
   path: string;
@@ -19,7 +19,7 @@ type Optional = 'id' | 'author' | 'publishedAt' | 'createdAt' | 'updatedAt' | 'v
 
 /**
  * A post to be stored; times are RFC 3339 in UTC. What is undefined stays as it is: the id is that of the post with the
- * slug. `updatedAt` is for a new post; `version` is the one that the file was written from, and that of a new post.
+ * slug. `version` and `updatedAt` are of the post that the file was written from, and of a new post.
  */
 export type ImportedPost = Omit<Post, Optional> & { [Field in Optional]: Post[Field] | undefined } & {
   /** Author of a new post that names none. */
@@ -85,13 +85,16 @@ export class PostTransfer {
     if (other !== undefined) return { kind: 'taken', id: other.id };
     if (own === undefined) return { kind: 'created', id: post.id ?? uuidv7() };
     const { source, ...row } = own;
-    const [stored, isOwn] = [toPost(row), isMadeBy(post.source, source)];
-    const isCurrent = isOwn && source?.version === row.version;
-    const outcome = { id: row.id, stored, source, isRecorded: isCurrent && source?.folder !== null };
+    const stored = toPost(row);
+    const isOwn = source?.path === post.source.path && source.folder === post.source.folder;
+    const isRecorded = isOwn && source?.version === row.version;
+    const outcome = { id: row.id, stored, source, isRecorded };
     const differs = ([name, value]: [string, unknown]) =>
       !isDeepStrictEqual(value, stored[name as keyof Post]);
     if (!Object.entries(valuesOf(post, stored)).some(differs)) return { kind: 'unchanged', ...outcome };
-    if (force || isCurrent || post.version === row.version) return { kind: 'changed', ...outcome };
+    const { version: from, updatedAt = stored.updatedAt } = post;
+    const isFromThis = from === stored.version && updatedAt === stored.updatedAt;
+    if (force || isRecorded || isFromThis) return { kind: 'changed', ...outcome };
     return { kind: isOwn || post.version !== undefined ? 'stale' : 'foreign', ...outcome };
   }
 
@@ -116,16 +119,12 @@ export class PostTransfer {
   }
 }
 
-/** Whether a file is the one that made a post. */
-export const isMadeBy = (file: PostSource, source: PostSource | null): boolean =>
-  file.path === source?.path && (source.folder === null || source.folder === file.folder);
-
 const isSource = eq(postSources.postId, posts.id);
 
 /** The fields that a post gets, without the time of its change; times that are undefined are now. */
 function valuesOf(post: ImportedPost, stored?: Post) {
   const { title, content, tags, slug, status } = post;
-  const published = status === 'published' ? post.createdAt : null;
+  const published = status === 'published' ? (stored ? undefined : post.createdAt) : null;
   return {
     ...{ title, content, tags, slug, status },
     author: post.author ?? stored?.author ?? post.defaultAuthor,

@@ -47,14 +47,11 @@ const ownLetters = new RegExp(
 
 /** Own letters are at the odd places, because the pattern has a group. */
 function wordsOf(title: string): string {
-  const own = (text: string) =>
-    text
-      .replace(/[\u200c\u200d]/g, '')
-      .normalize('NFC')
-      .toLowerCase();
+  const own = (text: string) => text.replace(/[\u200c\u200d]/g, '').normalize('NFC');
   const parts = title.split(ownLetters);
   const words = parts.map((part, n) => (n % 2 === 1 ? own(part) : slugify(part, { decamelize: false })));
-  return words.filter((word) => word !== '').join('-');
+  const slug = words.filter((word) => word !== '').join('-');
+  return slug.toLowerCase();
 }
 
 /** Cut behind a whole word, unless the first one is too long by itself, and never between a letter and its marks. */

@@ -61,13 +61,9 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
     version: expected + 1,
   });
   if (changed === undefined) throw changedBefore((await readPoolSettings(provider, deps)).current);
-  return {
-    ...changed,
-    isCopied: await copySettings(changed, deps.channel).then(
-      () => true,
-      () => false,
-    ),
-  };
+  const copying = copySettings(changed, deps.channel);
+  const isCopied = await copying.then(() => true).catch(() => false);
+  return { ...changed, isCopied };
 }
 
 interface ModelCheck extends Pick<ChangeDeps, 'rulesOf'> {

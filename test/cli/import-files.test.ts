@@ -35,17 +35,13 @@ const refused: Record<string, [content: string | Buffer, ...problems: string[]]>
     `line 4: createdAt: ${noTime}`,
     `line 3: version: ${wholeNumber}`,
   ],
-  'great.md': [
-    yaml(`id: ${id.replace('0', '1')}`, 'version: 1000000000', 'createdAt: 0099-12-31'),
-    `line 4: createdAt: ${noTime}`,
-    `line 3: version: ${wholeNumber}`,
-  ],
+  'great.md': [yaml(`id: ${id.replace('0', '1')}`, 'version: 1000000000'), `line 3: version: ${wholeNumber}`],
   'nul.md': [yaml('# \0canary'), 'must not contain NUL characters'],
   'surrogate.md': [yaml('title: "\\ud800canary"'), 'must be well-formed Unicode'],
   'bytes.md': [Buffer.from([0x66, 0xff]), 'is not UTF-8'],
-  'large.md': ['canary'.repeat(700_000), 'content: must be at most 262144 characters'],
+  'large.md': ['canary'.repeat(350_000), 'is not a file of at most 2097152 bytes'],
   'long.md': ['x'.repeat(262_145), 'content: must be at most 262144 characters'],
-  'lines.md': [`${'\n'.repeat(4_000_000)}# Hello`, 'content: must be at most 262144 characters'],
+  'lines.md': [`${'\n'.repeat(2_000_000)}# Hello`, 'content: must be at most 262144 characters'],
   'parts.md': [
     '---\ntitle: D\n...\nFirst.\n---\nSecond.',
     'line 4: comes after the end of the YAML; front matter ends with ---, and not with ...',
@@ -71,7 +67,10 @@ describe('files that cannot be imported', () => {
     const linked = [...Object.keys(links), 'linked.md'].map((name) => `  ${name}: is a symbolic link`);
     const said = (await refusalOf(folder)).split('\n');
     expect(said.toSorted()).toEqual(
-      ['Nothing was imported:', '  pipe.md: content: must not be blank', ...named, ...linked].toSorted(),
+      [
+        ...['Nothing was imported:', '  pipe.md: is not a file of at most 2097152 bytes'],
+        ...[...named, ...linked],
+      ].toSorted(),
     );
     expect(await all()).toEqual([]);
   });
@@ -107,8 +106,9 @@ describe('files that cannot be imported', () => {
 
   it('no such folder, or a file -> says so', async () => {
     expect(await refusalOf('/nowhere\n/at-all')).toBe('/nowhere\uFFFD/at-all cannot be read (ENOENT).');
-    const file = join(plant({ 'posts.json': '[]' }), 'posts.json');
-    expect(await refusalOf(file)).toBe(`${file} cannot be read (ENOTDIR).`);
+    const folder = plant({ 'posts.json': '[]', 'a.md': 'text' });
+    expect(await refusalOf(join(folder, 'a.md'))).toBe(`${folder}/a.md cannot be read (ENOTDIR).`);
+    expect(await refusalOf(join(folder, 'posts.json'))).toContain('how a JSON file of 0.7 becomes one');
   });
 });
 
@@ -130,13 +130,26 @@ const taken: Record<string, [text: string, post: object]> = {
   'publish.md': [yaml('publish: No'), draft],
   'password.md': [yaml('password: canary'), draft],
   'expired.md': [yaml('expiryDate: 2000-01-01'), draft],
+  'unpublished.md': [yaml('unpublishDate: 2000-01-01'), draft],
+  'members.md': [yaml('visibility: members'), draft],
+  'garden.md': [yaml('public: false '), draft],
+  'unknown.md': [yaml('a: &no false', 'published: *no'), draft],
+  'later.md': [yaml('published: 2999-01-01'), { status: 'draft' }],
+  'scheduled.md': [yaml('published_at: 2999-01-01'), { status: 'draft' }],
+  'address.md': [yaml('permalink: false'), draft],
+  'astro.md': [yaml('isDraft: true'), draft],
+  'unbuilt.md': [yaml('_build:', '  render: never'), draft],
   'future.md': [yaml('date: 2999-01-01'), { status: 'draft', publishedAt: `2999-01-01${midnight}` }],
   'later-today.md': [yaml(`date: ${inHours(1)}`), { status: 'draft' }],
   'publish-date.md': [yaml('publishDate: 2999-01-01', 'date: 2000-01-01'), { status: 'draft' }],
   '_posts/2999-01-01-a.md': ['text', { status: 'draft', title: 'A' }],
   // These they show, or our own word says so.
   'shown.md': [yaml('published: true'), { status: 'published' }],
-  'not-draft.md': [yaml('draft: false', 'hidden: no', 'publish:'), { status: 'published' }],
+  'not-draft.md': [yaml('draft: false', 'hidden: no', 'publish:', 'private: n'), { status: 'published' }],
+  'everyone.md': [
+    yaml('visibility: public', 'permalink: /x/', 'published: 2020-01-01'),
+    { status: 'published' },
+  ],
   '_drafts/shown-2.md': [yaml('status: published'), { status: 'published' }],
   'words.md': [yaml('status: published', 'draft: true', 'date: 2999-01-01'), { status: 'published' }],
   'unexpired.md': [yaml('expiryDate: 2999-01-01'), { status: 'published' }],
@@ -187,24 +200,31 @@ describe('files that can be imported', () => {
     expect(posts.size).toBe(files.length);
   });
 
-  it('an index.md at the top -> is named for the folder that is imported', async () => {
-    const folder = plant({ 'my-trip/index.md': 'text' });
-    await importFrom(join(folder, 'my-trip'));
-    expect(await all()).toMatchObject([{ slug: 'my-trip' }]);
+  it('at the top -> an index.md is named for the imported folder, and what is in _drafts is a draft', async () => {
+    const folder = plant({ 'trip/index.md': 'trip', 'home/index.md': 'home', 'site/_drafts/2026/a.md': 'a' });
+    for (const name of ['trip', 'home', 'site/_drafts/2026']) await importFrom(join(folder, name));
+    const posts = (await all()).map(({ slug, status }) => [slug, status]);
+    expect(posts).toEqual([
+      ['trip', 'published'],
+      ['home', 'published'],
+      ['a', 'draft'],
+    ]);
   });
 
   it('front matter that is not used -> named with its files, the most frequent first', async () => {
     const folder = plant({
       'a.md': yaml('layout: post', 'categories: [x]'),
       'b.md': yaml('layout: post', '"odd\\nname": x', `${'long'.repeat(30)}: x`, 'version: 3'),
-      'c.md': yaml('layout: [canary]', 'publishedAt: 2020-01-01', 'date: 2020-01-02'),
+      'c.md': yaml('layout: [canary]', 'publishedAt: 2020-01-01', 'date: 2020-01-02', 'content: x'),
+      'd.md': yaml('constructor: x', '__proto__: x'),
     });
     expect(await importFrom(folder)).toBe(
       [
-        '3 created, 0 changed, 0 unchanged',
+        '4 created, 0 changed, 0 unchanged',
         'Fields that were not used:',
         ...['  layout (3): a.md, b.md, c.md', '  categories (1): a.md', '  odd\uFFFDname (1): b.md'],
-        ...[`  ${'long'.repeat(16)} (1): b.md`, '  version (1): b.md', '  date (1): c.md', ''],
+        ...[`  ${'long'.repeat(16)} (1): b.md`, '  version (1): b.md', '  date (1): c.md'],
+        ...['  content (1): c.md', '  constructor (1): d.md', '  __proto__ (1): d.md', ''],
       ].join('\n'),
     );
   });

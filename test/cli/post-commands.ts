@@ -33,18 +33,13 @@ export async function openPosts({ poolSize = 1 } = {}) {
     /** The content of every post by its slug. */
     contents: async () => Object.fromEntries((await all()).map(({ slug, content }) => [slug, content])),
     idOf: async (slug: string) => (await store.getBySlug(slug, { drafts: true }))?.id ?? 'none',
-    ...commandsOn(environment),
+    importFrom: (path: string, options?: { force: boolean }) => importFrom(environment, path, options),
+    /** Why nothing, or not all of it, was imported. */
+    refusalOf: (path: string, options?: { force: boolean }) =>
+      complaintOf(importFrom(environment, path, options)),
+    exportTree: () => exportTree(environment),
   };
 }
-
-/** The commands on posts in an environment. */
-export const commandsOn = (environment: Environment) => ({
-  importFrom: (path: string, options?: { force: boolean }) => importFrom(environment, path, options),
-  /** Why nothing, or not all of it, was imported. */
-  refusalOf: (path: string, options?: { force: boolean }) =>
-    complaintOf(importFrom(environment, path, options)),
-  exportTree: () => exportTree(environment),
-});
 
 /** Imports a folder and gives what was said; rejects as the command does. */
 export async function importFrom(

