@@ -80,10 +80,10 @@ describe('a chat that ended', () => {
   });
 
   it('five minutes ago -> no longer counts', () => {
-    end('timeout', { model: 'old' });
+    for (const _ of [1, 2]) end('timeout', { model: 'old' });
     nowMs += 299_000;
     end('provider_error');
-    expect(chats.counts()).toMatchObject([{ ended: 2, failed: 2, code: 'provider_error', model: undefined }]);
+    expect(chats.counts()).toMatchObject([{ ended: 3, failed: 3, code: 'provider_error', model: undefined }]);
     nowMs += 1000;
     expect(chats.counts()).toMatchObject([{ ended: 1, failed: 1, model: 'm' }]);
     nowMs += 300_000;
