@@ -85,15 +85,9 @@ export function claudeSchemaFault(
 /** The schema of every tool has to be one of the draft of 2020-12 (https://github.com/hyperdxio/hyperdx/pull/2925). */
 function findToolFault(root: JsonObject): string | undefined {
   for (const { schema } of schemasIn(root)) {
-    const {
-      required,
-      exclusiveMinimum: above,
-      exclusiveMaximum: below,
-      type,
-      properties = {},
-    } = Object(schema);
-    const isOlder = [required, above, below].some((flag) => typeof flag === 'boolean') || type === 'any';
-    if (isOlder || Array.isArray(schema))
+    const { required, exclusiveMinimum, exclusiveMaximum, type, properties = {} } = Object(schema);
+    const flags = [required, exclusiveMinimum, exclusiveMaximum];
+    if (Array.isArray(schema) || type === 'any' || flags.some((flag) => typeof flag === 'boolean'))
       return ': JSON schema is invalid. It must match JSON Schema draft 2020-12';
     if (Object.keys(properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)))
       return ".properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
