@@ -1,6 +1,5 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   type Config,
@@ -13,6 +12,7 @@ import { hasCredentials } from '../shared/config/provider-credentials.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
+import { retry } from '../shared/runtime/retry.js';
 import { banner, originOf } from './banner.js';
 import { type SpawnedProgram, spawnChild } from './child-program.js';
 import { type StartCredentials, startCredentials, writePrivateFile } from './credentials.js';
@@ -203,17 +203,16 @@ async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<Embed
 }
 
 /** Resolves once the API has heard of every pool: before that it lists none of the pool's models. */
-async function untilHeard(config: Config, stopping: AbortSignal): Promise<void> {
-  const read = async () =>
-    (await fetch(originOf(config), { headers: { Accept: 'application/json' } })).json() as Promise<{
-      providers: Record<string, string>;
-    }>;
-  for (;;) {
-    const { providers } = await read().catch(() => ({ providers: {} as Record<string, string> }));
-    if (config.WORKER_PROVIDERS.every((id) => ['real', 'simulated'].includes(providers[id] ?? ''))) return;
-    await delay(lookEveryMs, undefined, { signal: stopping });
-  }
-}
+const untilHeard = (config: Config, signal: AbortSignal): Promise<void> =>
+  retry(
+    async () => {
+      const answer = await fetch(originOf(config), { headers: { Accept: 'application/json' } });
+      const { providers } = (await answer.json()) as { providers: Record<string, string> };
+      const isHeard = (id: string) => ['real', 'simulated'].includes(providers[id] ?? '');
+      if (!config.WORKER_PROVIDERS.every(isHeard)) throw new Error('not every pool is heard');
+    },
+    { pauseMs: lookEveryMs, signal },
+  );
 
 function stopWhenOneEnds(oneEnds: Promise<string>, lifecycle: Lifecycle): void {
   void oneEnds.then(async (reason) => {

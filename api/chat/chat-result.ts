@@ -1,7 +1,7 @@
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
-import { describeExcess, Failure, type FailureCode } from '../../shared/failures.js';
+import { describeExcess, Failure } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
-import type { EndedAttempt, ProviderError } from '../../shared/protocol/attempts.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import { invalid } from '../../shared/validation.js';
@@ -62,16 +62,16 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
-        ...{ provider, retryable, retryAfterMs, ...attempted, ...refusedAt(code, providerError) },
+        ...(code === 'provider_rejected' &&
+          providerError?.place && { detail: refusedAt(providerError.place) }),
+        ...{ provider, retryable, retryAfterMs, ...attempted },
         ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
       });
     }
   }
 }
 
-const refusedAt = (code: FailureCode, { place }: ProviderError = {}) =>
-  code === 'provider_rejected' &&
-  place !== undefined && { detail: `The provider refused a part of the request: ${place}.` };
+const refusedAt = (place: string): string => `The provider refused a part of the request: ${place}.`;
 
 const imageElsewhere =
   'has an image address whose host IMAGE_HOSTS does not list, for a provider with a base address of its own; a data: URL always works';

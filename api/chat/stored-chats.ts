@@ -20,7 +20,7 @@ interface ChatName {
   id: string;
 }
 
-type Jobs = Pick<JobClient, 'read' | 'cancel' | 'find' | 'end'>;
+type Jobs = Pick<JobClient, 'read' | 'cancel' | 'end'>;
 
 interface StoredChatsDeps {
   records: RecordStore;
@@ -84,13 +84,11 @@ export class StoredChats {
    */
   async cancelAny(id: string, audit: (user: string) => Promise<void>): Promise<void> {
     const chat = await this.#answered(this.#records.readChat(id));
-    const job = chat ? undefined : await this.#answered(this.#connected().find(id));
-    const user = chat?.ownerId ?? job?.user;
-    if (user === undefined) throw new Failure('not_found');
-    const { status = 'running' } = chat ? await this.read({ owner: 'any', id }) : {};
+    if (chat === undefined) return this.#connected().end(id, audit);
+    const { status } = await this.read({ owner: 'any', id });
     if (hasEnded.has(status) || status === 'cancelled') return;
-    await audit(user);
-    await (job ? this.#answered(this.#connected().end(job)) : this.cancel({ owner: 'any', id }));
+    await audit(chat.ownerId);
+    await this.cancel({ owner: 'any', id });
   }
 
   /** Begins to cancel a chat, as one whose add was not confirmed; tries for half a minute, and never throws. */

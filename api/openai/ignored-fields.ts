@@ -34,10 +34,8 @@ export function markIgnoredFields(request: HttpRequest, asked: Asked): MarkIgnor
   return mark;
 }
 
-function refuse(
-  unknown: readonly UnknownField[],
-  { provider, parameters, fallback = [], body }: Asked,
-): void {
+function refuse(unknown: readonly UnknownField[], asked: Asked): void {
+  const { provider, parameters, fallback = [], body } = asked;
   const providers = [provider, ...fallback.map((target) => target.provider)];
   // One that cannot do it at all is not asked.
   const able = providers.filter((each) => !findUnsupported(each, parameters));
@@ -50,10 +48,7 @@ function refuse(
   );
   const errors = [
     ...unknown.map(({ pointer }) => ({ pointer, detail: 'is not a field of a chat completion' })),
-    ...unservedFields(body).map((name) => ({
-      pointer: `/${name}`,
-      detail: 'asks for what is not done here',
-    })),
+    ...unservedFields(body).map((name) => ({ pointer: `/${name}`, detail: 'is not served here' })),
     ...untaken,
   ];
   if (errors.length > 0) throw invalidRequest(errors);

@@ -68,15 +68,14 @@ export function refuseOtherApis(bases: readonly string[]): RequestHandler {
   const wrongBases = ['/v1/v1', ...bases.filter((base) => base !== '' && base !== '/v1')];
   return ({ method, path }, response, next) => {
     const base = wrongBases.find((each) => path.startsWith(`${each}/`));
-    const isWrong = base !== undefined || !path.startsWith('/v1/');
     const right = `/v1${path.slice(base?.length)}`;
-    const misplaced = isWrong && method === 'POST' ? find(right) : undefined;
-    const found = (base === undefined ? find(path) : undefined) ?? misplaced;
-    const isMisplaced = misplaced !== undefined || (isWrong && existing.has(`${method} ${right}`));
-    const details = [found?.hint, isMisplaced ? rightBase : undefined].filter((text) => text !== undefined);
-    if (details.length === 0) return next();
-    sendFailuresBy(response, found?.send ?? sendOpenAiError);
-    next(new Failure('not_found', { detail: details.join(' ') }));
+    const there = base === undefined ? find(path) : undefined;
+    const misplaced = method === 'POST' ? find(right) : undefined;
+    const isMisplaced = misplaced !== undefined || existing.has(`${method} ${right}`);
+    const { hint, send = sendOpenAiError } = there ?? misplaced ?? {};
+    if (hint === undefined && !isMisplaced) return next();
+    sendFailuresBy(response, send);
+    next(new Failure('not_found', { detail: [hint ?? [], isMisplaced ? rightBase : []].flat().join(' ') }));
   };
 }
 

@@ -9,8 +9,15 @@ const choices = {
   breaker: { Automatic: null, 'Hold open': 'open', 'Hold closed': 'closed' },
 } as const;
 
+interface ChoiceProps {
+  editor: PoolSettingsEditor;
+  name: keyof typeof choices;
+  /** The effect of the value and of the others. */
+  note?: (value: unknown) => string;
+}
+
 /** Buttons of which one is pressed. */
-export function ChoiceControl({ editor, name }: { editor: PoolSettingsEditor; name: keyof typeof choices }) {
+export function ChoiceControl({ editor, name, note }: ChoiceProps) {
   const setting = editor.find(name);
   if (setting === undefined) return null;
   return (
@@ -28,6 +35,7 @@ export function ChoiceControl({ editor, name }: { editor: PoolSettingsEditor; na
           </button>
         ))}
       </div>
+      {note && <p class="soft">{note(setting.value)}</p>}
       {setting.source === 'override' && <SettingSource editor={editor} setting={setting} />}
     </fieldset>
   );

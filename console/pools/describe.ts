@@ -1,5 +1,6 @@
 import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
 import type { FleetChats } from '../../shared/history.ts';
+import { formatNumber } from '../parts/format.ts';
 
 /** How a state looks: the name of a class. */
 export type Tone = 'good' | 'warn' | 'bad' | 'soft';
@@ -73,6 +74,16 @@ const describeReason = (reason: string): string => reasons[reason] ?? reason.rep
 /** How chats failed, with the model if it is one alone. */
 export const describeFailed = ({ code = '', model }: Pick<FleetChats, 'code' | 'model'>): string =>
   describeReason(code) + (model === undefined ? '' : ` of ${model}`);
+
+/** The effect of a provider's intake on the chats that are there now. */
+export function describeIntake(intake: unknown, { inFlight, queue }: FleetProvider): string {
+  const waiting = queue ? formatNumber(queue.waiting) : 'all';
+  const running = formatNumber(inFlight);
+  if (intake === 'paused') return `${waiting} waiting chats begin no calls. Open takes this back at once.`;
+  if (intake === 'draining')
+    return `New chats are refused; ${waiting} waiting and ${running} in flight end. Open takes this back at once.`;
+  return `Drain refuses new chats. Pause keeps ${waiting} waiting chats from their calls; ${running} in flight go on.`;
+}
 
 /** `open: provider error`, `limited`. */
 export const describeBreaker = ({ state, reason }: FleetBreaker): string =>

@@ -2,9 +2,8 @@ import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
-import { nameOf } from '../pools/describe.ts';
+import { describeIntake, nameOf } from '../pools/describe.ts';
 import { FieldControl } from '../pools/field-control.tsx';
-import { IntakeControl } from '../pools/intake-control.tsx';
 import { JobTable } from '../pools/job-table.tsx';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolCharts } from '../pools/pool-charts.tsx';
@@ -37,7 +36,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
         <ChangeState editor={editor} />
         <div class="settings">
           <ConcurrencyControl editor={editor} />
-          <IntakeControl editor={editor} pool={pool} />
+          <ChoiceControl editor={editor} name="intake" note={(intake) => describeIntake(intake, pool)} />
           <ChoiceControl editor={editor} name="breaker" />
           {settingFields.map((field) => (
             <FieldControl key={field.name} editor={editor} field={field} />

@@ -1,8 +1,8 @@
 import type { FleetProvider } from '../../shared/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
+import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';
-import { failingFirst, nameOf } from '../pools/describe.ts';
-import { IntakeControl } from '../pools/intake-control.tsx';
+import { describeIntake, failingFirst, nameOf } from '../pools/describe.ts';
 import { PoolBadges } from '../pools/pool-badge.tsx';
 import { PoolNumbers } from '../pools/pool-numbers.tsx';
 import { PoolTroubles } from '../pools/pool-troubles.tsx';
@@ -45,7 +45,7 @@ function PoolCard({ pool }: { pool: FleetProvider }) {
       <PoolNumbers pool={pool} editor={editor} />
       <div class="settings">
         <ConcurrencyControl editor={editor} />
-        <IntakeControl editor={editor} pool={pool} />
+        <ChoiceControl editor={editor} name="intake" note={(intake) => describeIntake(intake, pool)} />
       </div>
       <ChangeState editor={editor} />
       <details>

@@ -88,9 +88,9 @@ export function claudeSchemaFault(
  */
 function findToolFault(root: JsonObject): string | undefined {
   for (const { schema } of schemasIn(root)) {
-    const { required, exclusiveMinimum: above, exclusiveMaximum: below, type } = Object(schema);
-    const isOlder = [required, above, below].some((flag) => typeof flag === 'boolean') || type === 'any';
-    if (isOlder || Array.isArray(schema))
+    const { required, exclusiveMinimum, exclusiveMaximum, type } = Object(schema);
+    const flags = [required, exclusiveMinimum, exclusiveMaximum];
+    if (Array.isArray(schema) || type === 'any' || flags.some((flag) => typeof flag === 'boolean'))
       return ': JSON schema is invalid. It must match JSON Schema draft 2020-12';
   }
   const names = Object.keys(root.properties ?? {});

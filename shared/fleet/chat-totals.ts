@@ -30,13 +30,8 @@ export class ChatTotals {
 
   /** Those of the last five minutes; undefined when none has ended. */
   of(provider: ProviderId): FleetChats | undefined {
-    const own = [...this.#said.values()].flat().filter((chats) => chats.provider === provider);
-    const sum = (field: 'ended' | 'failed') => own.reduce((total, chats) => total + chats[field], 0);
-    const failing = own.filter(({ failed }) => failed > 0).sort((a, b) => b.failed - a.failed);
-    const models = new Set(failing.map(({ model }) => model));
-    const [most] = failing;
-    const { code, model } = { ...most, model: models.size === 1 ? most?.model : undefined };
-    return sum('ended') > 0 ? { ended: sum('ended'), failed: sum('failed'), code, model } : undefined;
+    const total = totalOf([...this.#said.values()].flat().filter((chats) => chats.provider === provider));
+    return total.ended > 0 ? total : undefined;
   }
 
   /** How the provider's chats fail, if of ten or more at least half did. */
@@ -50,4 +45,13 @@ export class ChatTotals {
     this.#failingSince.set(provider, since);
     return { code, since };
   }
+}
+
+/** Counts of one provider together, with the code of most that failed, and their model if all have the same. */
+export function totalOf(counts: readonly EndedChats[]): FleetChats {
+  const sum = (field: 'ended' | 'failed') => counts.reduce((total, one) => total + one[field], 0);
+  const failing = counts.filter(({ failed }) => failed > 0).sort((a, b) => b.failed - a.failed);
+  const [most] = failing;
+  const model = failing.every((one) => one.model === most?.model) ? most?.model : undefined;
+  return { ended: sum('ended'), failed: sum('failed'), code: most?.code, model };
 }

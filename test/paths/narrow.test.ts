@@ -11,7 +11,6 @@ import { completionOf } from '../support/openai-requests.js';
 import { hearPools } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
-import { functionTool } from '../support/tool-completions.js';
 
 const maxInFlight = 2;
 const maxPerMinute = 30;
@@ -113,11 +112,18 @@ describe('a user with as many requests in flight as allowed', () => {
 });
 
 describe('a user whose stored chat holds most of the bytes that one may hold', () => {
-  it('by the schema of a tool, asks once more -> 429 until it has ended; another user is served', async () => {
+  it('by a tool and the id of a call, asks once more -> 429 until it has ended; others are served', async () => {
     const model = 'openai/sim-gate-0@bytes';
     const headers = { Authorization: authorization, Prefer: 'respond-async' };
-    const tools = [functionTool('weather', { type: 'object', description: 'x'.repeat(150_000) })];
-    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], tools });
+    // Twice the half of both would fit.
+    const [description, id] = ['x'.repeat(60_000), 'x'.repeat(30_000)];
+    const messages = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: id, content: 'Rain' },
+    ];
+    const tools = [{ type: 'function', function: { name: 'f', description } }];
+    const body = JSON.stringify({ model, messages, tools });
     const ask = () => deployment.chat({ path: '/v1/chat/completions', body, headers });
     const cancel = (reply: ChatReply) =>
       fetch(`${deployment.url}${reply.headers.get('location')}`, { method: 'DELETE', headers });

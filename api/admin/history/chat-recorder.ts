@@ -7,9 +7,10 @@ import type { ChatListener, Refusal } from '../../chat/live-chats.js';
 import type { EndedChats } from './ended-chats.js';
 import type { History } from './history.js';
 
-/** In milliseconds from its arrival here. */
+/** Times are in milliseconds from its arrival here. */
 interface Followed {
-  readonly queuedMs: number;
+  /** Undefined where the request was refused. */
+  queuedMs?: number;
   /** When the request of a chat that is not stored has left it. */
   leftMs?: number;
   /** Why a request has left it, while it goes on. */
@@ -17,7 +18,7 @@ interface Followed {
 }
 
 /** How a chat ended, as far as this process knows. */
-interface End {
+interface End extends Followed {
   readonly code: RequestCode;
   readonly outcome?: Outcome | undefined;
   /** When its request came, by the clock of `performance.now()`. */
@@ -25,9 +26,6 @@ interface End {
   readonly endedMs: number;
   /** Undefined where the request was refused. */
   readonly chat?: LiveChat;
-  readonly queuedMs?: number;
-  /** Whether its caller waited until then. */
-  readonly isAwaited: boolean;
 }
 
 /** Names of models are chosen by callers and providers. */
@@ -56,36 +54,29 @@ export class ChatRecorder implements ChatListener {
 
   detached(chat: LiveChat, code: RequestCode): void {
     const followed = this.#followed.get(chat);
-    if (followed) followed.leftWith = code;
-    if (followed && chat.opening && !chat.isStored)
-      followed.leftMs = performance.now() - chat.opening.receivedAt;
+    if (followed === undefined || chat.opening === undefined) return;
+    followed.leftWith = code;
+    if (!chat.isStored) followed.leftMs = performance.now() - chat.opening.receivedAt;
   }
 
   /** Of a chat that its request has left, the outcome has the times that the worker measured. */
   ended(chat: LiveChat, outcome: Outcome | undefined): void {
     const followed = this.#followed.get(chat);
     if (followed === undefined || chat.opening === undefined) return;
-    const { queuedMs, leftMs } = followed;
     const { command, receivedAt } = chat.opening;
-    const endedMs = leftMs ?? performance.now() - receivedAt;
-    const isLeft = leftMs !== undefined || outcome === undefined;
+    const endedMs = followed.leftMs ?? performance.now() - receivedAt;
+    const isLeft = followed.leftMs !== undefined || outcome === undefined;
     const code = isLeft ? (chat.leftWith ?? 'timeout') : codeOf(outcome);
-    // A deadline ends the chat and the wait for it; nothing waits for an asynchronous one.
-    const isLate = followed.leftWith === 'timeout' && code === 'timeout' && !command.storeOptions?.isAsync;
-    const isAwaited = isLate || (followed.leftWith === undefined && code !== 'cancelled');
-    this.#record(command, { chat, outcome, code, receivedAt, queuedMs, endedMs, isAwaited });
+    this.#record(command, { ...followed, chat, outcome, code, receivedAt, endedMs });
   }
 
   refused(command: ChatCommand, { code, receivedAt }: Refusal): void {
     this.#history.recordArrival(command.provider);
-    const isAwaited = code !== 'cancelled';
-    this.#record(command, { code, receivedAt, endedMs: performance.now() - receivedAt, isAwaited });
+    this.#record(command, { code, receivedAt, endedMs: performance.now() - receivedAt });
   }
 
-  #record(
-    command: ChatCommand,
-    { chat, code, outcome, receivedAt, queuedMs, endedMs, isAwaited }: End,
-  ): void {
+  #record(command: ChatCommand, end: End): void {
+    const { chat, code, outcome, receivedAt, queuedMs, endedMs } = end;
     const { requestId, user, userName = user, provider, stream } = command;
     const model = outcome && isCompletion(outcome) ? outcome.model : command.model;
     const request: RecentRequest = {
@@ -102,9 +93,15 @@ export class ChatRecorder implements ChatListener {
       ...(outcome && tokensOf(outcome)),
     };
     this.#history.recordEnd(request, user);
-    if (isAwaited) this.#ended.record(request);
+    if (wasAwaited(command, end)) this.#ended.record(request);
   }
 }
+
+/** A deadline ends both the chat and the wait for it; nothing waits for an asynchronous one. */
+const wasAwaited = ({ storeOptions }: ChatCommand, { code, leftWith }: End): boolean =>
+  leftWith === undefined
+    ? code !== 'cancelled'
+    : leftWith === 'timeout' && code === 'timeout' && !storeOptions?.isAsync;
 
 const codeOf = (outcome: Outcome): RequestCode => (outcome.kind === 'failed' ? outcome.code : outcome.kind);
 

@@ -1,4 +1,5 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contract.js';
+import { totalOf } from '../../../shared/fleet/chat-totals.js';
 import type { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { RecentRequest, RequestAttempt } from '../../../shared/history.js';
 import type { EndedChats as Counts } from '../../../shared/protocol/ended-chats.js';
@@ -15,23 +16,16 @@ interface EndedChatsDeps {
   now?: () => number;
 }
 
-/** The relay, and what this process knows of the fleet. */
 interface Channel {
-  readonly relay: Pick<Relay, 'nodeId' | 'broadcast'>;
-  readonly heartbeats: Pick<Heartbeats, 'addChats'>;
+  relay: Pick<Relay, 'nodeId' | 'broadcast'>;
+  heartbeats: Pick<Heartbeats, 'addChats'>;
 }
 
 type Attempt = Pick<RequestAttempt, 'provider' | 'model' | 'providerError'> & { readonly code: string };
 
 /** The chats at one provider that ended within ten seconds. */
-interface Slice {
+interface Slice extends Counts {
   readonly beganAt: number;
-  ended: number;
-  failed: number;
-  /** Of the last that failed. */
-  code?: string;
-  /** Of those that failed; a third one would change nothing. */
-  readonly models: Set<string | undefined>;
 }
 
 const sliceMs = 10_000;
@@ -50,9 +44,8 @@ const faults: ReadonlySet<string> = new Set([
  */
 export class EndedChats {
   readonly #deps: Required<EndedChatsDeps>;
-  /** Oldest first. */
-  readonly #slices = new Map<ProviderId, Slice[]>(providerIds.map((id) => [id, []]));
-  #isPublished = false;
+  /** Newest first. */
+  #slices: Slice[] = [];
 
   constructor(deps: EndedChatsDeps) {
     this.#deps = { now: () => performance.now(), ...deps };
@@ -67,52 +60,49 @@ export class EndedChats {
       const slice = this.#sliceOf(attempt.provider);
       slice.ended += 1;
       if (!isFault(attempt)) continue;
+      slice.model = slice.failed === 0 || slice.model === attempt.model ? attempt.model : undefined;
       slice.failed += 1;
       slice.code = attempt.code;
-      if (slice.models.size < 2) slice.models.add(attempt.model);
     }
   }
 
   /** Of each provider with any. */
   counts(): Counts[] {
-    const since = this.#deps.now() - keptMs;
-    return [...this.#slices].flatMap(([provider, all]) => {
-      const recent = all.filter(({ beganAt }) => beganAt > since);
-      const sum = (field: 'ended' | 'failed') => recent.reduce((total, slice) => total + slice[field], 0);
-      const models = [...new Set(recent.flatMap((slice) => [...slice.models]))];
-      const code = recent.findLast((slice) => slice.failed > 0)?.code;
-      const counts = { ended: sum('ended'), failed: sum('failed'), code };
-      return counts.ended > 0
-        ? { provider, ...counts, model: models.length === 1 ? models[0] : undefined }
-        : [];
+    return [...Map.groupBy(this.#recent(), ({ provider }) => provider)].map(([provider, slices]) => {
+      const lastCode = slices.find(({ failed }) => failed > 0)?.code;
+      return { provider, ...totalOf(slices), code: lastCode };
     });
   }
 
   /** Publishes the counts once a second while there are any, until the returned function is called. */
-  publish(channel: Channel, log: Log): () => void {
+  publish({ relay, heartbeats }: Channel, log: Log): () => void {
+    let isPublished = false;
+    const publish = async () => {
+      const chats = this.counts();
+      // The others have to hear once that none are left.
+      if (chats.length === 0 && !isPublished) return;
+      isPublished = chats.length > 0;
+      heartbeats.addChats(relay.nodeId, chats);
+      await relay.broadcast(topics.processes, { v: writtenVersion, worker: relay.nodeId, pools: [], chats });
+    };
     // None are sent behind one that hangs.
-    const publish = singleFlight(() => this.#publish(channel), { apartMs: 0 });
-    const tryToPublish = () => void publish().catch((err) => log.debug({ err }, 'ended chats not published'));
-    const timer = setInterval(tryToPublish, publishEveryMs).unref();
+    const publishNext = singleFlight(publish, { apartMs: 0 });
+    const tryNext = () => void publishNext().catch((err) => log.debug({ err }, 'ended chats not published'));
+    const timer = setInterval(tryNext, publishEveryMs).unref();
     return () => clearInterval(timer);
   }
 
-  async #publish({ relay, heartbeats }: Channel): Promise<void> {
-    const chats = this.counts();
-    // The others have to hear once that none are left.
-    if (chats.length === 0 && !this.#isPublished) return;
-    this.#isPublished = chats.length > 0;
-    heartbeats.addChats(relay.nodeId, chats);
-    await relay.broadcast(topics.processes, { v: writtenVersion, worker: relay.nodeId, pools: [], chats });
+  #recent(): Slice[] {
+    const since = this.#deps.now() - keptMs;
+    return this.#slices.filter(({ beganAt }) => beganAt > since);
   }
 
   #sliceOf(provider: ProviderId): Slice {
     const now = this.#deps.now();
-    const slices = this.#slices.get(provider) ?? [];
-    const latest = slices.at(-1);
+    const latest = this.#slices.find((slice) => slice.provider === provider);
     if (latest && now - latest.beganAt < sliceMs) return latest;
-    const slice: Slice = { beganAt: now, ended: 0, failed: 0, models: new Set() };
-    this.#slices.set(provider, [...slices.filter(({ beganAt }) => beganAt > now - keptMs), slice]);
+    const slice = { provider, beganAt: now, ended: 0, failed: 0 };
+    this.#slices = [slice, ...this.#recent()];
     return slice;
   }
 }

@@ -35,13 +35,7 @@ import type { TraceSpan } from '../../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
 import { Cancellation } from './cancellation.js';
 import { DeadQueues } from './dead-queues.js';
-import {
-  decodeResult,
-  JobRecords,
-  type JobResult,
-  type PendingJob,
-  type UnfinishedJob,
-} from './job-records.js';
+import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job-records.js';
 import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
 
 /**
@@ -150,20 +144,20 @@ export class JobClient {
     this.#cancellation.cancelUnconfirmed(job);
   }
 
-  /** See `JobRecords.find`; throws `queue_unavailable`. */
-  find(chatId: string): Promise<UnfinishedJob | undefined> {
-    return this.#records.find(chatId).catch((cause) => this.#refuse(cause));
-  }
-
   /**
-   * Ends a chat that is not stored for all who wait for it, at any API process, and cancels its job after that: a
-   * process that still waits adds a job that is missing again. Throws `queue_unavailable`.
+   * Ends a chat that is not stored for all who wait for it, at any API process, once `audit` has recorded it, and then
+   * cancels its job: a process that still waits adds a job that is missing again. Throws `not_found`, and
+   * `queue_unavailable`.
    */
-  async end(job: PendingJob): Promise<void> {
-    const settled = [{ jobId: job.jobId, outcome: encodeOutcome(cancelledOutcome) }];
-    const published = this.#channels.relay.publish(topics.storedResult, { v: writtenVersion, settled });
-    await published.catch((cause) => this.#refuse(cause));
-    this.#chats.onOutcome(job.jobId, cancelledOutcome);
+  async end(jobId: string, audit: (user: string) => Promise<void>): Promise<void> {
+    const bounded = <T>(work: Promise<T>) =>
+      this.#withTimeout(storeTimeoutMs, work).catch((cause) => this.#refuse(cause));
+    const job = await bounded(this.#records.find(jobId));
+    if (job === undefined) throw new Failure('not_found');
+    await audit(job.user);
+    const settled = [{ jobId, outcome: encodeOutcome(cancelledOutcome) }];
+    await bounded(this.#channels.relay.publish(topics.storedResult, { v: writtenVersion, settled }));
+    this.#chats.onOutcome(jobId, cancelledOutcome);
     // As that of a stored chat: it is read before, because it may have ended.
     this.#cancellation.cancel({ ...job, isStored: true });
   }

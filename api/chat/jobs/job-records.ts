@@ -30,11 +30,6 @@ export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attemp
   readonly isStored?: boolean;
 }
 
-/** A job that has not ended, with the id of its user. */
-export interface UnfinishedJob extends PendingJob {
-  readonly user: string;
-}
-
 /** The first, and one for each of the four providers that a fallback may name. */
 const maxAttempts = 5;
 
@@ -65,19 +60,15 @@ export class JobRecords {
     return next ? this.read({ ...job, ...next }) : result.value;
   }
 
-  /** The job of a chat whose provider is not known; undefined when none of its attempts is queued or running. */
-  async find(jobId: string): Promise<UnfinishedJob | undefined> {
-    const { queueOf, store } = this.#deps;
+  /** The job of a chat whose provider is not known, and its user's id; undefined unless it is queued or running. */
+  async find(jobId: string): Promise<(PendingJob & { readonly user: string }) | undefined> {
+    const queues = providerIds.map(this.#deps.queueOf);
     const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
-    for (const provider of providerIds) {
-      const states = await store.readJobs(queueOf(provider), ids);
-      const id = ids.find((_, n) => ['queued', 'running'].includes(states[n]?.state ?? ''));
-      const job = id === undefined ? undefined : await Job.fromId<ChatJobPayload>(queueOf(provider), id);
-      if (job === undefined) continue;
-      const { model, attempt, fallback, user } = job.data;
-      return { provider, jobId, model, attempt, fallback, user };
-    }
-    return undefined;
+    const found = queues.flatMap((queue) => ids.map((id) => Job.fromId<ChatJobPayload>(queue, id)));
+    const unfinished = (await Promise.all(found)).find((job) => job && job.finishedOn === undefined);
+    if (unfinished === undefined) return undefined;
+    const { provider, model, attempt, fallback, user } = unfinished.data;
+    return { jobId, provider, model, attempt, fallback, user };
   }
 
   /** The states of these attempts at one provider, in their order; throws as `read` does. */

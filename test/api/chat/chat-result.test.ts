@@ -61,15 +61,16 @@ describe('outcomeToFailure', () => {
     ['not; a place', undefined, undefined],
     [undefined, undefined, undefined],
   ])('names the place %s that the provider refused, and no other text', (place, refusedParameter, detail) => {
-    const providerError = { status: 400, type: 'invalid_request_error', ...(place && { place }) };
-    const times = { queueMs: 0, providerMs: 0 };
     const failed = {
-      kind: 'failed',
-      code: 'provider_rejected',
-      retryable: false,
-      providerError,
-      ...times,
-    } as const;
+      ...({
+        kind: 'failed',
+        code: 'provider_rejected',
+        retryable: false,
+        queueMs: 0,
+        providerMs: 0,
+      } as const),
+      providerError: { status: 400, type: 'invalid_request_error', ...(place && { place }) },
+    };
     const outcome = decodeOutcome(encodeOutcome(failed)) as typeof failed;
     expect(outcome.providerError).toMatchObject({ status: 400, type: 'invalid_request_error' });
     const { facts } = outcomeToFailure(outcome, 'openai');

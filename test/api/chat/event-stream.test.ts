@@ -1,6 +1,5 @@
 import { getEventListeners, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { createParser } from 'eventsource-parser';
 import express, { type Response as HttpResponse, type Request } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatReply } from '../../../api/chat/chat-command.js';
@@ -142,28 +141,6 @@ describe('EventStream', () => {
     const blocks = (await text).split(/(?<=^|\n)\n/).slice(0, -1);
     const data = blocks.map((block) => block.split('\n').filter((line) => line.startsWith('data:')));
     expect(data.map(({ length }) => length)).toEqual([1, 1, 1]);
-  });
-
-  it('has a client that reads comments → each event and comment is there before the next is sent', async () => {
-    const { events, answer } = await open();
-    events.write('a', at(1));
-    const [response] = await answer;
-    const seen: string[] = [];
-    const parser = createParser({
-      onEvent: ({ data }) => seen.push(data),
-      onComment: (comment) => seen.push(comment),
-    });
-    const chunks: AsyncIterator<string> = response.setEncoding('utf8')[Symbol.asyncIterator]();
-    const see = async (count: number) => {
-      while (seen.length < count) parser.feed((await chunks.next()).value);
-    };
-    await see(1);
-    vi.advanceTimersByTime(15_000);
-    await see(2);
-    events.write('b', at(2));
-    await see(3);
-    expect(seen).toEqual(['{"delta":"a"}', 'still there', '{"delta":"b"}']);
-    await events.end(Promise.resolve(ok));
   });
 
   it('has a client that has not read the end yet → it sends no comment', async () => {

@@ -92,29 +92,15 @@ describe('StoredAnswers', () => {
 describe('answerSizes', () => {
   const times = { queueMs: 300, providerMs: 2000 };
 
+  const ok = { kind: 'ok', text: '', model: 'm', ...times } as const;
   const long = 'x'.repeat(1000);
   it.each<[string, Outcome]>([
-    ['a text', { kind: 'ok', text: 'Grüße', model: 'm', ...times }],
-    ['a text of quotes', { kind: 'ok', text: '"'.repeat(1000), model: 'm', ...times }],
-    ['a text that was cut', { kind: 'truncated', text: 'Grü', model: 'm', ...times }],
-    [
-      'marks',
-      {
-        kind: 'ok',
-        text: '{}',
-        marks: [{ kind: 'call', at: 0, id: long, name: long }],
-        model: 'm',
-        ...times,
-      },
-    ],
-    ["a model's name", { kind: 'ok', text: '', model: long, ...times }],
-    [
-      'attempts',
-      {
-        ...{ kind: 'ok', text: '', model: 'm', ...times },
-        attempts: Array.from({ length: 5 }, () => ({ provider: 'openai', model: long, code: 'ok' })),
-      },
-    ],
+    ['a text', { ...ok, text: 'Grüße' }],
+    ['a text of quotes', { ...ok, text: '"'.repeat(1000) }],
+    ['a text that was cut', { ...ok, kind: 'truncated', text: 'Grü' }],
+    ['marks', { ...ok, marks: [{ kind: 'call', at: 0, id: long, name: long }] }],
+    ["a model's name", { ...ok, model: long }],
+    ['attempts', { ...ok, attempts: Array(5).fill({ provider: 'openai', model: long, code: 'ok' }) }],
     ['a failure', { kind: 'failed', code: 'internal', retryable: true, ...times }],
     ['a cancelled chat', { kind: 'cancelled', ...times }],
   ])('keep room for what is written of %s alone, once it is known', (_, outcome) => {

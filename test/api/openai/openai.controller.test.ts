@@ -91,30 +91,6 @@ describe('a chat completion', () => {
     expect(counted.get('quillgate_chat_requests_total{provider="vertexai",code="ok"}')).toBe(1);
   });
 
-  const long = 'x'.repeat(10_000);
-  const call = (own: object, name = 'f') => ({
-    role: 'assistant',
-    tool_calls: [{ id: 'a', type: 'function', function: { name, arguments: '{}' }, ...own }],
-  });
-  const tool = (own: object) => ({ tools: [{ type: 'function', function: { name: 'f', ...own } }] });
-
-  it.each<[string, object]>([
-    ["a tool's description", tool({ description: long })],
-    ["a tool's schema", tool({ parameters: { type: 'object', description: long } })],
-    [
-      'a schema',
-      { response_format: { type: 'json_schema', json_schema: { name: 'f', schema: { title: long } } } },
-    ],
-    [
-      'the id of a call',
-      { messages: [user, call({ id: long }), { role: 'tool', tool_call_id: long, content: 'x' }] },
-    ],
-  ])('is long by %s -> its command counts that', async (_, fields) => {
-    const response = await complete({ fields });
-    expect(await response.text()).toContain('Hello');
-    expect(app.commands.at(-1)?.bytes).toBeGreaterThan(10_000);
-  });
-
   it('is answered → it has the model as it was asked for, and the headers of a chat', async () => {
     const usage = { inputTokens: 7, outputTokens: 5 };
     reply = async () => ({
@@ -144,17 +120,10 @@ describe('a chat completion', () => {
     expect([response.status, app.commands.at(-1)]).toMatchObject([200, expected]);
   });
 
-  it.each<[string, Record<string, string>, object]>([
-    ['gpt-6-luna', {}, { provider: 'anthropic', model: 'claude-x' }],
-    ['o4-mini-high', {}, { provider: 'vertexai', model: 'm' }],
-    // The header comes first, and so does a provider in the name.
-    ['gpt-6-luna', { 'X-LLM': 'bedrock' }, { provider: 'bedrock', model: 'gpt-6-luna' }],
-    ['openai/gpt-6-luna', {}, { provider: 'openai', model: 'gpt-6-luna' }],
-  ])('names the model %s, with %j → %j is asked', async (model, headers, expected) => {
-    const response = await complete({ fields: { model }, headers });
-    expect(app.commands.at(-1)).toMatchObject(expected);
-    const { provider, model: asked } = app.commands.at(-1) ?? {};
-    expect(await response.json()).toMatchObject({ model: `${provider}/${asked}` });
+  it('names a model as the operators call it → that is asked, and named in the answer', async () => {
+    const response = await complete({ fields: { model: 'o4-mini-high' } });
+    expect(app.commands.at(-1)).toMatchObject({ provider: 'vertexai', model: 'm' });
+    expect(await response.json()).toMatchObject({ model: 'vertexai/m' });
   });
 
   it.each<[string, number | undefined]>([
@@ -238,11 +207,7 @@ describe('what a chat completion has that is not read', () => {
     [{ tools: [tool] }, 'tools/*/cache_control, tools/*/function/cache_control'],
     [{ store: true, service_tier: 'priority' }, 'service_tier, store'],
     [{ store: false, service_tier: 'default' }, ''],
-    [{ service_tier: 'flex' }, ''],
-    [{ service_tier: 'scale', stream: true }, 'service_tier'],
     [{ model: 'anthropic/m', response_format: { type: 'json_object' } }, 'response_format'],
-    [{ model: 'bedrock/m', response_format: { type: 'json_object' } }, 'response_format'],
-    [{ model: 'vertexai/m', response_format: { type: 'json_object' } }, ''],
     [
       { messages: [shown] },
       'messages/*/content/*/cache_control, messages/*/content/*/image_url/detail, messages/*/name',
@@ -294,13 +259,8 @@ describe('what a chat completion has that is not read', () => {
   const refused = { status: 400, code: 'invalid_request' };
   it.each<[object, string, object | undefined]>([
     [{ chat_id: 'x' }, 'none', { param: 'chat_id', message: 'chat_id is not a field of a chat completion.' }],
-    [{ store: true }, 'none', { param: 'store', message: 'store asks for what is not done here.' }],
+    [{ store: true }, 'none', { param: 'store', message: 'store is not served here.' }],
     [{ service_tier: 'priority' }, 'none', { param: 'service_tier' }],
-    [
-      { model: 'anthropic/m', response_format: { type: 'json_object' } },
-      'none',
-      { param: 'response_format' },
-    ],
     [{ response_format: { type: 'json_object' } }, 'bedrock', { param: 'response_format' }],
     [{ model: 'anthropic/m', temperature: 0.2 }, 'none', untaken],
     [{ temperature: 0.2 }, 'bedrock, anthropic/m', untaken],
@@ -439,56 +399,35 @@ describe('what goes wrong', () => {
   });
 
   it.each([
-    [
-      '/v1/responses',
-      "setOpenAIAPI('chat_completions') in @openai/agents, useResponsesApi: false in LangChain",
-    ],
-    ['/v1/responses/resp_1/cancel', 'openai.chat(…) in the AI SDK'],
-    ['/v1/completions', 'ChatOpenAI in LangChain'],
-    ['/v1/embeddings', 'another server for embeddings'],
-    ['/v1/threads/thread_1/runs', 'use chat completions, with tools'],
-    ['/v1/audio/speech', 'it has chat completions and models'],
-    ['/responses', wrongBase],
-    ['/embeddings', wrongBase],
-    ['/v1/v1/responses', wrongBase],
-  ])('is another of OpenAI’s APIs, %s → it is named, with what to use instead', async (at, instead) => {
+    ['/v1/responses', 'responses', "setOpenAIAPI('chat_completions') in @openai/agents"],
+    ['/v1/responses/resp_1/cancel', 'responses', 'useResponsesApi: false in LangChain'],
+    ['/v1/completions', 'completions', 'openai.chat(…) in the AI SDK'],
+    ['/v1/embeddings', 'embeddings', 'another server for embeddings'],
+    ['/responses', 'responses', wrongBase],
+    ['/v1/v1/responses', 'responses', wrongBase],
+  ])('is another of OpenAI’s APIs, %s → %s is named, with what to use instead', async (at, name, instead) => {
     const error = await errorOf(await fetch(app.url + at, { method: 'POST', body: '{}' }));
     expect(error).toMatchObject({ status: 404, type: 'invalid_request_error', code: 'not_found' });
-    const [, name = ''] = /\/(responses|completions|embeddings|threads|audio)/.exec(at) ?? [];
     expect(error).toHaveProperty('message', expect.stringContaining(`does not have /v1/${name}: `));
     expect(error).toHaveProperty('message', expect.stringContaining(instead));
   });
 
-  it.each<[string, (message: unknown) => object]>([
-    [
-      '/v1/messages?beta=true',
-      (message) => ({
-        type: 'error',
-        error: { type: 'not_found_error', message },
-        request_id: expect.any(String),
-      }),
-    ],
-    [
-      '/v1/messages/count_tokens',
-      (message) => ({
-        type: 'error',
-        error: { type: 'not_found_error', message },
-        request_id: expect.any(String),
-      }),
-    ],
-    [
-      '/v1beta/models/gemini:generateContent',
-      (message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }),
-    ],
-    ['/api/chat', (error) => ({ error })],
-  ])('is another company’s API, %s → 404 in its own shape, with what to use instead', async (at, shape) => {
-    const response = await fetch(app.url + at, { method: 'POST', body: '{}' });
-    expect(response.status).toBe(404);
-    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    const [, own = ''] = /^(\/(?:v1beta|api\/chat|v1\/messages))/.exec(at) ?? [];
-    const message = expect.stringMatching(new RegExp(`does not have ${own}: use a client of OpenAI’s chat`));
-    expect(await response.json()).toEqual(shape(message));
-  });
+  const named = /^This server does not have \/(v1\/messages|v1beta|api\/chat): use a client of OpenAI’s /;
+  const message = expect.stringMatching(named);
+  const notFound = { type: 'error', error: { type: 'not_found_error', message } };
+  it.each([
+    ['/v1/messages?beta=true', { ...notFound, request_id: expect.any(String) }],
+    ['/v1beta/models/gemini:generateContent', { error: { code: 404, message, status: 'NOT_FOUND' } }],
+    ['/api/chat', { error: message }],
+  ])(
+    'is another company’s API, %s → 404 in its own shape, with what to use instead',
+    async (at, expected) => {
+      const response = await fetch(app.url + at, { method: 'POST', body: '{}' });
+      expect(response.status).toBe(404);
+      expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(await response.json()).toEqual(expected);
+    },
+  );
 
   it('is known before any operation is chosen → it is an error of OpenAI’s, too', async () => {
     const told = await saidTo('GET /v1/models HTTP/1.1\r\nHost: a\r\nHost: b');

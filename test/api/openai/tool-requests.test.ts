@@ -117,29 +117,18 @@ describe('tools and formats', () => {
 
   const long = format({ name: 'x', schema: { type: 'object', properties: { ['x'.repeat(70)]: map } } });
   const untypedTool = tool('a', { strict: true, parameters: { type: 'object', properties: { b: {} } } });
+  const inFormat = 'response_format.json_schema.schema.properties';
   it.each<[string, object, ProviderId, string]>([
-    [
-      'a map',
-      deep,
-      'bedrock',
-      'response_format.json_schema.schema.properties.a~1canary.additionalProperties',
-    ],
-    ['a tool', { tools: [untypedTool] }, 'anthropic', 'tools[0].function.parameters.properties.b'],
-    ['a reference', { tools: [tool('a', { parameters: elsewhere })] }, 'openai', 'tools[0].function.param'],
-    ['a name', { tools: [tool('1st')] }, 'vertexai', 'tools[0].function.name'],
-    ['a long name', long, 'bedrock', `response_format.json_schema.schema.properties.${'x'.repeat(60)}...`],
-  ])('cannot be asked for because of %s → the message itself has the place', (_, fields, provider, at) => {
-    let refusal: unknown;
-    try {
-      readBody(fields, provider);
-    } catch (error) {
-      refusal = error;
-    }
-    const { message, param } = toOpenAiError(refusal as Failure).error;
-    expect(message.startsWith(at), message).toBe(true);
-    expect(message.startsWith(`${param} `), message).toBe(true);
-    expect(message).not.toContain('x'.repeat(61));
-  });
+    ['a map', deep, 'bedrock', `${inFormat}.a~1canary.additionalProperties `],
+    ['a tool', { tools: [untypedTool] }, 'anthropic', 'tools[0].function.parameters.properties.b '],
+    ['a long name', long, 'bedrock', `${inFormat}.${'x'.repeat(60)}....additionalProperties `],
+  ])(
+    'cannot be asked for because of %s → the message itself has the place',
+    async (_, fields, provider, at) => {
+      const refusal = await (async () => readBody(fields, provider))().catch((error) => error);
+      expect(toOpenAiError(refusal).error.message.slice(0, at.length)).toBe(at);
+    },
+  );
 
   it.each<[ProviderId, string[], string[]]>([
     ['openai', [], []],

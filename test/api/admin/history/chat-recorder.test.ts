@@ -239,6 +239,7 @@ describe('a chat that', () => {
     ['is stored and ends', [first, ends], ['ok']],
     ['is stored and late', [first, ms(59_999), leaves(0), ms(1)], ['timeout']],
     ['is stored and ends after its caller has left', [...goesOn, ends], []],
+    ['is stored, and late after its caller has left', [first, leaves(0, 'cancelled'), ms(60_000)], []],
     ['is stored, and ends after its caller has waited', [first, leaves(0), ms(1000), ends], []],
     ['is stored, and nobody waits for it', [asynchronous, leaves(0), ms(1000), ends], []],
     ['is stored, and late without anyone who waits', [asynchronous, leaves(0), ms(60_000)], []],
