@@ -37,7 +37,7 @@ export interface Model {
   /** `provider/model`, or another name for one. */
   id: string;
   object: 'model';
-  /** When this server first heard of it, in seconds since the epoch. */
+  /** The time at which this process first saw the model, not its release date; in seconds since the epoch. */
   created: number;
   /** Its provider. */
   owned_by: string;

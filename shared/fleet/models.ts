@@ -6,7 +6,7 @@ export interface ListedModel {
   readonly provider: ProviderId;
   /** The provider's own name. */
   readonly model: string;
-  /** When this process first heard of it, in milliseconds since the epoch. */
+  /** The time at which this process first saw the model, in milliseconds since the epoch. */
   readonly since: number;
 }
 

@@ -45,7 +45,7 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 /** The job as it lies on the queue. */
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
-/** Whether a chat is one that 0.6 cannot answer: it has parts, tools or a format. */
+/** Whether a chat has parts, tools or a format. */
 export const needsParts = ({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parameters'>): boolean =>
   parameters.tools !== undefined ||
   parameters.format !== undefined ||
@@ -187,8 +187,6 @@ export const poolHeartbeatSchema = z.object({
   meanJobMs: z.number(),
   /** Age of the oldest running job, in milliseconds; absent when none is running. */
   oldestJobMs: z.number().optional(),
-  /** Whether there is a `defaultModel`. Only 0.6 demands it. */
-  hasDefaultModel: z.boolean().optional(),
   /** The model for requests that name none; absent where there is none. */
   defaultModel: z.string().optional(),
   /** Other models that callers may name, as in `isModelAllowed`; absent where any plain name is allowed. */

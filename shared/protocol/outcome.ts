@@ -96,7 +96,7 @@ export const brokenOutcome = {
 /** Stands in for a job that broke or was given up: outages do that, so another attempt is worth it. */
 export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
-/** The version that an outcome, and its record, are written in: 0.6 would show a tape with marks as a text. */
+/** The version that an outcome, and its record, are written in; one with marks is a tape, and no text. */
 export const outcomeVersion = (outcome: Outcome): number =>
   'marks' in outcome && outcome.marks ? partsVersion : writtenVersion;
 

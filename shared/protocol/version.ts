@@ -6,10 +6,10 @@ import { jsonText } from './json-text.js';
 /** The newest that this release reads; it reads the one before as well, and no other. */
 const newest = 2;
 
-/** The version that this release writes: one that 0.6 reads, which may still be running. */
+/** The version that this release writes, but for chats with parts, tools or a format. */
 export const writtenVersion = 1;
 
-/** The version of what belongs to chats with parts, tools or a format, which 0.6 leaves to a newer release. */
+/** The version of everything that belongs to a chat with parts, tools or a format. */
 export const partsVersion = 2;
 
 /** The `v` of everything that is read. After reading, all of it is of this release's version; writing decides anew. */

@@ -111,33 +111,23 @@ describe('two releases at once', () => {
     },
   );
 
-  it('a chat with tools -> is left to the newer worker, and unread by the older API', async () => {
-    const vertex = Array.from({ length: 8 }, () =>
-      askWithTools(apis.newer, { model: 'vertexai/sim-tools', tools: [weatherTool], stream: true }),
-    );
-    for (const reply of await Promise.all(vertex)) {
-      expect(reply).toMatchObject({ status: 200, finish: 'tool_calls' });
-      expect(callsIn(reply).map(([name]) => name)).toEqual(['weather']);
-    }
-    const alone = { model: 'openai/sim-tools@older-alone', tools: [weatherTool] };
-    const { error } = await askWithTools(apis.newer, alone, { headers: { Prefer: 'wait=2' } });
-    expect(error?.code).toBe('timeout');
-    expect(deployment.simulator.calls.list({ model: 'sim-tools@older-alone' })).toEqual([]);
-
-    const asked = { model: 'anthropic/sim-tool-gate-9@tools', tools: [weatherTool], stream: true };
-    const calling = askWithTools(apis.newer, asked, { headers: { 'Idempotency-Key': 'upgrade-tools' } });
-    await callOf('sim-tool-gate-9@tools');
-    const text = await readStream(await openStream({ url: apis.older.url, provider: 'anthropic' }));
-    expect(text.end).toMatchObject({ event: 'done', data: { response: text.text } });
-    deployment.simulator.open('sim-tool-gate-9@tools');
-    const called = await calling;
-    expect(called.finish).toBe('tool_calls');
-    const id = called.headers.get('content-location')?.split('/').at(-1);
-    const unread = await keptChat(apis.older, id);
-    expect(unread.status).toBe(500);
-    expect(await unread.json()).toMatchObject({ code: 'internal', retryable: true });
-    expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
-      completion: { choices: [{ message: { tool_calls: called.calls } }] },
-    });
-  });
+  it.each(mixtures)(
+    '$asked API, $answering worker -> a chat with tools is streamed, and read at both APIs',
+    async ({ asked, provider }) => {
+      const model = `sim-tool-gate-9@tools-${provider}`;
+      const body = { model: `${provider}/${model}`, tools: [weatherTool], stream: true };
+      const keyed = { headers: { 'Idempotency-Key': `upgrade-tools-${provider}` } };
+      const calling = askWithTools(apis[asked], body, keyed);
+      await callOf(model);
+      deployment.simulator.open(model);
+      const called = await calling;
+      expect(called).toMatchObject({ status: 200, finish: 'tool_calls' });
+      expect(callsIn(called).map(([name]) => name)).toEqual(['weather']);
+      const id = called.headers.get('content-location')?.split('/').at(-1);
+      for (const api of [apis.older, apis.newer])
+        expect(await (await keptChat(api, id)).json()).toMatchObject({
+          completion: { choices: [{ message: { tool_calls: called.calls } }] },
+        });
+    },
+  );
 });

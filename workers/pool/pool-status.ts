@@ -58,7 +58,6 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
     waitingAsyncByLevel: used(async),
     rateLeftMs: rateLeftMs || undefined,
     meanJobMs: times.meanMs ?? 0,
-    hasDefaultModel: defaultModel !== undefined,
     defaultModel,
     models: models && [...models],
     environment: environment && { ...environment, models: environment.models && [...environment.models] },

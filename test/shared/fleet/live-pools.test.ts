@@ -44,7 +44,7 @@ const admit = (owner: JobOwner, required: Omit<Parameters<LivePools['admit']>[1]
 const heartbeat = (changes: Partial<PoolHeartbeat> = {}) =>
   heartbeats.add(heartbeatOf({ meanJobMs: 1000, defaultModel: 'm', ...changes }));
 
-const noDefaultModel = { hasDefaultModel: false, defaultModel: undefined };
+const noDefaultModel = { defaultModel: undefined };
 /** Of a pool that makes no call of the model for so long. */
 const limited = (nextProbeMs: number) => ({
   breakers: [{ model: 'm', state: 'limited' as const, nextProbeMs }],

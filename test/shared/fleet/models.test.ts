@@ -24,7 +24,7 @@ describe('listModels', () => {
     });
     heartbeat({ models: ['gpt', '*', 'gpt-mini'] });
     heartbeat({ worker: 'two', models: ['gpt-nano'] });
-    heartbeats.add(heartbeatOf({ provider: 'bedrock', hasDefaultModel: false }));
+    heartbeats.add(heartbeatOf({ provider: 'bedrock' }));
     expect(listed()).toEqual([
       'openai/gpt',
       'openai/gpt-mini',
