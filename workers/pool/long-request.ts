@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import type { Log } from '../../shared/runtime/log.js';
 
-/** Characters that justify a command of their own; what is shorter stays with the job's record. */
+/** Bytes that justify a command of their own; a shorter request stays with the job's record. */
 const longRequest = 16_384;
 
 /** The conversation and the tools of a job that has ended are not read again, and would fill the store. */
@@ -14,4 +14,4 @@ export function dropLongRequest(job: Job<ChatJobPayload>, log: Log): void {
   dropped.catch((err) => log.debug({ err, jobId: job.id }, 'request not dropped'));
 }
 
-const lengthOf = (text: unknown): number => (typeof text === 'string' ? text.length : 0);
+const lengthOf = (text: unknown): number => (typeof text === 'string' ? Buffer.byteLength(text) : 0);
