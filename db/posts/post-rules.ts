@@ -28,7 +28,8 @@ export const slug = z
   .refine(
     (text) => words.test(text) && text === text.normalize('NFC').toLowerCase(),
     'must be lowercase letters, digits and single hyphens',
-  );
+  )
+  .meta({ pattern: words.source });
 
 /** Checks the body of a whole post. Absent fields stay absent, and null stays null. */
 export const postInput = z.object(

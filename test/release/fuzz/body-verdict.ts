@@ -1,3 +1,4 @@
+import type { PostInput } from '../../../shared/contract.js';
 import { isBlank } from '../../../shared/conversation.js';
 import type { DescribedOperation } from '../../support/openapi-document.js';
 import type { SentRequest } from './request.js';
@@ -44,7 +45,14 @@ function isBeyondSchema(value: unknown, sent: SentRequest): boolean {
   if (isStrict || depth > deepest || texts.some((text) => !text.isWellFormed())) return true;
   return sent.target.includes('/chat')
     ? isUnspeakable(value as { messages: { content?: string }[] })
-    : texts.some((text) => isBlank(text) || text.includes('\0'));
+    : texts.some((text) => isBlank(text) || text.includes('\0')) || isUnlikely(value as Partial<PostInput>);
+}
+
+/** Has a line with characters that cannot be seen, or a slug that is not lowercase, normalized and short in bytes. */
+function isUnlikely({ title, author, tags, slug }: Partial<PostInput>): boolean {
+  const lines = [title, author, ...(tags ?? [])].map((line) => line?.trim() ?? '');
+  const isSlug = !slug || (slug === slug.normalize('NFC').toLowerCase() && Buffer.byteLength(slug) <= 200);
+  return !isSlug || lines.some((line) => /[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(line));
 }
 
 const isUnspeakable = ({ messages }: { messages: { content?: string }[] }): boolean =>

@@ -25,9 +25,13 @@ const targets = operationsOf(document)
   .filter(({ path }) => path !== '/admin/session')
   .map((placed) => targetOf(document, placed));
 
-/** Documented, and no answer to these requests: readers need no scope here, and a post's old slugs have no names. */
+/**
+ * Documented, and no answer to these requests: readers need no scope here, a post's old slugs have no names, and no
+ * user who chats is suspended.
+ */
 const unmet: ReadonlySet<string> = new Set([
   ...['listPosts 403', 'getPost 403', 'jsonFeed 403', 'atomFeed 403', 'getPost 308'],
+  ...['chat 403', 'getChat 403', 'cancelChat 403'],
 ]);
 
 let world: World;

@@ -25,6 +25,7 @@ const steps: readonly [start: string, steps: fc.Arbitrary<string>][] = [
   [' /admin/pools/', fc.constantFrom(...providerIds)],
   [' /admin/tokens/', fc.constant('«token»')],
   ['DELETE /admin/users/', fc.constantFrom(...removable.slice(0, 10).map(encodeURIComponent), 'owner')],
+  ['PUT /admin/users/', fc.constantFrom(...userNames.map(encodeURIComponent), 'owner')],
   [' /admin/users/', fc.constantFrom(...userNames.map(encodeURIComponent))],
 ];
 
