@@ -92,7 +92,7 @@ const cases: [string, object, RegExp | undefined][] = [
     /more than 20000 values/,
   ],
   ['arguments that are megabytes of nothing', withArguments(`{${' '.repeat(7_000_000)}}`), undefined],
-  ['arguments that do not end', withArguments(`{"a":"${'\\'.repeat(1_000_000)}`), /JSON text/],
+  ['arguments that do not end', withArguments(`{"a":"${'\\'.repeat(1_000_000)}`), undefined],
   ['2,100 results', { messages: times(17, manyCalls).flat() }, /more than 2000 results/],
   [
     'calls with nothing right',
