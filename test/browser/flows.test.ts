@@ -9,7 +9,7 @@ import { admin, openView, useConsole } from './support/console.js';
 const secretWord = 'zanzibar';
 
 describe.skipIf(findChromium() === undefined)('what operators do in the console', () => {
-  const opened = useConsole({ workers: 1 });
+  const opened = useConsole({ workers: 1, isPlayed: true });
   let visited: Visit;
   let page: Page;
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
 
   it('a chat that the provider refuses -> its answer is shown, and the request is found by its id', async () => {
     await see('playground');
-    expect(await page.locator('datalist option[value="sim-status-400"]').count()).toBe(1);
+    await page.locator('datalist option[value="sim-status-400"]').waitFor({ state: 'attached' });
     await page.getByLabel('Model').fill('sim-status-400');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText(/openai answered HTTP 400 \S+/).waitFor();

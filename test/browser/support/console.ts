@@ -6,15 +6,20 @@ import { openBrowser } from './browser.js';
 /** Who may sign in. */
 export const admin = { name: 'ada', secret: 'canary-of-the-console-secret-27' };
 
-/** A browser and a deployment, for the tests of a file. */
-export function useConsole({ workers = 2 } = {}) {
+const noCredentials = { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '', AWS_REGION: '', GOOGLE_API_KEY: '' };
+
+/** A browser and a deployment, for the tests of a file; `isPlayed` as `npm start` has it, without credentials. */
+export function useConsole({ workers = 2, isPlayed = false } = {}) {
   const opened = {} as { browser: Browser; deployment: Deployment };
   beforeAll(async () => {
     opened.browser = await openBrowser();
     opened.deployment = await startDeployment({
-      workers,
+      workers: isPlayed ? 0 : workers,
       variables: { ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret, CHAT_TIMEOUT_MS: '30000' },
     });
+    const { simulator, startWorker } = opened.deployment;
+    const own = { SIMULATOR_URL: simulator.url, ...noCredentials };
+    if (isPlayed) await Promise.all(Array.from({ length: workers }, () => startWorker(own)));
   });
   afterAll(async () => {
     await opened.browser?.close();
