@@ -8,10 +8,11 @@ const readme = read('README.md');
 const lines = readme.split('\n');
 
 describe('the README', () => {
-  it('has the way to a running product, a program, licence and platforms on its first screen', () => {
+  it('has the way to a running product, the tests, a program, licence and platforms on its first screen', () => {
     const screen = lines.slice(0, 30).join('\n');
     expect(screen).toContain('    git clone <address of this repository>');
     expect(screen).toContain('    npm ci && npm start\n');
+    expect(screen).toContain('    npm ci && npm test\n');
     expect(screen).toContain('base_url="http://localhost:3000/v1"');
     for (const word of ['MIT licence', 'Linux', 'macOS', 'Windows', 'bin/quillgate'])
       expect(screen).toContain(word);
