@@ -93,7 +93,8 @@ describe('the path of a plain chat', () => {
       messages: [{ role: 'user', content: text }],
     });
     expect(status).toBe(200);
-    const legs = readLegs();
+    // On a busy machine the poll for results whose message was lost may come first: another way, which is not plain.
+    const legs = readLegs().filter(({ files }) => !files.includes('api/chat/jobs/result-poller.ts'));
     const from = (start: string, kind: Leg['kind'] = 'sent') =>
       legs.filter((leg) => leg.kind === kind).flatMap((leg) => filesBetween(start, leg) ?? []);
     const [controller = '', , , jobClient = '', poolWorker = ''] = spine;
