@@ -28,7 +28,7 @@ const argumentsObject = /"(input|arguments)"\s*:\s*\{/;
 export const asNumericValue = (string: string): object => ({ string, type: 'bigDecimal' });
 
 /** Writes JSON, also of BigInt and of the AWS SDK's `NumericValue`. */
-export const stringifyExactly = (value: unknown): string =>
+const stringifyExactly = (value: unknown): string =>
   JSON.stringify(value, (_, item) => {
     if (typeof item === 'bigint') return rawJSON(String(item));
     return isNumericValue(item) ? rawJSON(item.string) : item;
