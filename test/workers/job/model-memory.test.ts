@@ -17,6 +17,31 @@ describe('ModelMemory', () => {
     memory.recordUse('another');
     expect(['0', '1', '2', 'another'].map((one) => memory.hasUsed(one))).toEqual([true, false, true, true]);
   });
+
+  const request = requestOf({ temperature: 0 });
+  const isOmittedFor = (memory: ModelMemory, user: string) =>
+    memory.omittedFrom(request, user).hints?.has('temperature') ?? false;
+
+  it('is told of a refusal by more than a hundred users -> knows the first hundred by their names', () => {
+    const memory = new ModelMemory();
+    for (let n = 0; n < 101; n += 1) memory.recordRefusal(request, ['temperature'], `${n}`);
+    expect(['0', '99', '100', 'another'].map((user) => isOmittedFor(memory, user))).toEqual(
+      Array(4).fill(true),
+    );
+    memory.refute(request, { hints: new Set(['temperature']) }, 'another');
+    expect(['0', '99', '100', 'another'].map((user) => isOmittedFor(memory, user))).toEqual([
+      ...[true, true, false, false],
+    ]);
+  });
+
+  it('has more than a hundred users whose calls failed without a part -> forgets that it was refused', () => {
+    const memory = new ModelMemory();
+    for (const user of ['a', 'b']) memory.recordRefusal(request, ['temperature'], user);
+    for (let n = 0; n < 100; n += 1) memory.forget(request, { hints: new Set(['temperature']) }, `${n}`);
+    expect(isOmittedFor(memory, 'a')).toBe(true);
+    memory.forget(request, { hints: new Set(['temperature']) }, '100');
+    expect(isOmittedFor(memory, 'a')).toBe(false);
+  });
 });
 
 describe('schemaOf', () => {
