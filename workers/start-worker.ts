@@ -27,7 +27,7 @@ import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { openHealthServer } from './health-server.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
-import { ImageRoom } from './job/image-room.js';
+import { ImageRoom } from './gate/image-room.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { RunningJobs } from './job/running-jobs.js';

@@ -1,8 +1,9 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/given-fields.js';
+import type { AdmittedCall } from '../../workers/gate/gated-call.js';
 import { type Asked, Call } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-publisher.js';
-import { ModelMemory } from '../../workers/job/model-memory.js';
+import { ModelNotes } from '../../workers/job/model-notes.js';
 import { openSlot } from './circuits.js';
 
 type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'>> & {
@@ -13,17 +14,15 @@ type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'
   isStrict?: true;
   deltas?: DeltaStream;
   settings?: Partial<PoolConfig>;
-} & Partial<Pick<Asked, 'circuit' | 'hasFallback' | 'request' | 'schema'>>;
+} & Partial<Pick<Asked, 'circuit' | 'notes' | 'hasFallback' | 'request' | 'schema'>>;
 
 /** A call of a job that has what the steps of the call chain read, and makes none. */
 export function callOf(own: Own = {}): Call {
   const { now = Date.now, user, hasFallback = false, attempt = 1, isRetry = false } = own;
+  const { notes = new ModelNotes() } = own;
   const circuit = own.circuit ?? {
-    run: (call, next) => next(call),
-    park: () => {},
+    run: (_, next) => next(admittedCall()),
     cooldown: { leftMs: 0 },
-    budget: { earn: () => {}, spend: () => true },
-    memory: new ModelMemory(),
   };
   const job = {
     ...{ id: 'job', now, deltas: own.deltas, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
@@ -39,7 +38,16 @@ export function callOf(own: Own = {}): Call {
     ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
     ...own.settings,
   };
-  const call = new Call({ job, chatJob, request, schema, circuit, settings, hasFallback }, { isRetry });
+  const asked = { job, chatJob, request, schema, circuit, notes, settings, hasFallback };
+  const call = new Call(asked, isRetry ? 'retry' : 'first');
   call.hasBegun = own.hasBegun ?? false;
   return call;
 }
+
+/** A call that its circuit has let in just now. */
+export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
+  ...{ user: undefined, progress: { hasBegun: false }, isProbe: false, isUsersProbe: false, isCompiling: false },
+  startedAt: performance.now(),
+  park: () => true,
+  ...own,
+});

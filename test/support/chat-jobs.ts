@@ -24,7 +24,7 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
   ...own,
 });
 
-interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits'>>, Pick<CallChainDeps, 'withImages'> {
+interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits' | 'notes'>>, Pick<CallChainDeps, 'withImages'> {
   provider: Provider;
   circuits: ReturnType<typeof openCircuits>;
   mayRequeue?: boolean;
@@ -36,6 +36,7 @@ export async function runJob(running: RunningJob, job: ChatJob, options: RunOpti
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
     circuits: open.circuits,
+    notes: open.notes,
     call: callChain({ provider, ...open, metrics: poolMetrics, mayRequeue: () => mayRequeue, withImages }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },

@@ -1,12 +1,14 @@
-import { Breaker } from '../../workers/job/breaker.js';
-import { AccountSamples } from '../../workers/job/call-samples.js';
-import { Circuits } from '../../workers/job/circuits.js';
-import { type Slot, Slots } from '../../workers/job/slots.js';
+import { Breaker } from '../../workers/gate/breaker.js';
+import { AccountSamples } from '../../workers/gate/call-samples.js';
+import { Circuits } from '../../workers/gate/circuits.js';
+import { type Slot, Slots } from '../../workers/gate/slots.js';
+import { ModelNotes } from '../../workers/job/model-notes.js';
 
-/** The circuits of a pool, without subscribers to their changes. */
+/** The circuits of a pool, without subscribers to their changes, and what it notes about its models. */
 export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   account: Breaker;
   circuits: Circuits;
+  notes: ModelNotes;
   close(): void;
 } {
   const times = () => ({ timeoutMs, resetMs });
@@ -21,6 +23,7 @@ export function openCircuits({ timeoutMs = 10_000, resetMs = 60_000 } = {}): {
   return {
     account,
     circuits,
+    notes: new ModelNotes(),
     close: () => {
       circuits.dispose();
       account.dispose();

@@ -2,15 +2,15 @@ import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { Provider, ProviderReply } from '../providers/provider.js';
-import type { Breaker } from './breaker.js';
+import type { Breaker } from '../gate/breaker.js';
 import type { Call } from './call.js';
-import { isUnreachable } from './call-samples.js';
+import { isUnreachable } from '../gate/call-samples.js';
 import { endInTime } from './call-signal.js';
-import type { ImageRoom } from './image-room.js';
+import type { ImageRoom } from '../gate/image-room.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { withOneRetry } from './retry.js';
 import type { RunningJob } from './running-job.js';
-import { NotBegun } from './waiting-jobs.js';
+import { NotBegun } from '../gate/ends.js';
 
 /** Makes the call, or has what follows in the chain make it. */
 export type Next = (call: Call) => Promise<ProviderReply>;
@@ -34,9 +34,7 @@ export function callChain(deps: CallChainDeps): Next {
   const steps: Step[] = [
     (call, next) => withOneRetry(call, next),
     (call, next) => requeueUnlessReached(call, next, deps),
-    (call, next) => call.asked.circuit.run(call, next),
-    (call, next) => passAccount(call, next, deps),
-    (call, next) => (deps.imageRoom ? deps.imageRoom.run(call, next) : next(call)),
+    (call, next) => passGate(call, next, deps),
     (call, next) => deps.metrics.watchCall(call, next),
     endInTime,
     (call, next) => call.asked.job.trace?.watchCall(call, next) ?? next(call),
@@ -53,19 +51,25 @@ async function requeueUnlessReached(call: Call, next: Next, deps: CallChainDeps)
     return await next(call);
   } catch (error) {
     const { kind, hasBegun, asked } = call;
-    const mayGoBack = !kind.isRetry && !asked.hasFallback && !hasBegun;
+    const mayGoBack = kind === 'first' && !asked.hasFallback && !hasBegun;
     if (mayGoBack && isUnreachable(error) && deps.mayRequeue(asked.job)) throw new NotBegun();
     throw error;
   }
 }
 
-async function passAccount(call: Call, next: Next, { account }: CallChainDeps): Promise<ProviderReply> {
-  const { state, isProbing } = account;
-  const isRefused = state === 'open' || (state === 'half-open' && isProbing);
-  if (isRefused && !call.kind.isRetry)
-    throw call.asked.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
-  call.asked.job.begin();
-  return account.run(call, next);
+/** Waits for the model, passes the breaker of the account, and waits for room for its images. */
+function passGate(call: Call, next: Next, { account, imageRoom }: CallChainDeps): Promise<ProviderReply> {
+  const { asked, kind } = call;
+  return asked.circuit.run(call, (admitted) => {
+    call.pass = admitted;
+    const { state, isProbing } = account;
+    const isRefused = state === 'open' || (state === 'half-open' && isProbing);
+    if (isRefused && kind === 'first')
+      throw asked.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
+    asked.job.begin();
+    const make = () => next(call);
+    return account.run(admitted, () => (imageRoom ? imageRoom.run(call, admitted, make) : make()));
+  });
 }
 
 async function ask(call: Call, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {

@@ -1,22 +1,18 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import type { Call } from './call.js';
-import { CutForFallback } from './call-samples.js';
+import { CutForFallback } from '../gate/ends.js';
 
 /** Less time than this is not worth a call of the next provider. */
 const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
-  const { schema, circuit } = call.asked;
-  call.isCompiling = schema !== undefined && !circuit.memory.hasUsed(schema);
   const signal = new CallSignal(call);
   call.signal = signal.signal;
   call.onActivity = () => signal.recordActivity();
   call.onBegun(() => signal.beginStream());
   try {
-    const result = await next(call);
-    if (schema !== undefined) circuit.memory.recordUse(schema);
-    return result;
+    return await next(call);
   } finally {
     signal.release();
   }
@@ -40,7 +36,8 @@ export class CallSignal {
 
   constructor(call: Call) {
     this.#call = call;
-    const { asked, deadline, stop, isProbe, isCompiling } = call;
+    const { asked, deadline, stop, pass } = call;
+    const { isProbe = false, isCompiling = false } = pass ?? {};
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = asked.settings;
     const isStream = asked.job.deltas !== undefined;
     const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
@@ -53,7 +50,7 @@ export class CallSignal {
       this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     else if (callerMs <= providerMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
     else this.#timer = this.#abortAfter(providerMs, 'provider_timeout');
-    if (isCompiling) this.#slotTimer = setTimeout(() => asked.circuit.park(call), limitMs);
+    if (isCompiling) this.#slotTimer = setTimeout(() => pass?.park(), limitMs);
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });

@@ -1,12 +1,13 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { Circuit } from './circuit.js';
-import type { Cooldown } from './cooldown.js';
-import type { ModelMemory } from './model-memory.js';
-import { type ModelRequest, type NarrowedRequest, narrow, type Omitted } from './model-request.js';
-import { patienceFor, type RetryBudget } from './retry.js';
+import type { Circuit } from '../gate/circuit.js';
+import type { Cooldown } from '../gate/cooldown.js';
+import type { AdmittedCall, GatedCall } from '../gate/gated-call.js';
+import type { Slot } from '../gate/slots.js';
+import { patienceFor } from '../gate/waiting-jobs.js';
+import type { ModelNotes } from './model-notes.js';
+import { imageBytesOf, type ModelRequest, type NarrowedRequest, narrow, type Omitted } from './model-request.js';
 import type { RunningJob } from './running-job.js';
-import type { Slot } from './slots.js';
 
 /** The common facts of the calls of a job. */
 export interface Asked {
@@ -20,85 +21,91 @@ export interface Asked {
   readonly request: ModelRequest;
   /** As `schemaOf` has it. */
   readonly schema?: string | undefined;
-  readonly circuit: Pick<Circuit, 'run' | 'park'> & {
-    readonly cooldown: Pick<Cooldown, 'leftMs'>;
-    readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
-    readonly memory: ModelMemory;
-  };
+  readonly circuit: Pick<Circuit, 'run'> & { readonly cooldown: Pick<Cooldown, 'leftMs'> };
+  readonly notes: Pick<ModelNotes, 'find' | 'of'>;
   readonly settings: PoolConfig;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
 }
 
-/** Which of the two calls of its job it is, and what it is made without because the first was refused for that. */
-interface CallKind {
-  readonly isRetry: boolean;
+/** Parts that a call is made without because the first was refused for them, or whether it is made as asked for. */
+interface Repetition {
   readonly omitted?: Omitted | undefined;
   /** Whether it is made with all parts, also those that its model is known to refuse. */
   readonly isAsAsked?: boolean;
 }
 
 /** One call of its provider that a job makes, as the steps of the call chain read it. */
-export class Call {
+export class Call implements GatedCall {
   readonly asked: Asked;
-  readonly kind: CallKind;
+  readonly kind: GatedCall['kind'];
+  readonly repetition: Repetition;
+  readonly jobId: string;
+  readonly model: string;
   /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
-  /** How long it waits at most for a model that is limited, in milliseconds. */
   readonly patienceMs: number;
-  /** Ends the job. */
   readonly stop: AbortSignal;
   readonly slot: Slot;
-  /** Id of the user who asks. */
   readonly user: string | undefined;
+  readonly hasFallback: boolean;
+  readonly schema: string | undefined;
+  readonly imageBytes: number;
+  /** Undefined until the gate has let it in. */
+  pass: AdmittedCall | undefined;
   /** Ends the call itself; that of the job until the call has one of its own. */
   signal: AbortSignal;
   onActivity = () => {};
   /** The span of the call, when it is traced. */
   traceparent: string | undefined;
-  /** Whether it is the one call that the breaker of its user lets through. */
-  isUsersProbe = false;
-  /** Whether it is the one call that a half-open breaker lets through. */
-  isProbe = false;
-  /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
-  isCompiling = false;
   hasBegun = false;
-  /** How long it has waited for room for its images, in milliseconds, which shows nothing about its provider. */
-  waitedMs = 0;
   readonly #listeners: (() => void)[] = [];
   #known: Omitted | undefined;
   #narrowed: NarrowedRequest | undefined;
 
-  constructor(asked: Asked, kind: CallKind = { isRetry: false }) {
-    const { job, chatJob, hasFallback } = asked;
+  constructor(asked: Asked, kind: GatedCall['kind'] = 'first', repetition: Repetition = {}) {
+    const { job, chatJob, request } = asked;
     this.asked = asked;
     this.kind = kind;
+    this.repetition = repetition;
     this.deadline = startOf(chatJob);
-    this.patienceMs = hasFallback ? patienceFor(this.deadline - job.now()) : Number.POSITIVE_INFINITY;
-    ({ signal: this.stop, signal: this.signal, slot: this.slot } = job);
+    ({ signal: this.stop, signal: this.signal, slot: this.slot, id: this.jobId } = job);
+    ({ hasFallback: this.hasFallback, schema: this.schema } = asked);
+    this.patienceMs = this.hasFallback ? patienceFor(this.leftMs()) : Number.POSITIVE_INFINITY;
     this.user = chatJob.user;
+    this.model = request.model;
+    this.imageBytes = imageBytesOf(request);
+  }
+
+  leftMs(): number {
+    return this.deadline - this.asked.job.now();
+  }
+
+  get progress(): { readonly hasBegun: boolean } {
+    return this;
   }
 
   retry(omitted?: Omitted): Call {
-    return new Call(this.asked, { isRetry: true, omitted });
+    return new Call(this.asked, omitted ? 'repetition' : 'retry', { omitted });
   }
 
   /** After a call that was refused although it was made without the known parts. */
   retryAsAsked(): Call {
-    return new Call(this.asked, { isRetry: true, omitted: {}, isAsAsked: true });
+    return new Call(this.asked, 'repetition', { isAsAsked: true });
   }
 
   /** The parts that its model is known to refuse, as of the first look. */
   get known(): Omitted {
-    const { request, circuit, chatJob } = this.asked;
-    this.#known ??=
-      chatJob.isStrict || this.kind.isAsAsked ? {} : circuit.memory.omittedFrom(request, this.user);
+    const { request, notes, chatJob } = this.asked;
+    const isWhole = chatJob.isStrict || this.repetition.isAsAsked;
+    const hints = isWhole ? undefined : notes.find(this.model)?.hints;
+    this.#known ??= hints?.omittedFrom(request, this.user) ?? {};
     return this.#known;
   }
 
   /** The request that it makes. */
   get narrowed(): NarrowedRequest {
-    this.#narrowed ??= narrow(this.asked.request, { ...this.known, ...this.kind.omitted });
+    this.#narrowed ??= narrow(this.asked.request, { ...this.known, ...this.repetition.omitted });
     return this.#narrowed;
   }
 

@@ -6,18 +6,21 @@ import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Call, startOf } from './call.js';
 import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
-import type { Circuits } from './circuits.js';
-import { schemaOf } from './model-memory.js';
-import { toModelRequest } from './model-request.js';
+import type { Circuits } from '../gate/circuits.js';
+import type { ModelNotes } from './model-notes.js';
+import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
-import { Cancelled, type RunningJob } from './running-job.js';
+import { Cancelled } from '../gate/ends.js';
+import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
 /** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   circuits: Pick<Circuits, 'of'>;
+  /** Those about the pool's models. */
+  notes: ModelNotes;
   /** Those of the pool's jobs. */
   times: Pick<CallTimes, 'meanMs'>;
   call: Next;
@@ -72,12 +75,12 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     // A stream only has to begin by then.
     if (deltas === undefined)
       throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
-    const { settings, circuits } = deps;
+    const { settings, circuits, notes } = deps;
     const request = toModelRequest(chatJob, settings);
     const circuit = circuits.of(request.model);
     const schema = schemaOf(chatJob.provider, request);
     const hasFallback = Boolean(chatJob.fallback?.length);
-    const asked = { job, chatJob, request, schema, circuit, settings, hasFallback };
+    const asked = { job, chatJob, request, schema, circuit, notes, settings, hasFallback };
     const reply = await deps.call(new Call(asked));
     const askedModel = chatJob.earlier && request.model;
     return toOutcome(reply, { ...job.timings, askedModel, ignored: job.ignored, callId: deltas?.callId });

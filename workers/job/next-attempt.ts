@@ -13,7 +13,8 @@ import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { startOf } from './call.js';
-import { Cancelled, LockLost, type QueuedJob, type RunningJob } from './running-job.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
+import type { QueuedJob, RunningJob } from './running-job.js';
 
 interface NextAttemptsDeps {
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;

@@ -5,12 +5,13 @@ import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { Breaker, BreakerState } from './breaker.js';
+import type { Breaker, BreakerState } from '../gate/breaker.js';
 import type { Call } from './call.js';
 import { type CallResult, CallTimes } from './call-times.js';
-import type { Circuits } from './circuits.js';
+import type { Circuits } from '../gate/circuits.js';
 import type { JobEnd } from './outcomes.js';
-import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
+import type { JobListener, RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
@@ -55,7 +56,7 @@ export class PoolMetrics implements JobListener {
       const tookMs = performance.now() - startedAt;
       this.#times.recordCall(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
-      calls.inc({ provider, kind: call.kind.isRetry ? 'retry' : 'first', code });
+      calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
     call.onBegun(() => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000));
     try {

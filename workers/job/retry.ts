@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
-import { Tally } from '../../shared/runtime/tally.js';
-import { refusalOf, refusesCredentials } from '../providers/error-classification.js';
+import { patienceFor } from '../gate/waiting-jobs.js';
+import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
 import type { Call } from './call.js';
 import { narrow, type Omitted } from './model-request.js';
@@ -32,8 +32,9 @@ export async function withOneRetry<T>(
   next: (call: Call) => Promise<T>,
   sleep: Sleep = sleepUntilStopped,
 ): Promise<T> {
-  const { job, circuit } = call.asked;
-  circuit.budget.earn(call.user);
+  const { model, user } = call;
+  const { job, notes, request } = call.asked;
+  notes.find(model)?.budget.earn(user);
   const startedAt = job.now();
   try {
     return await next(call);
@@ -47,8 +48,8 @@ export async function withOneRetry<T>(
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
       throw !omitted && isRefused(second) ? error : second;
     });
-    if (omitted) circuit.memory.recordRefusal(call.narrowed.request, refusalIn(error), call.user);
-    if (isUndone) circuit.memory.refute(call.asked.request, call.known, call.user);
+    if (omitted) notes.of(model).hints.recordRefusal(call.narrowed.request, refusalIn(error), user);
+    if (isUndone) notes.find(model)?.hints.refute(request, call.known, user);
     return reply;
   }
 }
@@ -67,13 +68,13 @@ async function pause(
   call: Call,
   { tookMs, sleep }: { tookMs: number; sleep: Sleep },
 ): Promise<void> {
-  const { stop, slot, asked } = call;
-  const { job, circuit } = asked;
+  const { stop, slot, model, asked } = call;
+  const { job, circuit, notes } = asked;
   const ownPauseMs = pauseBeforeRetry(error, call);
   if (ownPauseMs === undefined) throw error;
   const startBy = latestRetry(tookMs, call);
   let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
-  if (job.now() + pauseMs > startBy || !circuit.budget.spend(call.user)) throw error;
+  if (job.now() + pauseMs > startBy || !notes.of(model).budget.spend(call.user)) throw error;
   // Another call may make the cooldown longer meanwhile.
   for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
     if (job.now() + pauseMs > startBy) throw error;
@@ -90,7 +91,7 @@ function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omit
   return omitted.hints && asked.chatJob.isStrict ? undefined : omitted;
 }
 
-const refusalIn = (error: unknown) => (error instanceof Failure ? refusalOf(error) : undefined);
+const refusalIn = (error: unknown): Refusal | undefined => callErrorOf(error)?.refusal;
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
 function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
@@ -104,9 +105,9 @@ function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelPar
 
 /** Has the memory forget the parts that the call was made without, if it failed by the provider's answer. */
 function forgetKnown(error: unknown, call: Call): void {
-  const { known, asked, user } = call;
+  const { known, asked, user, model } = call;
   const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
-  if (isByAnswer && isNarrowed(call)) asked.circuit.memory.forget(asked.request, known, user);
+  if (isByAnswer && isNarrowed(call)) asked.notes.find(model)?.hints.forget(asked.request, known, user);
 }
 
 /** Whether a call that has not begun to answer was made without parts that the memory knows. */
@@ -123,11 +124,6 @@ function latestRetry(tookMs: number, { deadline, asked: { job, hasFallback } }: 
   return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
 }
 
-const maxPatienceMs = 3000;
-
-/** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
-export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
-
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
@@ -141,34 +137,4 @@ function pauseBeforeRetry(error: unknown, { hasBegun, asked: { chatJob } }: Call
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
   // With a `Retry-After` of 0, or a date in the past, all jobs would otherwise retry at once.
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
-}
-
-const attemptsPerRetry = 10;
-const maxSaved = 20 * attemptsPerRetry;
-
-/**
- * Keeps the retries of a model to a share of its traffic, so that a failing model does not get twice the calls of a
- * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
- * than is then left for the others, so one user alone gets half. All who have no name count as one.
- */
-export class RetryBudget {
-  #earned = maxSaved;
-  /** The retries that each user has spent and not earned back. */
-  #spent = new Tally();
-
-  /** To be called once for every first attempt. */
-  earn(user = ''): void {
-    this.#earned = Math.min(maxSaved, this.#earned + 1);
-    if (this.#earned === maxSaved) this.#spent = new Tally();
-    else if (this.#spent.of(user) > 0) this.#spent.add(user, -1);
-  }
-
-  /** Takes one retry out of the budget; false when there is none for this user. */
-  spend(user = ''): boolean {
-    const left = this.#earned - attemptsPerRetry;
-    if (left < this.#spent.of(user) + attemptsPerRetry) return false;
-    this.#earned = left;
-    this.#spent.add(user, attemptsPerRetry);
-    return true;
-  }
 }

@@ -3,17 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { DeltaStream } from './delta-publisher.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
-import type { Slot } from './slots.js';
-
-/** The reason for aborting a job whose caller no longer waits for it, or may no longer have it done. */
-export class Cancelled extends Error {
-  override readonly name = 'Cancelled';
-}
-
-/** Why a job is aborted whose lock could not be renewed: another worker has it now, or will have it. */
-export class LockLost extends Error {
-  override readonly name = 'LockLost';
-}
+import type { Slot } from '../gate/slots.js';
 
 /** The part of BullMQ's job that is read. */
 export interface QueuedJob {

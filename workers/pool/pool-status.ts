@@ -3,9 +3,9 @@ import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, countAllWaiting } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
-import type { Breaker } from '../job/breaker.js';
+import type { Breaker } from '../gate/breaker.js';
 import type { CallTimes } from '../job/call-times.js';
-import type { Circuits } from '../job/circuits.js';
+import type { Circuits } from '../gate/circuits.js';
 import type { Load } from '../job/running-jobs.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';

@@ -1,4 +1,4 @@
-import type { Breaker } from '../job/breaker.js';
+import type { Breaker } from '../gate/breaker.js';
 import type { Load } from '../job/running-jobs.js';
 import type { ClockGuard } from './clock-guard.js';
 import type { LiveSettings } from './live-settings.js';

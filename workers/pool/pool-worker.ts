@@ -21,15 +21,16 @@ import { type CallChainDeps, callChain, type Next } from '../job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import { JobTrace } from '../job/job-trace.js';
+import { ModelNotes } from '../job/model-notes.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
-import type { Slots } from '../job/slots.js';
+import type { Slots } from '../gate/slots.js';
 import { StoredResults } from '../job/stored-results.js';
-import { NotBegun } from '../job/waiting-jobs.js';
+import { NotBegun } from '../gate/ends.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
@@ -93,6 +94,7 @@ export class PoolWorker {
   readonly #locks: LockRenewal;
   readonly #requeue: Requeue;
   readonly #call: Next;
+  readonly #notes = new ModelNotes();
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
   readonly #listeners: readonly JobListener[];
@@ -230,7 +232,7 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempts, isRestarted, begunNext, circuits, times },
+      ...{ nextAttempts, isRestarted, begunNext, circuits, times, notes: this.#notes },
       settings: settings.current,
       call: this.#call,
       storedResults: this.#storedResults,

@@ -9,13 +9,13 @@ import {
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
-import { AccountSamples } from '../job/call-samples.js';
+import { Breaker, type BreakerState, type BreakerTimes } from '../gate/breaker.js';
+import { AccountSamples } from '../gate/call-samples.js';
 import { CallTimes } from '../job/call-times.js';
-import { Circuits } from '../job/circuits.js';
+import { Circuits } from '../gate/circuits.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import type { JobListener } from '../job/running-job.js';
-import { Slots } from '../job/slots.js';
+import { Slots } from '../gate/slots.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
 import { ClockGuard } from './clock-guard.js';
@@ -135,7 +135,6 @@ export class Pool {
   #createCircuits(): Circuits {
     return new Circuits({
       times: () => this.#breakerTimes,
-      now: this.#deps.store.now,
       hasRoom: () => this.#deps.jobs.loadOf(this.id).parked < maxParked,
       namedModels: () => {
         const { model, models = [] } = this.#deps.settings.current;

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
-import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
+import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
 import { chatJobOf, poolSettings, runJob } from '../../support/chat-jobs.js';
 import { openCircuits } from '../../support/circuits.js';
 import { providerSetups } from '../../support/providers.js';

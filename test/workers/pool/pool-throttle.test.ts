@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { BreakerState } from '../../../workers/job/breaker.js';
+import type { BreakerState } from '../../../workers/gate/breaker.js';
 import type { LivePoolSettings } from '../../../workers/pool/live-settings.js';
 import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 import { poolSettings } from '../../support/chat-jobs.js';

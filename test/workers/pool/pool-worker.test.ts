@@ -10,7 +10,7 @@ import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
-import { Slots } from '../../../workers/job/slots.js';
+import { Slots } from '../../../workers/gate/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import type { RequeuableJob } from '../../../workers/pool/requeue.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';

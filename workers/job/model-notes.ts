@@ -1,16 +1,43 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { ProviderId } from '../../shared/contract.js';
 import { hints, type ModelParameters, type ParameterName } from '../../shared/protocol/model-parameters.js';
+import { Tally } from '../../shared/runtime/tally.js';
 import type { Refusal } from '../providers/refusals.js';
 import type { ModelRequest, Omitted } from './model-request.js';
 
+/** Facts that the calls of a model have shown, for its next ones. */
+interface ModelNote {
+  readonly hints: RefusedHints;
+  readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
+}
+
+/** A model that was called so many others ago is forgotten, which costs one more refusal. */
+const maxModels = 200;
+
+/** The notes about the models of a pool. */
+export class ModelNotes {
+  readonly #notes = new LRUCache<string, ModelNote>({ max: maxModels });
+  readonly #clock: { now(): number };
+
+  /** `clock` measures how long ago something was. */
+  constructor(clock: { now(): number } = performance) {
+    this.#clock = clock;
+  }
+
+  /** Undefined until there is something to note: names that callers make up take no room. */
+  find(model: string): ModelNote | undefined {
+    return this.#notes.get(model);
+  }
+
+  of(model: string): ModelNote {
+    const note = this.find(model) ?? { hints: new RefusedHints(this.#clock), budget: new RetryBudget() };
+    this.#notes.set(model, note);
+    return note;
+  }
+}
+
 /** So long a model is asked without what it has refused, in milliseconds. */
 const rememberedMs = 3_600_000;
-/** A schema that was last used so many others ago counts as new. */
-const maxSchemas = 100;
-
-/** Refusals that are remembered: anyone can send values that no model takes. */
+/** Refusals of a model that are remembered: anyone can send values that no model takes. */
 const maxRefusals = 200;
 /** One user's odd values leave as much room for what the others have met. */
 const maxRefusalsPerUser = maxRefusals / 2;
@@ -29,29 +56,25 @@ interface Remembered {
 }
 
 /**
- * Remembers of a circuit's models which hints they refuse, and which schemas were compiled. A refusal counts for the
- * users who have met it, and once two have, for all. It no longer counts for a user whose call fails that was made
- * without that part, unless the call with it is refused, too. When the model takes the part, it counts for the users
- * alone who have met it.
+ * Remembers which hints a model refuses. A refusal counts for the users who have met it, and once two have, for all. It
+ * no longer counts for a user whose call fails that was made without that part, unless the call with it is refused,
+ * too. When the model takes the part, it counts for the users alone who have met it.
  */
-export class ModelMemory {
-  /** Hints with their models and values: callers have odd values, and the model may take others. */
+export class RefusedHints {
+  /** Hints with their values: callers have odd values, and the model may take others. */
   readonly #refused: LRUCache<string, Remembered>;
-  /** The digests of the schemas. */
-  readonly #schemas = new LRUCache<string, true>({ max: maxSchemas });
 
-  /** `clock` measures how long ago something was. */
-  constructor(clock: { now(): number } = performance) {
+  constructor(clock: { now(): number }) {
     this.#refused = new LRUCache({ max: maxRefusals, ttl: rememberedMs, ttlResolution: 0, perf: clock });
   }
 
   /** The parts that this user's request is made without from the start. */
-  omittedFrom({ model, parameters = {} }: ModelRequest, user = ''): Omitted {
+  omittedFrom({ parameters = {} }: Pick<ModelRequest, 'parameters'>, user = ''): Omitted {
     if (this.#refused.size === 0) return {};
-    const refused = [...hints].filter((name) => this.#counts(keyOf(model, name, parameters), user));
+    const refused = [...hints].filter((name) => this.#counts(keyOf(name, parameters), user));
     return {
       hints: new Set(refused),
-      reasoning: hasTools(parameters) && this.#counts(reasoningOf(model), user),
+      reasoning: hasTools(parameters) && this.#counts(reasoning, user),
     };
   }
 
@@ -83,8 +106,8 @@ export class ModelMemory {
     this.forget(request, omitted, user);
   }
 
-  #omittedBy(request: ModelRequest, { hints: omitted = new Set(), reasoning }: Omitted) {
-    const keys = [...keysOf(request, [...omitted]), ...(reasoning ? keysOf(request, 'effort') : [])];
+  #omittedBy(request: ModelRequest, { hints: omitted = new Set(), reasoning: isOff }: Omitted) {
+    const keys = [...keysOf(request, [...omitted]), ...(isOff ? keysOf(request, 'effort') : [])];
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];
@@ -104,36 +127,49 @@ export class ModelMemory {
     if (oldest !== undefined) this.#refused.delete(oldest);
     return { met: new Set(), exempt: new Set(), isRefuted: false };
   }
-
-  hasUsed(schema: string): boolean {
-    return this.#schemas.has(schema);
-  }
-
-  recordUse(schema: string): void {
-    this.#schemas.set(schema, true);
-  }
 }
 
 /** A refused effort is remembered for requests with tools: it is that of a model that must not reason beside them. */
-function keysOf({ model, parameters = {} }: ModelRequest, refusal: Refusal = []): string[] {
+function keysOf({ parameters = {} }: ModelRequest, refusal: Refusal = []): string[] {
   if (refusal === 'effort')
-    return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoningOf(model)] : [];
+    return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoning] : [];
   if (typeof refusal === 'string') return [];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)
-    .map((name) => keyOf(model, name, parameters));
+    .map((name) => keyOf(name, parameters));
 }
 
 const hasTools = ({ tools }: ModelParameters): boolean => tools !== undefined;
-const reasoningOf = (model: string): string => `reasoning ${model}`;
-const keyOf = (model: string, name: ParameterName, parameters: ModelParameters): string =>
-  `${name} ${parameters[name]} ${model}`;
+/** The key of an effort beside tools; no hint has this name. */
+const reasoning = 'reasoning';
+const keyOf = (name: ParameterName, parameters: ModelParameters): string => `${name} ${parameters[name]}`;
 
-/** A digest of the schemas that the provider compiles before the model answers; undefined without one. */
-export function schemaOf(provider: ProviderId, { model, parameters = {} }: ModelRequest): string | undefined {
-  const format = parameters.format?.type === 'json_schema' ? parameters.format.schema : undefined;
-  const tools = parameters.tools?.filter(({ strict }) => strict) ?? [];
-  if (provider === 'vertexai' || (format === undefined && tools.length === 0)) return undefined;
-  const compiled = [model, format, ...tools.map((tool) => [tool.name, tool.parameters])];
-  return createHash('sha256').update(JSON.stringify(compiled)).digest('base64url');
+const attemptsPerRetry = 10;
+const maxSaved = 20 * attemptsPerRetry;
+
+/**
+ * Keeps the retries of a model to a share of its traffic, so that a failing model does not get twice the calls of a
+ * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
+ * than is then left for the others, so one user alone gets half. All who have no name count as one.
+ */
+export class RetryBudget {
+  #earned = maxSaved;
+  /** The retries that each user has spent and not earned back. */
+  #spent = new Tally();
+
+  /** To be called once for every first attempt. */
+  earn(user = ''): void {
+    this.#earned = Math.min(maxSaved, this.#earned + 1);
+    if (this.#earned === maxSaved) this.#spent = new Tally();
+    else if (this.#spent.of(user) > 0) this.#spent.add(user, -1);
+  }
+
+  /** Takes one retry out of the budget; false when there is none for this user. */
+  spend(user = ''): boolean {
+    const left = this.#earned - attemptsPerRetry;
+    if (left < this.#spent.of(user) + attemptsPerRetry) return false;
+    this.#earned = left;
+    this.#spent.add(user, attemptsPerRetry);
+    return true;
+  }
 }

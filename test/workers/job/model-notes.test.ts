@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
+
+describe('ModelNotes', () => {
+  it('names that are only looked up, or that 199 others follow -> leave the notes about the others', () => {
+    const notes = new ModelNotes();
+    const first = notes.of('first');
+    for (let n = 0; n < 1000; n += 1) expect(notes.find(`made-up-${n}`)).toBeUndefined();
+    for (let n = 0; n < 199; n += 1) notes.of(`other-${n}`);
+    expect(notes.of('first')).toBe(first);
+    for (let n = 0; n < 200; n += 1) notes.of(`another-${n}`);
+    expect(notes.find('first')).toBeUndefined();
+  });
+});
+
+describe('RetryBudget', () => {
+  const spendAll = (budget: RetryBudget, user = 'M') => {
+    let spent = 0;
+    while (budget.spend(user)) spent += 1;
+    return spent;
+  };
+  const earn = (budget: RetryBudget, times: number) => {
+    for (let n = 0; n < times; n += 1) budget.earn('M');
+  };
+
+  // Ten times 0.1 is 0.9999999999999999.
+  it('a budget -> starts with ten, saves up no more, and allows one for every ten attempts, none for nine', () => {
+    const budget = new RetryBudget();
+    earn(budget, 1000);
+    expect([spendAll(budget), spendAll(new RetryBudget())]).toEqual([10, 10]);
+    earn(budget, 9);
+    expect(spendAll(budget)).toBe(0);
+    earn(budget, 1);
+    expect(spendAll(budget)).toBe(1);
+  });
+
+  it('one user who spends all -> half is left for the others', () => {
+    const budget = new RetryBudget();
+    earn(budget, 1000);
+    spendAll(budget);
+    expect(spendAll(budget, 'V')).toBe(5);
+    earn(budget, 100);
+    expect(spendAll(budget)).toBe(7);
+    expect(budget.spend('W')).toBe(true);
+  });
+});
