@@ -61,7 +61,7 @@ interface Remembered {
  * too. When the model takes the part, it counts for the users alone who have met it.
  */
 export class RefusedHints {
-  /** Hints with their values: callers have odd values, and the model may take others. */
+  /** Hints with their values, and the efforts beside them: the model may take other values, or beside others. */
   readonly #refused: LRUCache<string, Remembered>;
 
   constructor(clock: { now(): number }) {
@@ -71,11 +71,12 @@ export class RefusedHints {
   /** The parts that this user's request is made without from the start. */
   omittedFrom({ parameters = {} }: Pick<ModelRequest, 'parameters'>, user = ''): Omitted {
     if (this.#refused.size === 0) return {};
-    const refused = [...hints].filter((name) => this.#counts(keyOf(name, parameters), user));
-    return {
-      hints: new Set(refused),
-      reasoning: hasTools(parameters) && this.#counts(reasoning, user),
-    };
+    const isRefused = (name: ParameterName, omitted: Omitted) =>
+      hintKeys(name, parameters, omitted).some((key) => this.#counts(key, user));
+    const isOff = hasTools(parameters) && this.#counts(reasoning, user);
+    const effort = [...hints].filter((name) => name === 'reasoningEffort' && isRefused(name, {}));
+    const first: Omitted = { hints: new Set(effort), reasoning: isOff };
+    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff };
   }
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
@@ -106,8 +107,9 @@ export class RefusedHints {
     this.forget(request, omitted, user);
   }
 
-  #omittedBy(request: ModelRequest, { hints: omitted = new Set(), reasoning: isOff }: Omitted) {
-    const keys = [...keysOf(request, [...omitted]), ...(isOff ? keysOf(request, 'effort') : [])];
+  #omittedBy(request: ModelRequest, omitted: Omitted) {
+    const keys = keysOf(request, [...(omitted.hints ?? [])], omitted);
+    if (omitted.reasoning) keys.push(...keysOf(request, 'effort'));
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];
@@ -130,19 +132,31 @@ export class RefusedHints {
 }
 
 /** A refused effort is remembered for requests with tools: it is that of a model that must not reason beside them. */
-function keysOf({ parameters = {} }: ModelRequest, refusal: Refusal = []): string[] {
+function keysOf({ parameters = {} }: ModelRequest, refusal: Refusal = [], omitted: Omitted = {}): string[] {
   if (refusal === 'effort')
     return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoning] : [];
   if (typeof refusal === 'string') return [];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)
-    .map((name) => keyOf(name, parameters));
+    .flatMap((name) => hintKeys(name, parameters, omitted));
+}
+
+/**
+ * A hint beside the effort that is asked for, and beside the one that is sent: since GPT-5.1 models take a temperature
+ * beside the effort `none` alone. https://github.com/vercel/ai/issues/10932
+ */
+function hintKeys(name: ParameterName, parameters: ModelParameters, omitted: Omitted): string[] {
+  const key = `${name} ${parameters[name]}`;
+  if (name === 'reasoningEffort') return [key];
+  const asked = parameters.reasoningEffort;
+  const kept = omitted.hints?.has('reasoningEffort') ? undefined : asked;
+  const efforts = new Set([asked, omitted.reasoning ? 'none' : kept]);
+  return [...efforts].map((effort) => `${key} beside ${effort}`);
 }
 
 const hasTools = ({ tools }: ModelParameters): boolean => tools !== undefined;
 /** The key of an effort beside tools; no hint has this name. */
 const reasoning = 'reasoning';
-const keyOf = (name: ParameterName, parameters: ModelParameters): string => `${name} ${parameters[name]}`;
 
 const attemptsPerRetry = 10;
 const maxSaved = 20 * attemptsPerRetry;

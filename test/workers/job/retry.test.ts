@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure, failureCodes } from '../../../shared/failures.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import type { Call } from '../../../workers/job/call.js';
 import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
 import type { ModelRequest, NarrowedRequest } from '../../../workers/job/model-request.js';
@@ -292,6 +293,25 @@ describe('withOneRetry of a refused hint', () => {
     const usual = { temperature: 0.5, reasoningEffort: 'high' } as const;
     expect((await askedWith(requestOf(usual), notes))[0]).toEqual(usual);
     expect((await askedWith(odd, notes))[0]).toEqual({ temperature: 0.5 });
+  });
+
+  it('a hint that is refused beside an effort -> is sent beside others, which the model may take it with', async () => {
+    const notes = new ModelNotes();
+    const high = { temperature: 0.5, reasoningEffort: 'high' } as const;
+    await run([hint, 'done'], { request: requestOf(high), notes });
+    for (const reasoningEffort of ['none', undefined] as const) {
+      const other = { temperature: 0.5, ...givenFields({ reasoningEffort }) };
+      expect((await askedWith(requestOf(other), notes))[0]).toEqual(other);
+    }
+    expect((await askedWith(requestOf(high), notes))[0]).toEqual({ reasoningEffort: 'high' });
+    // The effort that is sent counts, too: here the model must not reason beside tools, nor take any temperature then.
+    await run([effort, 'done'], { request: requestOf({ tools }), notes });
+    const besideTools = requestOf({ tools, temperature: 0.7, reasoningEffort: 'low' });
+    const { asked } = await run([hint, 'done'], { request: besideTools, notes });
+    expect(asked[0]?.request.parameters).toEqual({ tools, temperature: 0.7, reasoningEffort: 'none' });
+    expect((await askedWith(besideTools, notes))[0]).toEqual({ tools, reasoningEffort: 'none' });
+    const low = { temperature: 0.7, reasoningEffort: 'low' } as const;
+    expect((await askedWith(requestOf(low), notes))[0]).toEqual(low);
   });
 
   it('reasoning that is refused with tools -> is left out of requests with tools alone', async () => {
