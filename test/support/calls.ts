@@ -1,12 +1,12 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { AdmittedCall } from '../../workers/gate/gated-call.js';
-import { type Asked, Call } from '../../workers/job/call.js';
+import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-publisher.js';
-import { ModelNotes } from '../../workers/job/model-notes.js';
 import { openSlot } from './circuits.js';
 
-type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'>> & {
+type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>> & {
+  hasBegun?: boolean;
   isRetry?: boolean;
   attempt?: number;
   now?: () => number;
@@ -14,19 +14,14 @@ type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'
   isStrict?: true;
   deltas?: DeltaStream;
   settings?: Partial<PoolConfig>;
-} & Partial<Pick<Asked, 'circuit' | 'notes' | 'hasFallback' | 'request' | 'schema'>>;
+};
 
 /** A call of a job that has what the steps of the call chain read, and makes none. */
 export function callOf(own: Own = {}): Call {
   const { now = Date.now, user, hasFallback = false, attempt = 1, isRetry = false } = own;
-  const { notes = new ModelNotes() } = own;
-  const circuit = own.circuit ?? {
-    run: (_, next) => next(admittedCall()),
-    cooldown: { leftMs: 0 },
-  };
-  const job = {
-    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
-    ignored: undefined,
+  const job: CallingJob = {
+    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, progress: undefined },
+    ...{ begin: () => {}, recordFirstDelta: () => {} },
     signal: own.stop ?? new AbortController().signal,
     slot: own.slot ?? openSlot(),
   };
@@ -38,10 +33,9 @@ export function callOf(own: Own = {}): Call {
     ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
     ...own.settings,
   };
-  const asked = { job, chatJob, request, schema, circuit, notes, settings, hasFallback };
-  const call = new Call(asked, isRetry ? 'retry' : 'first');
-  call.hasBegun = own.hasBegun ?? false;
-  return call;
+  const first = firstCall({ job, chatJob, request, schema, settings, hasFallback });
+  first.progress.hasBegun = own.hasBegun ?? false;
+  return isRetry ? retryOf(first) : first;
 }
 
 /** A call that its circuit has let in just now. */
@@ -51,3 +45,10 @@ export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => (
   park: () => true,
   ...own,
 });
+
+/** A call that is about to be made. */
+export const madeCallOf = (own: Own = {}, pass: Partial<AdmittedCall> = {}): TimedCall => {
+  const call = callOf(own);
+  const timed = { sent: call.request, signal: call.stop, onActivity: () => {} };
+  return { ...call, ...timed, pass: admittedCall(pass) };
+};

@@ -1,5 +1,6 @@
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
+import { Gate } from '../../workers/gate/gate.js';
 import { type CallChainDeps, callChain } from '../../workers/job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../../workers/job/chat-job.js';
 import type { RunningJob } from '../../workers/job/running-job.js';
@@ -24,7 +25,7 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
   ...own,
 });
 
-interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits' | 'notes'>>, Pick<CallChainDeps, 'withImages'> {
+interface RunOptions extends Partial<ChatJobDeps>, Pick<CallChainDeps, 'withImages'> {
   provider: Provider;
   circuits: ReturnType<typeof openCircuits>;
   mayRequeue?: boolean;
@@ -33,11 +34,10 @@ interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits' | 'notes'>>, P
 /** Runs a job through the whole call chain; gives its outcome. */
 export async function runJob(running: RunningJob, job: ChatJob, options: RunOptions): Promise<Outcome> {
   const { provider, circuits: open, mayRequeue = false, withImages, ...deps } = options;
+  const gate = new Gate({ ...open, mayHandBack: () => mayRequeue });
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
-    circuits: open.circuits,
-    notes: open.notes,
-    call: callChain({ provider, ...open, metrics: poolMetrics, mayRequeue: () => mayRequeue, withImages }),
+    call: callChain({ provider, gate, notes: open.notes, metrics: poolMetrics, withImages }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

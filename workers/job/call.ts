@@ -1,126 +1,127 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { Circuit } from '../gate/circuit.js';
-import type { Cooldown } from '../gate/cooldown.js';
-import type { AdmittedCall, GatedCall } from '../gate/gated-call.js';
+import type { Mark } from '../../shared/protocol/parts.js';
+import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
 import { patienceFor } from '../gate/waiting-jobs.js';
-import type { ModelNotes } from './model-notes.js';
-import { imageBytesOf, type ModelRequest, type NarrowedRequest, narrow, type Omitted } from './model-request.js';
-import type { RunningJob } from './running-job.js';
+import type { ProviderReply } from '../providers/provider.js';
+import { imageBytesOf, type ModelRequest, type Omitted } from './model-request.js';
 
-/** The common facts of the calls of a job. */
-export interface Asked {
-  readonly job: Pick<
-    RunningJob,
-    'id' | 'slot' | 'signal' | 'now' | 'deltas' | 'trace' | 'ignored' | 'begin' | 'recordFirstDelta'
-  >;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'firstDeltaBy' | 'attempt' | 'isStrict'> & {
-    readonly user?: string | undefined;
-  };
+/** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
+export interface Call extends GatedCall {
+  readonly job: CallingJob;
+  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict'>;
   readonly request: ModelRequest;
-  /** As `schemaOf` has it. */
-  readonly schema?: string | undefined;
-  readonly circuit: Pick<Circuit, 'run'> & { readonly cooldown: Pick<Cooldown, 'leftMs'> };
-  readonly notes: Pick<ModelNotes, 'find' | 'of'>;
-  readonly settings: PoolConfig;
-  /** Whether another provider may be asked if this one fails. */
-  readonly hasFallback: boolean;
-}
-
-/** Parts that a call is made without because the first was refused for them, or whether it is made as asked for. */
-interface Repetition {
-  readonly omitted?: Omitted | undefined;
-  /** Whether it is made with all parts, also those that its model is known to refuse. */
-  readonly isAsAsked?: boolean;
-}
-
-/** One call of its provider that a job makes, as the steps of the call chain read it. */
-export class Call implements GatedCall {
-  readonly asked: Asked;
-  readonly kind: GatedCall['kind'];
-  readonly repetition: Repetition;
-  readonly jobId: string;
-  readonly model: string;
+  /** The parts that it is made without because the first call was refused for them. */
+  readonly omitted: Omitted | undefined;
+  /** Whether it is made with all other parts, also those that its model is known to refuse. */
+  readonly isWhole: boolean;
   /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
-  readonly patienceMs: number;
-  readonly stop: AbortSignal;
-  readonly slot: Slot;
-  readonly user: string | undefined;
-  readonly hasFallback: boolean;
-  readonly schema: string | undefined;
-  readonly imageBytes: number;
-  /** Undefined until the gate has let it in. */
-  pass: AdmittedCall | undefined;
-  /** Ends the call itself; that of the job until the call has one of its own. */
-  signal: AbortSignal;
-  onActivity = () => {};
+  readonly settings: PoolConfig;
+  readonly progress: CallProgress;
+  /** To be called when the reply of a stream begins. */
+  readonly begin: () => void;
+}
+
+/** A call that may begin. */
+export interface PassedCall extends Call {
+  readonly pass: Pass;
+}
+
+/** A call with the request that it makes. */
+export interface PreparedCall extends PassedCall {
+  readonly sent: ModelRequest;
+}
+
+/** A call that ends in time. */
+export interface TimedCall extends PreparedCall {
+  readonly signal: AbortSignal;
+  /** To be called whenever the provider sends something. */
+  readonly onActivity: () => void;
   /** The span of the call, when it is traced. */
-  traceparent: string | undefined;
-  hasBegun = false;
-  readonly #listeners: (() => void)[] = [];
-  #known: Omitted | undefined;
-  #narrowed: NarrowedRequest | undefined;
+  readonly traceparent?: string | undefined;
+}
 
-  constructor(asked: Asked, kind: GatedCall['kind'] = 'first', repetition: Repetition = {}) {
-    const { job, chatJob, request } = asked;
-    this.asked = asked;
-    this.kind = kind;
-    this.repetition = repetition;
-    this.deadline = startOf(chatJob);
-    ({ signal: this.stop, signal: this.signal, slot: this.slot, id: this.jobId } = job);
-    ({ hasFallback: this.hasFallback, schema: this.schema } = asked);
-    this.patienceMs = this.hasFallback ? patienceFor(this.leftMs()) : Number.POSITIVE_INFINITY;
-    this.user = chatJob.user;
-    this.model = request.model;
-    this.imageBytes = imageBytesOf(request);
-  }
+/** The state of a call that its job and the retry read. */
+export interface CallProgress {
+  /** Whether a part of the reply may have been read. */
+  hasBegun: boolean;
+  /** The request's hints that it was made without, because the model refuses them; absent means none. */
+  ignored: readonly string[] | undefined;
+  /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
+  sent: { readonly request: ModelRequest; readonly known: Omitted } | undefined;
+}
 
-  leftMs(): number {
-    return this.deadline - this.asked.job.now();
-  }
+/** A job, as far as its calls know it. */
+export interface CallingJob {
+  readonly id: string;
+  readonly slot: Slot;
+  readonly signal: AbortSignal;
+  readonly now: () => number;
+  readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
+  readonly trace: { watchCall: CallTrace } | undefined;
+  /** Of its latest call. */
+  progress: CallProgress | undefined;
+  begin(): void;
+  recordFirstDelta(): void;
+}
 
-  get progress(): { readonly hasBegun: boolean } {
-    return this;
-  }
+type CallTrace = (
+  call: TimedCall,
+  next: (call: TimedCall) => Promise<ProviderReply>,
+) => Promise<ProviderReply>;
 
-  retry(omitted?: Omitted): Call {
-    return new Call(this.asked, omitted ? 'repetition' : 'retry', { omitted });
-  }
+type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 
-  /** After a call that was refused although it was made without the known parts. */
-  retryAsAsked(): Call {
-    return new Call(this.asked, 'repetition', { isAsAsked: true });
-  }
+interface CallFacts extends Pick<Call, 'job' | 'request' | 'schema' | 'settings' | 'hasFallback'> {
+  readonly chatJob: Call['chatJob'] & ChatTimes & { readonly user?: string | undefined };
+}
 
-  /** The parts that its model is known to refuse, as of the first look. */
-  get known(): Omitted {
-    const { request, notes, chatJob } = this.asked;
-    const isWhole = chatJob.isStrict || this.repetition.isAsAsked;
-    const hints = isWhole ? undefined : notes.find(this.model)?.hints;
-    this.#known ??= hints?.omittedFrom(request, this.user) ?? {};
-    return this.#known;
-  }
+/** The first call of a job. */
+export function firstCall({ job, chatJob, request, schema, settings, hasFallback }: CallFacts): Call {
+  const deadline = startOf(chatJob);
+  return openCall({
+    kind: 'first',
+    job,
+    jobId: job.id,
+    slot: job.slot,
+    stop: job.signal,
+    chatJob,
+    user: chatJob.user,
+    deadline,
+    leftMs: () => deadline - job.now(),
+    request,
+    model: request.model,
+    schema,
+    imageBytes: imageBytesOf(request),
+    omitted: undefined,
+    isWhole: chatJob.isStrict ?? false,
+    settings,
+    hasFallback,
+  });
+}
 
-  /** The request that it makes. */
-  get narrowed(): NarrowedRequest {
-    this.#narrowed ??= narrow(this.asked.request, { ...this.known, ...this.repetition.omitted });
-    return this.#narrowed;
-  }
+/** The second call: once more, or without the parts for which the first was refused. */
+export const retryOf = (call: Call, omitted?: Omitted): Call =>
+  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted });
 
-  /** The listener hears when the reply of a stream begins. */
-  onBegun(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
+/** The second call after one that was refused although it was made without the known parts. */
+export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
 
-  begin(): void {
-    this.hasBegun = true;
-    this.asked.job.recordFirstDelta();
-    for (const listener of this.#listeners) listener();
-  }
+function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
+  const progress: CallProgress = { hasBegun: false, ignored: undefined, sent: undefined };
+  return {
+    ...call,
+    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : Number.POSITIVE_INFINITY,
+    progress,
+    begin: () => {
+      progress.hasBegun = true;
+      call.job.recordFirstDelta();
+    },
+  };
 }
 
 /** After this a call is of use only if it has begun to answer, in milliseconds since the epoch. */
-export const startOf = ({ deadline, firstDeltaBy = deadline }: Asked['chatJob']): number =>
+export const startOf = ({ deadline, firstDeltaBy = deadline }: ChatTimes): number =>
   Math.min(deadline, firstDeltaBy);

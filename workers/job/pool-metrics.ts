@@ -45,9 +45,9 @@ export class PoolMetrics implements JobListener {
   }
 
   /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */
-  async watchCall<T extends { reason: FinishReason }>(
-    call: Call,
-    next: (call: Call) => Promise<T>,
+  async watchCall<C extends Pick<Call, 'kind' | 'begin'>, T extends { reason: FinishReason }>(
+    call: C,
+    next: (call: C) => Promise<T>,
   ): Promise<T> {
     const provider = this.#provider;
     const { callDuration, calls, firstDelta } = this.#instruments.metrics;
@@ -58,9 +58,12 @@ export class PoolMetrics implements JobListener {
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
-    call.onBegun(() => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000));
+    const begin = () => {
+      firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000);
+      call.begin();
+    };
     try {
-      const reply = await next(call);
+      const reply = await next({ ...call, begin });
       record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
       return reply;
     } catch (error) {

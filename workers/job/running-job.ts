@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
+import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-publisher.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
@@ -69,8 +70,8 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
-  /** The request's hints that its latest call was made without, because the model refuses them; absent means none. */
-  ignored: readonly string[] | undefined;
+  /** Of its latest call; undefined before the first. */
+  progress: CallProgress | undefined;
   readonly #listeners: readonly JobListener[];
   readonly #controller = new AbortController();
   #startedAt: number | undefined;
@@ -103,9 +104,8 @@ export class RunningJob {
     for (const listener of this.#listeners) listener.taken?.(this);
   }
 
-  /** Its first call begins: the wait for a model counts as time in the queue. */
+  /** To be called once, when its first call begins: the wait for a model counts as time in the queue. */
   begin(): void {
-    if (this.#startedAt !== undefined) return;
     this.#startedAt = this.now();
     for (const listener of this.#listeners) listener.begun?.(this);
   }

@@ -31,6 +31,7 @@ import type { RunningJobs } from '../job/running-jobs.js';
 import type { Slots } from '../gate/slots.js';
 import { StoredResults } from '../job/stored-results.js';
 import { NotBegun } from '../gate/ends.js';
+import { Gate, type GateOptions } from '../gate/gate.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
@@ -39,7 +40,7 @@ import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
-export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages' | 'imageRoom'> {
+export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'>, Pick<GateOptions, 'imageRoom'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -55,8 +56,9 @@ export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages' | 'ima
 
 interface PoolWorkerDeps
   extends PoolWorkerTools,
-    Pick<ChatJobDeps, 'circuits' | 'times'>,
-    Pick<CallChainDeps, 'provider' | 'account'>,
+    Pick<ChatJobDeps, 'times'>,
+    Pick<CallChainDeps, 'provider'>,
+    Pick<GateOptions, 'account' | 'circuits'>,
     Pick<LockRenewalDeps, 'now'> {
   settings: Pick<LiveSettings, 'current'>;
   slots: Slots;
@@ -94,7 +96,6 @@ export class PoolWorker {
   readonly #locks: LockRenewal;
   readonly #requeue: Requeue;
   readonly #call: Next;
-  readonly #notes = new ModelNotes();
   readonly #storedResults: StoredResults;
   readonly #replies: ReplyPublisher;
   readonly #listeners: readonly JobListener[];
@@ -103,7 +104,8 @@ export class PoolWorker {
     const { provider, settings, config, store, relay, workerName, log } = deps;
     this.#deps = deps;
     this.#requeue = new Requeue(log, store.now);
-    this.#call = callChain({ ...deps, mayRequeue: ({ id }) => this.#requeue.isFirst(id) });
+    const gate = new Gate({ ...deps, mayHandBack: (jobId) => this.#requeue.isFirst(jobId) });
+    this.#call = callChain({ ...deps, gate, notes: new ModelNotes() });
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
     const run = (queued: RequeuableJob) => this.#process(queued);
@@ -221,7 +223,7 @@ export class PoolWorker {
   }
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
-    const { settings, circuits, times, nextAttempts, log } = this.#deps;
+    const { settings, times, nextAttempts, log } = this.#deps;
     const { queued, slot, trace } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
@@ -232,7 +234,7 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempts, isRestarted, begunNext, circuits, times, notes: this.#notes },
+      ...{ nextAttempts, isRestarted, begunNext, times },
       settings: settings.current,
       call: this.#call,
       storedResults: this.#storedResults,

@@ -3,12 +3,12 @@ import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { Breaker } from '../../../workers/gate/breaker.js';
 import type { Call } from '../../../workers/job/call.js';
-import { callChain } from '../../../workers/job/call-chain.js';
+import { Gate } from '../../../workers/gate/gate.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
 import { Cancelled } from '../../../workers/gate/ends.js';
 import type { Slot } from '../../../workers/gate/slots.js';
-import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
+import { openCircuits } from '../../support/circuits.js';
 
 const megabyte = 1_048_576;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -96,26 +96,22 @@ describe('calls with images', () => {
 
   it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
     const room = new ImageRoom({ maxBytes: 1 });
-    const replies = [Promise.withResolvers<ProviderReply>(), Promise.withResolvers<ProviderReply>()];
+    const open = openCircuits();
+    onTestFinished(() => open.close());
+    const gate = new Gate({ ...open, imageRoom: room, mayHandBack: () => false });
+    const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let made = 0;
-    const run = () => replies[made++]?.promise;
-    const make = callChain({
-      ...{ provider: { run } as unknown as Provider, imageRoom: room, mayRequeue: () => false },
-      metrics: { watchCall: (call, next) => next(call) },
-      account: { state: 'closed', isProbing: false, run: (_, next) => next() },
-    });
     const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
-    const reply = { text: 'Hello' } as unknown as ProviderReply;
-    const first = make(callOf({ request }));
-    const second = make(callOf({ request }));
+    const make = () => gate.run(callOf({ request }), async () => replies[made++]?.promise);
+    const ends = [make(), make()];
     await turn();
     expect(made).toBe(1);
-    replies[0]?.resolve(reply);
-    await first;
+    replies[0]?.resolve();
+    await ends[0];
     await turn();
     expect(made).toBe(2);
-    replies[1]?.resolve(reply);
-    await second;
+    replies[1]?.resolve();
+    await ends[1];
   });
 
   it('reach their deadline while they wait -> they end', async () => {

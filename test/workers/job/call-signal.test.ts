@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { givenFields } from '../../../shared/given-fields.js';
-import type { Call } from '../../../workers/job/call.js';
+import type { TimedCall } from '../../../workers/job/call.js';
 import { CallSignal, endInTime } from '../../../workers/job/call-signal.js';
 import { DeltaStream } from '../../../workers/job/delta-publisher.js';
-import { admittedCall, callOf } from '../../support/calls.js';
+import { madeCallOf } from '../../support/calls.js';
 import { takeJob } from '../../support/running-jobs.js';
 
 let call: CallSignal;
@@ -32,7 +32,7 @@ function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isS
   const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
   const limits = { timeoutMs: 10_000, firstTokenTimeoutMs: 10_000, idleTimeoutMs, ...settings };
   const times = { deadline: now + inMs, firstDeltaBy: now + firstDeltaInMs, hasFallback: true };
-  call = new CallSignal(callOf({ ...times, ...givenFields({ deltas }), settings: limits }));
+  call = new CallSignal(madeCallOf({ ...times, ...givenFields({ deltas }), settings: limits }));
 }
 
 /** Plays steps: 'activity' or 'delta' of the provider, '200 ms' that pass, '300 ms: timeout' for the end after them. */
@@ -86,9 +86,9 @@ describe('CallSignal', () => {
   it('a stop, also one that has come before -> ends it with its reason', () => {
     const stopping = new AbortController();
     const reason = new Error('stopping');
-    const before = new CallSignal(callOf({ stop: stopping.signal }));
+    const before = new CallSignal(madeCallOf({ stop: stopping.signal }));
     stopping.abort(reason);
-    call = new CallSignal(callOf({ stop: stopping.signal }));
+    call = new CallSignal(madeCallOf({ stop: stopping.signal }));
     expect([before.signal.reason, call.signal.reason]).toEqual([reason, reason]);
     before.release();
   });
@@ -96,7 +96,7 @@ describe('CallSignal', () => {
   it('many that are released -> leave nothing, never abort, and cause no warning', async () => {
     const warn = vi.spyOn(process, 'emitWarning');
     const stopping = new AbortController();
-    const calls = Array.from({ length: 100 }, () => new CallSignal(callOf({ stop: stopping.signal })));
+    const calls = Array.from({ length: 100 }, () => new CallSignal(madeCallOf({ stop: stopping.signal })));
     call = calls[0] as CallSignal;
     expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(100);
     for (const each of calls) each.release();
@@ -115,17 +115,17 @@ describe('the first use of a schema', () => {
   const openFirst = ({ isStream = false, isProbe = false }) => {
     const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
     const limits = { deadline: Date.now() + 20_000, hasFallback: true, settings };
-    const one = callOf({ ...limits, ...givenFields({ deltas }) });
-    one.pass = admittedCall({ isCompiling: true, isProbe, park });
-    return one;
+    return madeCallOf({ ...limits, ...givenFields({ deltas }) }, { isCompiling: true, isProbe, park });
   };
+  let beginReply = () => {};
   /** A call that nothing but its signal ends. */
-  const hang = (one: Call): Promise<never> =>
+  const hang = ({ signal, begin }: TimedCall): Promise<never> =>
     new Promise((_, reject) => {
-      one.signal.addEventListener('abort', () => reject(one.signal.reason));
+      beginReply = begin;
+      signal.addEventListener('abort', () => reject(signal.reason));
     });
   beforeEach(() => {
-    call = new CallSignal(callOf());
+    call = new CallSignal(madeCallOf());
     call.release();
   });
 
@@ -145,7 +145,7 @@ describe('the first use of a schema', () => {
       });
       for (const step of steps.split(', ')) {
         const [ms = '', code] = step.split(' ms: ');
-        if (step === 'begins') one.begin();
+        if (step === 'begins') beginReply();
         else await vi.advanceTimersByTimeAsync(Number.parseInt(ms, 10));
         expect(ended, step).toBe(code);
       }
@@ -162,7 +162,7 @@ describe('the first use of a schema', () => {
     const failed = endInTime(one, hang).catch(() => undefined);
     vi.advanceTimersByTime(9);
     expect(park).not.toHaveBeenCalled();
-    if (hasBegun) one.begin();
+    if (hasBegun) beginReply();
     vi.advanceTimersByTime(20_000);
     await failed;
     expect(park).toHaveBeenCalledTimes(times);

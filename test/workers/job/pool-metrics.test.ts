@@ -4,7 +4,6 @@ import { openInstruments, type WorkerInstruments } from '../../../shared/metrics
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { BreakerState } from '../../../workers/gate/breaker.js';
-import type { Call } from '../../../workers/job/call.js';
 import { CallTimes } from '../../../workers/job/call-times.js';
 import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
 import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
@@ -73,8 +72,8 @@ describe('PoolMetrics', () => {
   });
 
   it('records the time to the first delta of the calls that have one', async () => {
-    const begun = async (call: Call) => {
-      call.begin();
+    const begun = async ({ begin }: { begin(): void }) => {
+      begin();
       throw new Failure('provider_error');
     };
     await metrics.watchCall(callOf(), begun).catch(() => undefined);

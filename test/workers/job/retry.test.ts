@@ -2,12 +2,13 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
-import type { Call } from '../../../workers/job/call.js';
+import type { Call, PreparedCall } from '../../../workers/job/call.js';
+import { prepare } from '../../../workers/job/call-chain.js';
 import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
-import type { ModelRequest, NarrowedRequest } from '../../../workers/job/model-request.js';
+import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
-import { callOf } from '../../support/calls.js';
+import { admittedCall, callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/circuits.js';
 
 interface Limits {
@@ -29,7 +30,7 @@ interface Limits {
 /** The outcome of the attempts: their requests, the pauses between them, and how often the slot was parked. */
 interface Ran {
   end: unknown;
-  asked: NarrowedRequest[];
+  asked: { request: ModelRequest; ignored: readonly string[] | undefined }[];
   pauses: number[];
   parked: number;
 }
@@ -41,30 +42,26 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...limits }:
   const park = () => {
     ran.parked += 1;
   };
-  const attempt = async (call: Call) => {
-    expect(call.kind === 'first').toBe(ran.asked.length === 0);
+  const attempt = async ({ kind, sent: request, progress: { ignored } }: PreparedCall) => {
+    expect(kind === 'first').toBe(ran.asked.length === 0);
     const ending = endings[Math.min(ran.asked.length, endings.length - 1)];
-    ran.asked.push(call.narrowed);
+    ran.asked.push({ request, ignored });
     nowMs += tookMs;
     if (ending !== 'done') throw ending;
     return 'done';
   };
   const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ...own } = limits;
-  const cooldown = {
-    get leftMs() {
-      return (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0;
-    },
-  };
-  const circuit = { run: () => expect.unreachable(), cooldown };
+  const gate = { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 };
   const noteOf = (model: string) => ({ hints: notes.of(model).hints, budget });
   const slot = { ...openSlot(), isParked: false, park };
-  const known = { find: noteOf, of: noteOf };
-  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs, slot, circuit, notes: known });
+  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs, slot });
   const sleep = async (ms: number) => {
     ran.pauses.push(ms);
     nowMs += ms;
   };
-  ran.end = await withOneRetry(call, attempt, sleep).catch((error) => error);
+  const deps = { gate, notes: { find: noteOf, of: noteOf }, sleep };
+  const make = (each: Call) => prepare({ ...each, pass: admittedCall() }, deps, attempt);
+  ran.end = await withOneRetry(call, deps, make).catch((error) => error);
   return ran;
 }
 
@@ -191,10 +188,22 @@ describe('withOneRetry', () => {
       setImmediate(() => stopping.abort(reason));
       throw limited(30_000);
     });
-    await expect(withOneRetry(callOf({ stop: stopping.signal, deadline: Infinity }), attempt)).rejects.toBe(
-      reason,
+    const deps = { gate: { heldMs: () => 0 }, notes: new ModelNotes() };
+    const call = callOf({ stop: stopping.signal, deadline: Infinity });
+    const ended = withOneRetry(call, deps, (each) =>
+      prepare({ ...each, pass: admittedCall() }, deps, attempt),
     );
+    await expect(ended).rejects.toBe(reason);
     expect(attempt).toHaveBeenCalledOnce();
+  });
+
+  it('a call that was not made, because it may not begin -> no retry, and nothing is spent', async () => {
+    const refused = limited(0);
+    const noteOf = () => ({ hints: new ModelNotes().of('m').hints, budget: noBudget });
+    const deps = { gate: { heldMs: () => 0 }, notes: { find: noteOf, of: noteOf } };
+    const refuse = vi.fn(() => Promise.reject(refused));
+    await expect(withOneRetry(callOf(), deps, refuse)).rejects.toBe(refused);
+    expect(refuse).toHaveBeenCalledOnce();
   });
 });
 

@@ -9,6 +9,7 @@ import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
 import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
+import type { JobListener, RunningJob } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
@@ -58,9 +59,10 @@ afterEach(() => {
 
 interface RunOptions {
   job?: Partial<ChatJob>;
-  deps?: Partial<Omit<ChatJobDeps, 'circuits'>> & Pick<CallChainDeps, 'withImages'>;
+  deps?: Partial<ChatJobDeps> & Pick<CallChainDeps, 'withImages'>;
   now?: () => number;
   stop?: AbortController;
+  listeners?: readonly JobListener[];
 }
 
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, then the last. */
@@ -80,6 +82,7 @@ function run(steps: Run[], own: RunOptions = {}) {
     data: job,
     now: own.now ?? (() => now),
     stop: stop.signal,
+    listeners: own.listeners ?? [],
   });
   if (job.stream) deltas = publisher.open(running, job);
   const storedResults = new StoredResults({
@@ -112,6 +115,18 @@ const hangs: Run = ({ signal }) =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
+
+describe('the wait of a job', () => {
+  it.each<[string, Run[], RunOptions['job'], begun: number[], outcome: object]>([
+    ['a call and its retry', [fails(broken), writes], {}, [10_000], { kind: 'ok', queueMs: 10_000 }],
+    ['no call', [writes], { deadline: now }, [], { code: 'timeout', queueMs: 10_000, providerMs: 0 }],
+  ])('%s -> it ends where the first begins, once, if one does', async (_, steps, job, waits, outcome) => {
+    const begun: number[] = [];
+    const listeners = [{ begun: ({ timings }: RunningJob) => void begun.push(timings.queueMs) }];
+    expect(await run(steps, { job: { ...job }, listeners })).toMatchObject(outcome);
+    expect(begun).toEqual(waits);
+  });
+});
 
 describe('the time of the first delta', () => {
   it('is in the outcome, counted from the first call on', async () => {
