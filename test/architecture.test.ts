@@ -121,7 +121,6 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     'api/admin/history/exchange.ts',
     'workers/job',
     'workers/gate',
-    'workers/pool/requeue.ts',
   ],
   [/^feedsmith$/, 'api/blog'],
   [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],

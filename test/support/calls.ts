@@ -3,9 +3,11 @@ import { givenFields } from '../../shared/given-fields.js';
 import type { AdmittedCall } from '../../workers/gate/gated-call.js';
 import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-publisher.js';
-import { openSlot } from './circuits.js';
+import { openSlot } from './gate.js';
 
-type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>> & {
+type Own = Partial<
+  Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>
+> & {
   hasBegun?: boolean;
   isRetry?: boolean;
   attempt?: number;
@@ -40,7 +42,13 @@ export function callOf(own: Own = {}): Call {
 
 /** A call that its circuit has let in just now. */
 export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
-  ...{ user: undefined, progress: { hasBegun: false }, isProbe: false, isUsersProbe: false, isCompiling: false },
+  ...{
+    user: undefined,
+    progress: { hasBegun: false },
+    isProbe: false,
+    isUsersProbe: false,
+    isCompiling: false,
+  },
   startedAt: performance.now(),
   park: () => true,
   ...own,

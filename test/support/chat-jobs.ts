@@ -1,12 +1,11 @@
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { Gate } from '../../workers/gate/gate.js';
 import { type CallChainDeps, callChain } from '../../workers/job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../../workers/job/chat-job.js';
 import type { RunningJob } from '../../workers/job/running-job.js';
 import type { LivePoolSettings } from '../../workers/pool/live-settings.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import type { openCircuits } from './circuits.js';
+import type { openGate } from './gate.js';
 import { poolMetrics } from './metrics.js';
 import { unavailableResults } from './stored-results.js';
 
@@ -27,17 +26,15 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
 
 interface RunOptions extends Partial<ChatJobDeps>, Pick<CallChainDeps, 'withImages'> {
   provider: Provider;
-  circuits: ReturnType<typeof openCircuits>;
-  mayRequeue?: boolean;
+  open: ReturnType<typeof openGate>;
 }
 
 /** Runs a job through the whole call chain; gives its outcome. */
 export async function runJob(running: RunningJob, job: ChatJob, options: RunOptions): Promise<Outcome> {
-  const { provider, circuits: open, mayRequeue = false, withImages, ...deps } = options;
-  const gate = new Gate({ ...open, mayHandBack: () => mayRequeue });
+  const { provider, open, withImages, ...deps } = options;
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
-    call: callChain({ provider, gate, notes: open.notes, metrics: poolMetrics, withImages }),
+    call: callChain({ provider, ...open, metrics: poolMetrics, withImages }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

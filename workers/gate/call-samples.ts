@@ -22,7 +22,7 @@ const maxUnansweredInRow = 10;
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
-  /** Of the time that answers have taken, in milliseconds. */
+  /** Mean time of the answers, in milliseconds. */
   readonly #usualMs = new MovingMean();
   /** Calls without an answer that show little, since the provider last answered. */
   #unansweredInRow = 0;

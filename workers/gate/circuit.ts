@@ -14,7 +14,7 @@ export interface CircuitOptions {
   times: () => BreakerTimes;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
-  /** Of its pool. */
+  /** Shared by the circuits of a pool. */
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;

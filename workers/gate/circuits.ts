@@ -3,7 +3,8 @@ import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
 
-interface CircuitsOptions extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
+export interface CircuitsOptions
+  extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (model: string, cooldownMs: number) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */

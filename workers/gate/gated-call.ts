@@ -19,7 +19,7 @@ export interface GatedCall {
   readonly hasFallback: boolean;
   /** Digest of the schemas that its provider compiles, and of its model; undefined without any. */
   readonly schema: string | undefined;
-  /** Size of its stored images. */
+  /** Size of its stored images, in bytes. */
   readonly imageBytes: number;
   readonly progress: { readonly hasBegun: boolean };
 }

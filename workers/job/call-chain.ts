@@ -14,10 +14,13 @@ export type Next = (call: Call) => Promise<ProviderReply>;
 export interface CallChainDeps {
   provider: Provider;
   gate: Pick<Gate, 'run' | 'heldMs'>;
-  /** About the models of the pool. */
+  /** Notes about the pool's models. */
   notes: Pick<ModelNotes, 'find' | 'of'>;
   metrics: {
-    watchCall(call: PreparedCall, next: (call: PreparedCall) => Promise<ProviderReply>): Promise<ProviderReply>;
+    watchCall(
+      call: PreparedCall,
+      next: (call: PreparedCall) => Promise<ProviderReply>,
+    ): Promise<ProviderReply>;
   };
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
@@ -69,7 +72,8 @@ async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Pr
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
-  return provider.run({ ...sent, turns, signal, onActivity, traceparent }, onDelta);
+  // Awaited, so that stack traces have this step.
+  return await provider.run({ ...sent, turns, signal, onActivity, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

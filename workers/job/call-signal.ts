@@ -1,6 +1,6 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
-import type { PassedCall, PreparedCall, TimedCall } from './call.js';
 import { CutForFallback } from '../gate/ends.js';
+import type { PassedCall, PreparedCall, TimedCall } from './call.js';
 
 /** Less time than this is not worth a call of the next provider. */
 const minFallbackMs = 250;

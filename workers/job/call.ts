@@ -61,7 +61,7 @@ export interface CallingJob {
   readonly now: () => number;
   readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
   readonly trace: { watchCall: CallTrace } | undefined;
-  /** Of its latest call. */
+  /** The progress of its latest call. */
   progress: CallProgress | undefined;
   begin(): void;
   recordFirstDelta(): void;

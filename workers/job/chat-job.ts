@@ -3,13 +3,13 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
+import { Cancelled } from '../gate/ends.js';
 import { firstCall, startOf } from './call.js';
 import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
 import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
-import { Cancelled } from '../gate/ends.js';
 import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 

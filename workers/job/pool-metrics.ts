@@ -4,13 +4,13 @@ import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import type { BreakerState } from '../gate/breaker.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
+import type { Gate } from '../gate/gate.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { Breaker, BreakerState } from '../gate/breaker.js';
 import type { Call } from './call.js';
 import { type CallResult, CallTimes } from './call-times.js';
-import type { Circuits } from '../gate/circuits.js';
 import type { JobEnd } from './outcomes.js';
-import { Cancelled, LockLost } from '../gate/ends.js';
 import type { JobListener, RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 
@@ -20,8 +20,7 @@ type Times = Pick<CallTimes, 'recordCall'>;
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
-  account: Pick<Breaker, 'state'>;
-  circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
+  gate: Pick<Gate, 'maxHeldMs' | 'worstState'>;
 }
 
 type WorkCode = (typeof workCodes)[number];
@@ -90,16 +89,15 @@ export class PoolMetrics implements JobListener {
     this.#instruments.metrics.breakerChanges.inc({ provider: this.#provider, state });
   }
 
-  observe({ settings, load, account, circuits }: ObservedPool): void {
+  observe({ settings, load, gate }: ObservedPool): void {
     const { metrics, onScrape } = this.#instruments;
     const provider = this.#provider;
     onScrape(() => {
       metrics.inFlight.set({ provider }, load().inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
-      metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
-      const breaker = account.state === 'closed' ? circuits.worstState : account.state;
+      metrics.hold.set({ provider }, gate.maxHeldMs / 1000);
       for (const state of ['closed', 'open', 'half-open'] as const)
-        metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);
+        metrics.breakerState.set({ provider, state }, gate.worstState === state ? 1 : 0);
     });
   }
 

@@ -66,7 +66,8 @@ interface RetryDeps {
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-const sleepUntilStopped = (ms: number, signal: AbortSignal): Promise<void> => delay(ms, undefined, { signal });
+const sleepUntilStopped = (ms: number, signal: AbortSignal): Promise<void> =>
+  delay(ms, undefined, { signal });
 
 /** A second refusal of what an answer does not need says nothing against asking again, nor against the fallback. */
 const passing = ({ cause }: Failure): Failure => new Failure('provider_error', { cause });
@@ -117,7 +118,8 @@ function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelPar
 function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
   const { request, user, model, progress } = call;
   const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
-  if (isByAnswer && isNarrowed(call)) notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
+  if (isByAnswer && isNarrowed(call))
+    notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
 }
 
 /** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
+import type { Slot } from '../gate/slots.js';
 import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-publisher.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
-import type { Slot } from '../gate/slots.js';
 
 /** The part of BullMQ's job that is read. */
 export interface QueuedJob {
@@ -70,7 +70,7 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
-  /** Of its latest call; undefined before the first. */
+  /** The progress of its latest call; undefined before the first. */
   progress: CallProgress | undefined;
   readonly #listeners: readonly JobListener[];
   readonly #controller = new AbortController();

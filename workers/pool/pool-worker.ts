@@ -17,6 +17,8 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { NotBegun } from '../gate/ends.js';
+import type { Slots } from '../gate/slots.js';
 import { type CallChainDeps, callChain, type Next } from '../job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
@@ -28,10 +30,7 @@ import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
-import type { Slots } from '../gate/slots.js';
 import { StoredResults } from '../job/stored-results.js';
-import { NotBegun } from '../gate/ends.js';
-import { Gate, type GateOptions } from '../gate/gate.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
@@ -40,7 +39,7 @@ import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
-export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'>, Pick<GateOptions, 'imageRoom'> {
+export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -57,8 +56,7 @@ export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'>, Pick
 interface PoolWorkerDeps
   extends PoolWorkerTools,
     Pick<ChatJobDeps, 'times'>,
-    Pick<CallChainDeps, 'provider'>,
-    Pick<GateOptions, 'account' | 'circuits'>,
+    Pick<CallChainDeps, 'provider' | 'gate'>,
     Pick<LockRenewalDeps, 'now'> {
   settings: Pick<LiveSettings, 'current'>;
   slots: Slots;
@@ -104,8 +102,7 @@ export class PoolWorker {
     const { provider, settings, config, store, relay, workerName, log } = deps;
     this.#deps = deps;
     this.#requeue = new Requeue(log, store.now);
-    const gate = new Gate({ ...deps, mayHandBack: (jobId) => this.#requeue.isFirst(jobId) });
-    this.#call = callChain({ ...deps, gate, notes: new ModelNotes() });
+    this.#call = callChain({ ...deps, notes: new ModelNotes() });
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
     const run = (queued: RequeuableJob) => this.#process(queued);
@@ -234,8 +231,7 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempts, isRestarted, begunNext, times },
-      settings: settings.current,
+      ...{ nextAttempts, isRestarted, begunNext, times, settings: settings.current },
       call: this.#call,
       storedResults: this.#storedResults,
       onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),

@@ -38,7 +38,10 @@ interface EndedCall {
 }
 
 /** A call that ends when the test says so: with `done`, or the code or name of its error. */
-function startCall({ isCompiling = false, hasBegun = false }: Pick<EndedCall, 'hasBegun' | 'isCompiling'> = {}) {
+function startCall({
+  isCompiling = false,
+  hasBegun = false,
+}: Pick<EndedCall, 'hasBegun' | 'isCompiling'> = {}) {
   const calling = admittedCall({ isCompiling, progress: { hasBegun } });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   // The breaker may refuse the call.

@@ -2,13 +2,12 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { Breaker } from '../../../workers/gate/breaker.js';
-import type { Call } from '../../../workers/job/call.js';
-import { Gate } from '../../../workers/gate/gate.js';
-import { ImageRoom } from '../../../workers/gate/image-room.js';
 import { Cancelled } from '../../../workers/gate/ends.js';
+import { ImageRoom } from '../../../workers/gate/image-room.js';
 import type { Slot } from '../../../workers/gate/slots.js';
+import type { Call } from '../../../workers/job/call.js';
 import { admittedCall, callOf } from '../../support/calls.js';
-import { openCircuits } from '../../support/circuits.js';
+import { openGate } from '../../support/gate.js';
 
 const megabyte = 1_048_576;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -96,9 +95,8 @@ describe('calls with images', () => {
 
   it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
     const room = new ImageRoom({ maxBytes: 1 });
-    const open = openCircuits();
-    onTestFinished(() => open.close());
-    const gate = new Gate({ ...open, imageRoom: room, mayHandBack: () => false });
+    const { gate, close } = openGate({ imageRoom: room });
+    onTestFinished(close);
     const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let made = 0;
     const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };

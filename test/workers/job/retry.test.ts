@@ -9,7 +9,7 @@ import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import { admittedCall, callOf } from '../../support/calls.js';
-import { openSlot } from '../../support/circuits.js';
+import { openSlot } from '../../support/gate.js';
 
 interface Limits {
   inMs?: number;

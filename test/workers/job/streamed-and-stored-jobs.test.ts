@@ -5,17 +5,17 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
+import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
 import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
-import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
 import type { JobListener, RunningJob } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { chatJobOf, runJob } from '../../support/chat-jobs.js';
-import { openCircuits } from '../../support/circuits.js';
+import { openGate } from '../../support/gate.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
@@ -34,7 +34,7 @@ const reply: ProviderReply = { text: 'Hello', reason: 'stop', model: 'm' };
 /** A clock that stands still, so that a slow machine is never too late. */
 const now = Date.now();
 
-let circuits: ReturnType<typeof openCircuits>;
+let open: ReturnType<typeof openGate>;
 let deltas: DeltaStream | undefined;
 let publisher: DeltaPublisher;
 let calls: number;
@@ -42,7 +42,7 @@ let calls: number;
 let records: Map<string, string>;
 
 beforeEach(() => {
-  circuits = openCircuits({ resetMs: 100 });
+  open = openGate({ resetMs: 100 });
   calls = 0;
   records = new Map();
   publisher = new DeltaPublisher({
@@ -54,7 +54,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   deltas?.[Symbol.dispose]();
-  circuits.close();
+  open.close();
 });
 
 interface RunOptions {
@@ -92,7 +92,7 @@ function run(steps: Run[], own: RunOptions = {}) {
     },
     log,
   });
-  return runJob(running, job, { provider, circuits, mayRequeue: true, storedResults, ...own.deps });
+  return runJob(running, job, { provider, open, storedResults, ...own.deps });
 }
 
 const writes: Run = async (_, onDelta) => {
@@ -200,14 +200,13 @@ describe('a hint that the model refuses', () => {
   it('shows nothing, and its repetition is made although the model is on trial', async () => {
     const steps = Array.from({ length: 5 }, () => fails(broken));
     for (let n = 0; n < 5; n += 1) await run(steps, { job: { attempt: 2 } });
-    const circuit = circuits.circuits.of('m');
-    expect(circuit.breaker.state).toBe('open');
-    await vi.waitFor(() => expect(circuit.breaker.state).toBe('half-open'), patience);
+    expect(open.gate.worstState).toBe('open');
+    await vi.waitFor(() => expect(open.gate.worstState).toBe('half-open'), patience);
     calls = 0;
     expect(await run([refused('`seed` is not supported'), writes], { job: tuned })).toMatchObject({
       kind: 'ok',
     });
-    expect([calls, circuit.breaker.state]).toEqual([2, 'closed']);
+    expect([calls, open.gate.worstState]).toEqual([2, 'closed']);
   });
 });
 

@@ -35,7 +35,7 @@ beforeEach(() => {
   load = { inFlight: 0, parked: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };
-  throttle = new PoolThrottle({ worker, settings, account: breaker, load: () => load, clock });
+  throttle = new PoolThrottle({ worker, settings, gate: { account: breaker }, load: () => load, clock });
 });
 
 function when(state: BreakerState, parked = 0) {
