@@ -155,7 +155,7 @@ export const workerMetrics = {
   queueWait: {
     name: 'quillgate_queue_wait_seconds',
     type: 'histogram',
-    help: 'Time from a request to the moment a worker began with its job, a hold of its model included.',
+    help: 'Time from a request to the first call of its job, a hold of its model included, of jobs that made a call.',
     labels: { provider },
     buckets: waitBuckets,
   },

@@ -1,11 +1,14 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/given-fields.js';
-import { type Asked, Call } from '../../workers/job/call.js';
+import type { AdmittedCall } from '../../workers/gate/gated-call.js';
+import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-publisher.js';
-import { ModelMemory } from '../../workers/job/model-memory.js';
-import { openSlot } from './circuits.js';
+import { openSlot } from './gate.js';
 
-type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'>> & {
+type Own = Partial<
+  Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>
+> & {
+  hasBegun?: boolean;
   isRetry?: boolean;
   attempt?: number;
   now?: () => number;
@@ -13,21 +16,14 @@ type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasBegun'
   isStrict?: true;
   deltas?: DeltaStream;
   settings?: Partial<PoolConfig>;
-} & Partial<Pick<Asked, 'circuit' | 'hasFallback' | 'request' | 'schema'>>;
+};
 
 /** A call of a job that has what the steps of the call chain read, and makes none. */
 export function callOf(own: Own = {}): Call {
   const { now = Date.now, user, hasFallback = false, attempt = 1, isRetry = false } = own;
-  const circuit = own.circuit ?? {
-    run: (call, next) => next(call),
-    park: () => {},
-    cooldown: { leftMs: 0 },
-    budget: { earn: () => {}, spend: () => true },
-    memory: new ModelMemory(),
-  };
-  const job = {
-    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, begin: () => {}, recordFirstDelta: () => {} },
-    ignored: undefined,
+  const job: CallingJob = {
+    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, progress: undefined },
+    ...{ begin: () => {}, recordFirstDelta: () => {} },
     signal: own.stop ?? new AbortController().signal,
     slot: own.slot ?? openSlot(),
   };
@@ -39,7 +35,28 @@ export function callOf(own: Own = {}): Call {
     ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
     ...own.settings,
   };
-  const call = new Call({ job, chatJob, request, schema, circuit, settings, hasFallback }, { isRetry });
-  call.hasBegun = own.hasBegun ?? false;
-  return call;
+  const first = firstCall({ job, chatJob, request, schema, settings, hasFallback });
+  first.progress.hasBegun = own.hasBegun ?? false;
+  return isRetry ? retryOf(first) : first;
 }
+
+/** A call that its circuit has let in just now. */
+export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
+  ...{
+    user: undefined,
+    progress: { hasBegun: false },
+    isProbe: false,
+    isUsersProbe: false,
+    isCompiling: false,
+  },
+  startedAt: performance.now(),
+  park: () => true,
+  ...own,
+});
+
+/** A call that is about to be made. */
+export const madeCallOf = (own: Own = {}, pass: Partial<AdmittedCall> = {}): TimedCall => {
+  const call = callOf(own);
+  const timed = { sent: call.request, signal: call.stop, onActivity: () => {} };
+  return { ...call, ...timed, pass: admittedCall(pass) };
+};

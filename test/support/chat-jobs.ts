@@ -5,7 +5,7 @@ import { type ChatJobDeps, runChatJob } from '../../workers/job/chat-job.js';
 import type { RunningJob } from '../../workers/job/running-job.js';
 import type { LivePoolSettings } from '../../workers/pool/live-settings.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import type { openCircuits } from './circuits.js';
+import type { openGate } from './gate.js';
 import { poolMetrics } from './metrics.js';
 import { unavailableResults } from './stored-results.js';
 
@@ -24,19 +24,17 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
   ...own,
 });
 
-interface RunOptions extends Partial<Omit<ChatJobDeps, 'circuits'>>, Pick<CallChainDeps, 'withImages'> {
+interface RunOptions extends Partial<ChatJobDeps>, Pick<CallChainDeps, 'withImages'> {
   provider: Provider;
-  circuits: ReturnType<typeof openCircuits>;
-  mayRequeue?: boolean;
+  open: ReturnType<typeof openGate>;
 }
 
 /** Runs a job through the whole call chain; gives its outcome. */
 export async function runJob(running: RunningJob, job: ChatJob, options: RunOptions): Promise<Outcome> {
-  const { provider, circuits: open, mayRequeue = false, withImages, ...deps } = options;
+  const { provider, open, withImages, ...deps } = options;
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
-    circuits: open.circuits,
-    call: callChain({ provider, ...open, metrics: poolMetrics, mayRequeue: () => mayRequeue, withImages }),
+    call: callChain({ provider, ...open, metrics: poolMetrics, withImages }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

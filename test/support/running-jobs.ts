@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../shared/contract.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../../workers/job/running-job.js';
-import { openSlot } from './circuits.js';
+import { openSlot } from './gate.js';
 
 interface TakenJob extends Partial<QueuedJob> {
   provider?: ProviderId;

@@ -1,88 +1,79 @@
 import type { Turn } from '../../shared/conversation.js';
-import { Failure } from '../../shared/failures.js';
 import type { Mark } from '../../shared/protocol/parts.js';
+import type { Gate } from '../gate/gate.js';
 import type { Provider, ProviderReply } from '../providers/provider.js';
-import type { Breaker } from './breaker.js';
-import type { Call } from './call.js';
-import { isUnreachable } from './call-samples.js';
+import type { Call, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
-import type { ImageRoom } from './image-room.js';
-import type { PoolMetrics } from './pool-metrics.js';
+import type { ModelNotes } from './model-notes.js';
+import { narrow } from './model-request.js';
 import { withOneRetry } from './retry.js';
-import type { RunningJob } from './running-job.js';
-import { NotBegun } from './waiting-jobs.js';
 
-/** Makes the call, or has what follows in the chain make it. */
+/** Makes the call of a job. */
 export type Next = (call: Call) => Promise<ProviderReply>;
-type Step = (call: Call, next: Next) => Promise<ProviderReply>;
 
 export interface CallChainDeps {
   provider: Provider;
-  /** The breaker of what concerns the account, and so every model. */
-  account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
-  metrics: Pick<PoolMetrics, 'watchCall'>;
-  /** Whether the job may go back to the queue when the provider cannot be reached from here. */
-  mayRequeue: (job: Pick<RunningJob, 'id'>) => boolean;
+  gate: Pick<Gate, 'run' | 'heldMs'>;
+  /** Notes about the pool's models. */
+  notes: Pick<ModelNotes, 'find' | 'of'>;
+  metrics: {
+    watchCall(
+      call: PreparedCall,
+      next: (call: PreparedCall) => Promise<ProviderReply>,
+    ): Promise<ProviderReply>;
+  };
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
-  /** That of all pools of this process; absent where there are no stored images. */
-  imageRoom?: Pick<ImageRoom, 'run'> | undefined;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
-export function callChain(deps: CallChainDeps): Next {
-  const steps: Step[] = [
-    (call, next) => withOneRetry(call, next),
-    (call, next) => requeueUnlessReached(call, next, deps),
-    (call, next) => call.asked.circuit.run(call, next),
-    (call, next) => passAccount(call, next, deps),
-    (call, next) => (deps.imageRoom ? deps.imageRoom.run(call, next) : next(call)),
-    (call, next) => deps.metrics.watchCall(call, next),
-    endInTime,
-    (call, next) => call.asked.job.trace?.watchCall(call, next) ?? next(call),
-  ];
-  return steps.reduceRight<Next>(
-    (next, step) => (call) => step(call, next),
-    (call) => ask(call, deps),
-  );
+export const callChain =
+  (deps: CallChainDeps): Next =>
+  (first) =>
+    withOneRetry(first, deps, (call) =>
+      deps.gate.run(call, (passed) =>
+        prepare(passed, deps, (prepared) =>
+          deps.metrics.watchCall(prepared, (watched) =>
+            endInTime(watched, (timed) => trace(timed, (last) => ask(last, deps))),
+          ),
+        ),
+      ),
+    );
+
+/** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
+export function prepare<T>(
+  call: PassedCall,
+  { notes }: Pick<CallChainDeps, 'notes'>,
+  next: (call: PreparedCall) => Promise<T>,
+): Promise<T> {
+  const { job, request, omitted, isWhole, progress } = call;
+  const hints = isWhole ? undefined : notes.find(call.model)?.hints;
+  const known = hints?.omittedFrom(request, call.user) ?? {};
+  const { request: sent, ignored } = narrow(request, { ...known, ...omitted });
+  progress.sent = { request: sent, known };
+  progress.ignored = ignored;
+  job.progress = progress;
+  if (call.kind === 'first') job.begin();
+  return next({ ...call, sent });
 }
 
-/** A job whose call never reached the provider goes back to the queue, for a worker that does; or to its fallback. */
-async function requeueUnlessReached(call: Call, next: Next, deps: CallChainDeps): Promise<ProviderReply> {
-  try {
-    return await next(call);
-  } catch (error) {
-    const { kind, hasBegun, asked } = call;
-    const mayGoBack = !kind.isRetry && !asked.hasFallback && !hasBegun;
-    if (mayGoBack && isUnreachable(error) && deps.mayRequeue(asked.job)) throw new NotBegun();
-    throw error;
-  }
-}
+const trace = (call: TimedCall, next: (call: TimedCall) => Promise<ProviderReply>): Promise<ProviderReply> =>
+  call.job.trace?.watchCall(call, next) ?? next(call);
 
-async function passAccount(call: Call, next: Next, { account }: CallChainDeps): Promise<ProviderReply> {
-  const { state, isProbing } = account;
-  const isRefused = state === 'open' || (state === 'half-open' && isProbing);
-  if (isRefused && !call.kind.isRetry)
-    throw call.asked.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
-  call.asked.job.begin();
-  return account.run(call, next);
-}
-
-async function ask(call: Call, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { signal, onActivity, traceparent, asked, user } = call;
-  const { request, ignored } = call.narrowed;
-  const { deltas } = asked.job;
-  asked.job.ignored = ignored;
+async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
+  const { job, sent, signal, onActivity, traceparent, user } = call;
+  const { deltas } = job;
   const onDelta =
     deltas &&
     ((text: string, mark?: Mark) => {
-      if (!call.hasBegun) call.begin();
+      if (!call.progress.hasBegun) call.begin();
       deltas.append(text, mark);
     });
-  const loading = withImages && request.turns.some(hasStoredImage) && withImages(request.turns, user);
+  const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
-  const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : request.turns;
-  return provider.run({ ...request, turns, signal, onActivity, traceparent }, onDelta);
+  const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
+  // Awaited, so that stack traces have this step.
+  return await provider.run({ ...sent, turns, signal, onActivity, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

@@ -1,22 +1,20 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
-import type { Call } from './call.js';
-import { CutForFallback } from './call-samples.js';
+import { CutForFallback } from '../gate/ends.js';
+import type { PassedCall, PreparedCall, TimedCall } from './call.js';
 
 /** Less time than this is not worth a call of the next provider. */
 const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
-export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
-  const { schema, circuit } = call.asked;
-  call.isCompiling = schema !== undefined && !circuit.memory.hasUsed(schema);
+export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
   const signal = new CallSignal(call);
-  call.signal = signal.signal;
-  call.onActivity = () => signal.recordActivity();
-  call.onBegun(() => signal.beginStream());
+  const onActivity = () => signal.recordActivity();
+  const begin = () => {
+    signal.beginStream();
+    call.begin();
+  };
   try {
-    const result = await next(call);
-    if (schema !== undefined) circuit.memory.recordUse(schema);
-    return result;
+    return await next({ ...call, signal: signal.signal, onActivity, begin });
   } finally {
     signal.release();
   }
@@ -31,29 +29,29 @@ export async function endInTime<T>(call: Call, next: (call: Call) => Promise<T>)
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
-  readonly #call: Pick<Call, 'asked' | 'stop'>;
+  readonly #call: PassedCall;
   readonly #controller = new AbortController();
   readonly #onStop: () => void;
   #timer: NodeJS.Timeout;
   #idleTimer: NodeJS.Timeout | undefined;
   #slotTimer: NodeJS.Timeout | undefined;
 
-  constructor(call: Call) {
+  constructor(call: PassedCall) {
     this.#call = call;
-    const { asked, deadline, stop, isProbe, isCompiling } = call;
-    const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = asked.settings;
-    const isStream = asked.job.deltas !== undefined;
+    const { job, deadline, stop, pass, hasFallback } = call;
+    const { isProbe, isCompiling } = pass;
+    const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
+    const isStream = job.deltas !== undefined;
     const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
     // Others wait for a probe.
     const providerMs = isCompiling && !isProbe ? Number.POSITIVE_INFINITY : limitMs;
     const callerMs = this.#msUntil(deadline);
-    const mayBeCut =
-      isStream && !isCompiling && asked.hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
+    const mayBeCut = isStream && !isCompiling && hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
     if (mayBeCut && fallbackAfterMs < providerMs)
       this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     else if (callerMs <= providerMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
     else this.#timer = this.#abortAfter(providerMs, 'provider_timeout');
-    if (isCompiling) this.#slotTimer = setTimeout(() => asked.circuit.park(call), limitMs);
+    if (isCompiling) this.#slotTimer = setTimeout(() => pass.park(), limitMs);
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
@@ -66,7 +64,7 @@ export class CallSignal {
   /** To be called at a stream's first delta. */
   beginStream(): void {
     if (this.#idleTimer !== undefined) return;
-    const { chatJob, settings } = this.#call.asked;
+    const { chatJob, settings } = this.#call;
     clearTimeout(this.#timer);
     clearTimeout(this.#slotTimer);
     this.#timer = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
@@ -87,7 +85,7 @@ export class CallSignal {
   }
 
   #msUntil(time: number): number {
-    return Math.max(0, time - this.#call.asked.job.now());
+    return Math.max(0, time - this.#call.job.now());
   }
 
   #abortAfter(ms: number, code: FailureCode, cause?: Error): NodeJS.Timeout {

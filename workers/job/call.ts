@@ -1,119 +1,127 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { Circuit } from './circuit.js';
-import type { Cooldown } from './cooldown.js';
-import type { ModelMemory } from './model-memory.js';
-import { type ModelRequest, type NarrowedRequest, narrow, type Omitted } from './model-request.js';
-import { patienceFor, type RetryBudget } from './retry.js';
-import type { RunningJob } from './running-job.js';
-import type { Slot } from './slots.js';
+import type { Mark } from '../../shared/protocol/parts.js';
+import type { GatedCall, Pass } from '../gate/gated-call.js';
+import type { Slot } from '../gate/slots.js';
+import { patienceFor } from '../gate/waiting-jobs.js';
+import type { ProviderReply } from '../providers/provider.js';
+import { imageBytesOf, type ModelRequest, type Omitted } from './model-request.js';
 
-/** The common facts of the calls of a job. */
-export interface Asked {
-  readonly job: Pick<
-    RunningJob,
-    'id' | 'slot' | 'signal' | 'now' | 'deltas' | 'trace' | 'ignored' | 'begin' | 'recordFirstDelta'
-  >;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'firstDeltaBy' | 'attempt' | 'isStrict'> & {
-    readonly user?: string | undefined;
-  };
+/** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
+export interface Call extends GatedCall {
+  readonly job: CallingJob;
+  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict'>;
   readonly request: ModelRequest;
-  /** As `schemaOf` has it. */
-  readonly schema?: string | undefined;
-  readonly circuit: Pick<Circuit, 'run' | 'park'> & {
-    readonly cooldown: Pick<Cooldown, 'leftMs'>;
-    readonly budget: Pick<RetryBudget, 'earn' | 'spend'>;
-    readonly memory: ModelMemory;
-  };
-  readonly settings: PoolConfig;
-  /** Whether another provider may be asked if this one fails. */
-  readonly hasFallback: boolean;
-}
-
-/** Which of the two calls of its job it is, and what it is made without because the first was refused for that. */
-interface CallKind {
-  readonly isRetry: boolean;
-  readonly omitted?: Omitted | undefined;
-  /** Whether it is made with all parts, also those that its model is known to refuse. */
-  readonly isAsAsked?: boolean;
-}
-
-/** One call of its provider that a job makes, as the steps of the call chain read it. */
-export class Call {
-  readonly asked: Asked;
-  readonly kind: CallKind;
+  /** The parts that it is made without because the first call was refused for them. */
+  readonly omitted: Omitted | undefined;
+  /** Whether it is made with all other parts, also those that its model is known to refuse. */
+  readonly isWhole: boolean;
   /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
-  /** How long it waits at most for a model that is limited, in milliseconds. */
-  readonly patienceMs: number;
-  /** Ends the job. */
-  readonly stop: AbortSignal;
-  readonly slot: Slot;
-  /** Id of the user who asks. */
-  readonly user: string | undefined;
-  /** Ends the call itself; that of the job until the call has one of its own. */
-  signal: AbortSignal;
-  onActivity = () => {};
+  readonly settings: PoolConfig;
+  readonly progress: CallProgress;
+  /** To be called when the reply of a stream begins. */
+  readonly begin: () => void;
+}
+
+/** A call that may begin. */
+export interface PassedCall extends Call {
+  readonly pass: Pass;
+}
+
+/** A call with the request that it makes. */
+export interface PreparedCall extends PassedCall {
+  readonly sent: ModelRequest;
+}
+
+/** A call that ends in time. */
+export interface TimedCall extends PreparedCall {
+  readonly signal: AbortSignal;
+  /** To be called whenever the provider sends something. */
+  readonly onActivity: () => void;
   /** The span of the call, when it is traced. */
-  traceparent: string | undefined;
-  /** Whether it is the one call that the breaker of its user lets through. */
-  isUsersProbe = false;
-  /** Whether it is the one call that a half-open breaker lets through. */
-  isProbe = false;
-  /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
-  isCompiling = false;
-  hasBegun = false;
-  /** How long it has waited for room for its images, in milliseconds, which shows nothing about its provider. */
-  waitedMs = 0;
-  readonly #listeners: (() => void)[] = [];
-  #known: Omitted | undefined;
-  #narrowed: NarrowedRequest | undefined;
+  readonly traceparent?: string | undefined;
+}
 
-  constructor(asked: Asked, kind: CallKind = { isRetry: false }) {
-    const { job, chatJob, hasFallback } = asked;
-    this.asked = asked;
-    this.kind = kind;
-    this.deadline = startOf(chatJob);
-    this.patienceMs = hasFallback ? patienceFor(this.deadline - job.now()) : Number.POSITIVE_INFINITY;
-    ({ signal: this.stop, signal: this.signal, slot: this.slot } = job);
-    this.user = chatJob.user;
-  }
+/** The state of a call that its job and the retry read. */
+export interface CallProgress {
+  /** Whether a part of the reply may have been read. */
+  hasBegun: boolean;
+  /** The request's hints that it was made without, because the model refuses them; absent means none. */
+  ignored: readonly string[] | undefined;
+  /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
+  sent: { readonly request: ModelRequest; readonly known: Omitted } | undefined;
+}
 
-  retry(omitted?: Omitted): Call {
-    return new Call(this.asked, { isRetry: true, omitted });
-  }
+/** A job, as far as its calls know it. */
+export interface CallingJob {
+  readonly id: string;
+  readonly slot: Slot;
+  readonly signal: AbortSignal;
+  readonly now: () => number;
+  readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
+  readonly trace: { watchCall: CallTrace } | undefined;
+  /** The progress of its latest call. */
+  progress: CallProgress | undefined;
+  begin(): void;
+  recordFirstDelta(): void;
+}
 
-  /** After a call that was refused although it was made without the known parts. */
-  retryAsAsked(): Call {
-    return new Call(this.asked, { isRetry: true, omitted: {}, isAsAsked: true });
-  }
+type CallTrace = (
+  call: TimedCall,
+  next: (call: TimedCall) => Promise<ProviderReply>,
+) => Promise<ProviderReply>;
 
-  /** The parts that its model is known to refuse, as of the first look. */
-  get known(): Omitted {
-    const { request, circuit, chatJob } = this.asked;
-    this.#known ??=
-      chatJob.isStrict || this.kind.isAsAsked ? {} : circuit.memory.omittedFrom(request, this.user);
-    return this.#known;
-  }
+type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 
-  /** The request that it makes. */
-  get narrowed(): NarrowedRequest {
-    this.#narrowed ??= narrow(this.asked.request, { ...this.known, ...this.kind.omitted });
-    return this.#narrowed;
-  }
+interface CallFacts extends Pick<Call, 'job' | 'request' | 'schema' | 'settings' | 'hasFallback'> {
+  readonly chatJob: Call['chatJob'] & ChatTimes & { readonly user?: string | undefined };
+}
 
-  /** The listener hears when the reply of a stream begins. */
-  onBegun(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
+/** The first call of a job. */
+export function firstCall({ job, chatJob, request, schema, settings, hasFallback }: CallFacts): Call {
+  const deadline = startOf(chatJob);
+  return openCall({
+    kind: 'first',
+    job,
+    jobId: job.id,
+    slot: job.slot,
+    stop: job.signal,
+    chatJob,
+    user: chatJob.user,
+    deadline,
+    leftMs: () => deadline - job.now(),
+    request,
+    model: request.model,
+    schema,
+    imageBytes: imageBytesOf(request),
+    omitted: undefined,
+    isWhole: chatJob.isStrict ?? false,
+    settings,
+    hasFallback,
+  });
+}
 
-  begin(): void {
-    this.hasBegun = true;
-    this.asked.job.recordFirstDelta();
-    for (const listener of this.#listeners) listener();
-  }
+/** The second call: once more, or without the parts for which the first was refused. */
+export const retryOf = (call: Call, omitted?: Omitted): Call =>
+  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted });
+
+/** The second call after one that was refused although it was made without the known parts. */
+export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
+
+function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
+  const progress: CallProgress = { hasBegun: false, ignored: undefined, sent: undefined };
+  return {
+    ...call,
+    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : Number.POSITIVE_INFINITY,
+    progress,
+    begin: () => {
+      progress.hasBegun = true;
+      call.job.recordFirstDelta();
+    },
+  };
 }
 
 /** After this a call is of use only if it has begun to answer, in milliseconds since the epoch. */
-export const startOf = ({ deadline, firstDeltaBy = deadline }: Asked['chatJob']): number =>
+export const startOf = ({ deadline, firstDeltaBy = deadline }: ChatTimes): number =>
   Math.min(deadline, firstDeltaBy);

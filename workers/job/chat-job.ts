@@ -3,21 +3,19 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
-import { Call, startOf } from './call.js';
+import { Cancelled } from '../gate/ends.js';
+import { firstCall, startOf } from './call.js';
 import type { Next } from './call-chain.js';
 import type { CallTimes } from './call-times.js';
-import type { Circuits } from './circuits.js';
-import { schemaOf } from './model-memory.js';
-import { toModelRequest } from './model-request.js';
+import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
-import { Cancelled, type RunningJob } from './running-job.js';
+import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
 /** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
-  circuits: Pick<Circuits, 'of'>;
   /** Those of the pool's jobs. */
   times: Pick<CallTimes, 'meanMs'>;
   call: Next;
@@ -35,8 +33,8 @@ export interface ChatJobDeps {
  * 1. a stored chat that has ended already, here or elsewhere, keeps its outcome;
  * 2. a job that was cancelled, or that comes too late to be answered in time, makes no call;
  * 3. the model is the job's or the pool's, and has to be one that callers may name;
- * 4. the provider is called through the model's circuit, with one retry at most, never past the deadline, nor after the
- *    first delta of a stream;
+ * 4. the provider is called once the gate lets the call in, with one retry at most, never past the deadline, nor after
+ *    the first delta of a stream;
  * 5. every end becomes an outcome;
  * 6. a failure that another provider may mend is passed on to the next of the fallback, unless a stream has begun;
  * 7. else the outcome of a stored chat is recorded, unless another one was recorded meanwhile, which then counts.
@@ -53,7 +51,6 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
   }
   if (deps.isRestarted) job.deltas?.announceRestart();
   const own = await answer(job, chatJob, deps);
-  job.begin();
   const ended = toEndedAttempt(own, chatJob);
   // A stream that has begun does not begin again elsewhere.
   if (own.kind === 'failed' && !job.deltas?.hasBegun) {
@@ -72,15 +69,14 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     // A stream only has to begin by then.
     if (deltas === undefined)
       throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
-    const { settings, circuits } = deps;
+    const { settings } = deps;
     const request = toModelRequest(chatJob, settings);
-    const circuit = circuits.of(request.model);
     const schema = schemaOf(chatJob.provider, request);
     const hasFallback = Boolean(chatJob.fallback?.length);
-    const asked = { job, chatJob, request, schema, circuit, settings, hasFallback };
-    const reply = await deps.call(new Call(asked));
+    const reply = await deps.call(firstCall({ job, chatJob, request, schema, settings, hasFallback }));
     const askedModel = chatJob.earlier && request.model;
-    return toOutcome(reply, { ...job.timings, askedModel, ignored: job.ignored, callId: deltas?.callId });
+    const { ignored } = job.progress ?? {};
+    return toOutcome(reply, { ...job.timings, askedModel, ignored, callId: deltas?.callId });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...job.timings };
     if (!(error instanceof Failure)) throw error;

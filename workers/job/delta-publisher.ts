@@ -78,7 +78,8 @@ export class DeltaStream {
 
   /** Those of the request's hints that the model refuses. */
   get ignored(): Delta['ignored'] {
-    return this.#job.ignored && [...this.#job.ignored];
+    const { ignored } = this.#job.progress ?? {};
+    return ignored && [...ignored];
   }
 
   get text(): string {

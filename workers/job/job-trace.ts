@@ -5,7 +5,7 @@ import { describeJob } from '../../shared/queue/job-spans.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { Call } from './call.js';
+import type { TimedCall } from './call.js';
 import type { ModelRequest } from './model-request.js';
 import type { JobEnd } from './outcomes.js';
 import { codeOfError, codeOfOutcome } from './pool-metrics.js';
@@ -64,19 +64,22 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  async watchCall(call: Call, next: (call: Call) => Promise<ProviderReply>): Promise<ProviderReply> {
+  async watchCall(
+    call: TimedCall,
+    next: (call: TimedCall) => Promise<ProviderReply>,
+  ): Promise<ProviderReply> {
     const startedAt = performance.now();
-    const { request } = call.narrowed;
-    const attributes = describeRequest(this.#provider, request, call.asked.job.deltas !== undefined);
+    const { sent, job } = call;
+    const attributes = describeRequest(this.#provider, sent, job.deltas !== undefined);
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
     this.#calls += 1;
-    const span = this.#span.start(`chat ${request.model}`, { kind: 'client', attributes });
-    call.traceparent = span.traceparent;
-    call.onBegun(() =>
-      span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 }),
-    );
+    const span = this.#span.start(`chat ${sent.model}`, { kind: 'client', attributes });
+    const begin = () => {
+      span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 });
+      call.begin();
+    };
     try {
-      const reply = await next(call);
+      const reply = await next({ ...call, traceparent: span.traceparent, begin });
       span.set(describeReply(reply));
       span.end();
       return reply;

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
+import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed } from '../../shared/model-names.js';
@@ -60,6 +62,21 @@ function blankEndsOf({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parame
     ...(maxOutputTokens ? (['length'] as const) : []),
   ];
 }
+
+/** A digest of the schemas that the provider compiles before the model answers; undefined without one. */
+export function schemaOf(provider: ProviderId, { model, parameters = {} }: ModelRequest): string | undefined {
+  const format = parameters.format?.type === 'json_schema' ? parameters.format.schema : undefined;
+  const tools = parameters.tools?.filter(({ strict }) => strict) ?? [];
+  if (provider === 'vertexai' || (format === undefined && tools.length === 0)) return undefined;
+  const compiled = [model, format, ...tools.map((tool) => [tool.name, tool.parameters])];
+  return createHash('sha256').update(JSON.stringify(compiled)).digest('base64url');
+}
+
+/** Size of the stored images. */
+export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
+  turns
+    .flatMap((turn) => partsOf(turn))
+    .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
 /** The parts that a request is made without, because the model refuses them. */
 export interface Omitted {

@@ -12,8 +12,9 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
 import { startOf } from './call.js';
-import { Cancelled, LockLost, type QueuedJob, type RunningJob } from './running-job.js';
+import type { QueuedJob, RunningJob } from './running-job.js';
 
 interface NextAttemptsDeps {
   store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;

@@ -3,9 +3,8 @@ import type { Failure } from '../../shared/failures.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
+import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
-import { callErrorOf } from './call-samples.js';
 
 type Completion = Extract<Outcome, { kind: 'ok' }>;
 

@@ -4,13 +4,14 @@ import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import type { BreakerState } from '../gate/breaker.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
+import type { Gate } from '../gate/gate.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { Breaker, BreakerState } from './breaker.js';
 import type { Call } from './call.js';
 import { type CallResult, CallTimes } from './call-times.js';
-import type { Circuits } from './circuits.js';
 import type { JobEnd } from './outcomes.js';
-import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
+import type { JobListener, RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
@@ -19,8 +20,7 @@ type Times = Pick<CallTimes, 'recordCall'>;
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
   load: () => Pick<Load, 'inFlight'>;
-  account: Pick<Breaker, 'state'>;
-  circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
+  gate: Pick<Gate, 'maxHeldMs' | 'worstState'>;
 }
 
 type WorkCode = (typeof workCodes)[number];
@@ -44,9 +44,9 @@ export class PoolMetrics implements JobListener {
   }
 
   /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */
-  async watchCall<T extends { reason: FinishReason }>(
-    call: Call,
-    next: (call: Call) => Promise<T>,
+  async watchCall<C extends Pick<Call, 'kind' | 'begin'>, T extends { reason: FinishReason }>(
+    call: C,
+    next: (call: C) => Promise<T>,
   ): Promise<T> {
     const provider = this.#provider;
     const { callDuration, calls, firstDelta } = this.#instruments.metrics;
@@ -55,11 +55,14 @@ export class PoolMetrics implements JobListener {
       const tookMs = performance.now() - startedAt;
       this.#times.recordCall(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
-      calls.inc({ provider, kind: call.kind.isRetry ? 'retry' : 'first', code });
+      calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
-    call.onBegun(() => firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000));
+    const begin = () => {
+      firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000);
+      call.begin();
+    };
     try {
-      const reply = await next(call);
+      const reply = await next({ ...call, begin });
       record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
       return reply;
     } catch (error) {
@@ -86,16 +89,15 @@ export class PoolMetrics implements JobListener {
     this.#instruments.metrics.breakerChanges.inc({ provider: this.#provider, state });
   }
 
-  observe({ settings, load, account, circuits }: ObservedPool): void {
+  observe({ settings, load, gate }: ObservedPool): void {
     const { metrics, onScrape } = this.#instruments;
     const provider = this.#provider;
     onScrape(() => {
       metrics.inFlight.set({ provider }, load().inFlight);
       metrics.concurrency.set({ provider }, settings.current.concurrency);
-      metrics.hold.set({ provider }, circuits.maxCooldownMs / 1000);
-      const breaker = account.state === 'closed' ? circuits.worstState : account.state;
+      metrics.hold.set({ provider }, gate.maxHeldMs / 1000);
       for (const state of ['closed', 'open', 'half-open'] as const)
-        metrics.breakerState.set({ provider, state }, breaker === state ? 1 : 0);
+        metrics.breakerState.set({ provider, state }, gate.worstState === state ? 1 : 0);
     });
   }
 

@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
-import { Tally } from '../../shared/runtime/tally.js';
-import { refusalOf, refusesCredentials } from '../providers/error-classification.js';
+import type { Gate } from '../gate/gate.js';
+import { patienceFor } from '../gate/waiting-jobs.js';
+import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
-import type { Call } from './call.js';
+import { type Call, retryOf, wholeRetryOf } from './call.js';
+import type { ModelNotes } from './model-notes.js';
 import { narrow, type Omitted } from './model-request.js';
 
 const minPauseMs = 100;
@@ -17,7 +19,8 @@ const minTimeLeftMs = 250;
 /**
  * The one retry layer: at most one more attempt, when the failure may pass, the pause fits before the deadline, and the
  * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`
- * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can.
+ * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can. Nor is one
+ * that was not made, because the gate refused it.
  *
  * A call that is refused for a part that the answer does not need is made once more without that part, and one that is
  * refused although it was made without what its model had refused before, as it was asked for. This happens at once,
@@ -29,34 +32,42 @@ const minTimeLeftMs = 250;
  */
 export async function withOneRetry<T>(
   call: Call,
+  deps: RetryDeps,
   next: (call: Call) => Promise<T>,
-  sleep: Sleep = sleepUntilStopped,
 ): Promise<T> {
-  const { job, circuit } = call.asked;
-  circuit.budget.earn(call.user);
+  const { job, model, user, request, progress } = call;
+  const { notes } = deps;
+  notes.find(model)?.budget.earn(user);
   const startedAt = job.now();
   try {
     return await next(call);
   } catch (error) {
+    const { sent } = progress;
+    if (sent === undefined) throw error;
     const omitted = omittedAfter(error, call);
     const isUndone = !omitted && isRejected(error) && isNarrowed(call);
-    if (!omitted && !isUndone) await pause(error, call, { tookMs: job.now() - startedAt, sleep });
-    const retry = isUndone ? call.retryAsAsked() : call.retry(omitted);
+    if (!omitted && !isUndone) await pause(error, call, { ...deps, tookMs: job.now() - startedAt });
+    const retry = isUndone ? wholeRetryOf(call) : retryOf(call, omitted);
     const reply = await next(retry).catch((second) => {
-      forgetKnown(second, retry);
+      forgetKnown(second, retry, deps);
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
       throw !omitted && isRefused(second) ? error : second;
     });
-    if (omitted) circuit.memory.recordRefusal(call.narrowed.request, refusalIn(error), call.user);
-    if (isUndone) circuit.memory.refute(call.asked.request, call.known, call.user);
+    if (omitted) notes.of(model).hints.recordRefusal(sent.request, refusalIn(error), user);
+    if (isUndone) notes.find(model)?.hints.refute(request, sent.known, user);
     return reply;
   }
 }
 
-/** Waits so many milliseconds, or rejects when the signal aborts. */
-type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+interface RetryDeps {
+  gate: Pick<Gate, 'heldMs'>;
+  notes: Pick<ModelNotes, 'find' | 'of'>;
+  /** Waits so many milliseconds, or rejects when the signal aborts. */
+  sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
 
-const sleepUntilStopped: Sleep = (ms, signal) => delay(ms, undefined, { signal });
+const sleepUntilStopped = (ms: number, signal: AbortSignal): Promise<void> =>
+  delay(ms, undefined, { signal });
 
 /** A second refusal of what an answer does not need says nothing against asking again, nor against the fallback. */
 const passing = ({ cause }: Failure): Failure => new Failure('provider_error', { cause });
@@ -65,17 +76,16 @@ const passing = ({ cause }: Failure): Failure => new Failure('provider_error', {
 async function pause(
   error: unknown,
   call: Call,
-  { tookMs, sleep }: { tookMs: number; sleep: Sleep },
+  { gate, notes, sleep = sleepUntilStopped, tookMs }: RetryDeps & { tookMs: number },
 ): Promise<void> {
-  const { stop, slot, asked } = call;
-  const { job, circuit } = asked;
+  const { stop, slot, model, user, job } = call;
   const ownPauseMs = pauseBeforeRetry(error, call);
   if (ownPauseMs === undefined) throw error;
   const startBy = latestRetry(tookMs, call);
-  let pauseMs = Math.max(ownPauseMs, circuit.cooldown.leftMs);
-  if (job.now() + pauseMs > startBy || !circuit.budget.spend(call.user)) throw error;
+  let pauseMs = Math.max(ownPauseMs, gate.heldMs(call));
+  if (job.now() + pauseMs > startBy || !notes.of(model).budget.spend(user)) throw error;
   // Another call may make the cooldown longer meanwhile.
-  for (; pauseMs > 0; pauseMs = circuit.cooldown.leftMs) {
+  for (; pauseMs > 0; pauseMs = gate.heldMs(call)) {
     if (job.now() + pauseMs > startBy) throw error;
     if (pauseMs > longPauseMs) slot.park();
     await sleep(pauseMs, stop).catch(() => stop.throwIfAborted());
@@ -83,14 +93,16 @@ async function pause(
 }
 
 /** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
-function omittedAfter(error: unknown, { hasBegun, narrowed, asked }: Call): Omitted | undefined {
-  const refusal = hasBegun ? undefined : refusalIn(error);
-  const omitted = refusal && omittedBy(refusal, narrowed.request.parameters, asked.request.parameters);
-  if (!omitted || !narrow(narrowed.request, omitted).isNarrower) return undefined;
-  return omitted.hints && asked.chatJob.isStrict ? undefined : omitted;
+function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
+  const { sent, hasBegun } = progress;
+  const refusal = refusalIn(error);
+  if (sent === undefined || hasBegun || refusal === undefined) return undefined;
+  const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
+  if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
+  return omitted.hints && chatJob.isStrict ? undefined : omitted;
 }
 
-const refusalIn = (error: unknown) => (error instanceof Failure ? refusalOf(error) : undefined);
+const refusalIn = (error: unknown): Refusal | undefined => callErrorOf(error)?.refusal;
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
 function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
@@ -102,38 +114,34 @@ function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelPar
   return isSent ? { hints } : undefined;
 }
 
-/** Has the memory forget the parts that the call was made without, if it failed by the provider's answer. */
-function forgetKnown(error: unknown, call: Call): void {
-  const { known, asked, user } = call;
+/** Forgets the parts that the call was made without, if it failed by the provider's answer. */
+function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
+  const { request, user, model, progress } = call;
   const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
-  if (isByAnswer && isNarrowed(call)) asked.circuit.memory.forget(asked.request, known, user);
+  if (isByAnswer && isNarrowed(call))
+    notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
 }
 
-/** Whether a call that has not begun to answer was made without parts that the memory knows. */
-const isNarrowed = ({ known, hasBegun }: Call): boolean =>
-  !hasBegun && (known.reasoning === true || (known.hints?.size ?? 0) > 0);
+/** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
+const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean =>
+  !hasBegun && (sent?.known.reasoning === true || (sent?.known.hints?.size ?? 0) > 0);
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */
-function latestRetry(tookMs: number, { deadline, asked: { job, hasFallback } }: Call): number {
+function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): number {
   const now = job.now();
   const startBy = deadline - minTimeLeftMs;
   return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
 }
-
-const maxPatienceMs = 3000;
-
-/** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
-export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
 const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
 /** Undefined for a call that is not made once more. */
-function pauseBeforeRetry(error: unknown, { hasBegun, asked: { chatJob } }: Call): number | undefined {
+function pauseBeforeRetry(error: unknown, { progress: { hasBegun }, chatJob }: Call): number | undefined {
   // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
   if (hasBegun || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
@@ -141,34 +149,4 @@ function pauseBeforeRetry(error: unknown, { hasBegun, asked: { chatJob } }: Call
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
   // With a `Retry-After` of 0, or a date in the past, all jobs would otherwise retry at once.
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
-}
-
-const attemptsPerRetry = 10;
-const maxSaved = 20 * attemptsPerRetry;
-
-/**
- * Keeps the retries of a model to a share of its traffic, so that a failing model does not get twice the calls of a
- * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
- * than is then left for the others, so one user alone gets half. All who have no name count as one.
- */
-export class RetryBudget {
-  #earned = maxSaved;
-  /** The retries that each user has spent and not earned back. */
-  #spent = new Tally();
-
-  /** To be called once for every first attempt. */
-  earn(user = ''): void {
-    this.#earned = Math.min(maxSaved, this.#earned + 1);
-    if (this.#earned === maxSaved) this.#spent = new Tally();
-    else if (this.#spent.of(user) > 0) this.#spent.add(user, -1);
-  }
-
-  /** Takes one retry out of the budget; false when there is none for this user. */
-  spend(user = ''): boolean {
-    const left = this.#earned - attemptsPerRetry;
-    if (left < this.#spent.of(user) + attemptsPerRetry) return false;
-    this.#earned = left;
-    this.#spent.add(user, attemptsPerRetry);
-    return true;
-  }
 }

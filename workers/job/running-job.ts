@@ -1,19 +1,10 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
+import type { Slot } from '../gate/slots.js';
+import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-publisher.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
-import type { Slot } from './slots.js';
-
-/** The reason for aborting a job whose caller no longer waits for it, or may no longer have it done. */
-export class Cancelled extends Error {
-  override readonly name = 'Cancelled';
-}
-
-/** Why a job is aborted whose lock could not be renewed: another worker has it now, or will have it. */
-export class LockLost extends Error {
-  override readonly name = 'LockLost';
-}
 
 /** The part of BullMQ's job that is read. */
 export interface QueuedJob {
@@ -79,8 +70,8 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
-  /** The request's hints that its latest call was made without, because the model refuses them; absent means none. */
-  ignored: readonly string[] | undefined;
+  /** The progress of its latest call; undefined before the first. */
+  progress: CallProgress | undefined;
   readonly #listeners: readonly JobListener[];
   readonly #controller = new AbortController();
   #startedAt: number | undefined;
@@ -113,9 +104,8 @@ export class RunningJob {
     for (const listener of this.#listeners) listener.taken?.(this);
   }
 
-  /** Its first call begins: the wait for a model counts as time in the queue. */
+  /** To be called once, when its first call begins: the wait for a model counts as time in the queue. */
   begin(): void {
-    if (this.#startedAt !== undefined) return;
     this.#startedAt = this.now();
     for (const listener of this.#listeners) listener.begun?.(this);
   }

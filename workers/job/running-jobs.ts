@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { ProviderId } from '../../shared/contract.js';
 import type { Cancel } from '../../shared/protocol/messages.js';
-import { Cancelled, chatIdOf, type QueuedJob, type RunningJob } from './running-job.js';
+import { Cancelled } from '../gate/ends.js';
+import { chatIdOf, type QueuedJob, type RunningJob } from './running-job.js';
 
 /** How busy a pool is. */
 export interface Load {

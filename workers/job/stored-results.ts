@@ -9,7 +9,8 @@ import {
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
-import { Cancelled, type RunningJob } from './running-job.js';
+import { Cancelled } from '../gate/ends.js';
+import type { RunningJob } from './running-job.js';
 
 interface StoredResultsDeps {
   records: Pick<RecordStore, 'create' | 'read'>;

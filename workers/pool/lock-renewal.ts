@@ -1,7 +1,8 @@
 import type { Worker } from 'bullmq';
 import type { ProviderId } from '../../shared/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { LockLost, type QueuedJob, type RunningJob } from '../job/running-job.js';
+import { LockLost } from '../gate/ends.js';
+import type { QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
 
 export interface LockRenewalDeps {

@@ -1,11 +1,10 @@
 import { hostname } from 'node:os';
-import { type ModelBreaker, maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
+import { maxBreakers, type PoolHeartbeat } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, countAllWaiting } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
-import type { Breaker } from '../job/breaker.js';
+import type { Gate } from '../gate/gate.js';
 import type { CallTimes } from '../job/call-times.js';
-import type { Circuits } from '../job/circuits.js';
 import type { Load } from '../job/running-jobs.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
@@ -17,8 +16,7 @@ interface DescribedPool {
   provider: Pick<Provider, 'id'>;
   settings: Pick<LiveSettings, 'current' | 'version' | 'configured'>;
   workerName: string;
-  account: Pick<Breaker, 'state' | 'nextProbeMs' | 'reason'>;
-  circuits: Pick<Circuits, 'describe'>;
+  gate: Pick<Gate, 'account' | 'describe'>;
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: () => Pick<Load, 'inFlight' | 'parked' | 'oldestJobMs'>;
@@ -30,8 +28,8 @@ const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' }
 
 /** The state of a pool at this moment. Rejects when the store is unavailable. */
 export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> {
-  const { provider, settings, workerName, account, circuits, throttle, load, times, backlog } = pool;
-  const state = () => (throttle.isTaking ? poolStates[account.state] : 'paused');
+  const { provider, settings, workerName, gate, throttle, load, times, backlog } = pool;
+  const state = () => (throttle.isTaking ? poolStates[gate.account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load().inFlight - load().parked;
   const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
@@ -43,7 +41,7 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   times.recordWaiting(countAllWaiting({ waitedFor, async }));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.
   const { model: defaultModel, models, environment, isSimulated = false } = settings.current;
-  const breakers = [...describeAccount(account), ...circuits.describe()].slice(0, maxBreakers);
+  const breakers = gate.describe().slice(0, maxBreakers);
   return {
     v: writtenVersion,
     provider: provider.id,
@@ -79,14 +77,10 @@ const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
   globalConcurrency !== undefined || rate !== undefined;
 
 /** Undefined for a pool that takes jobs, or is paused by the breaker of its account. */
-function pausedBy({ account, clock, settings }: DescribedPool): string | undefined {
-  if (account.state === 'open') return undefined;
+function pausedBy({ gate, clock, settings }: DescribedPool): string | undefined {
+  if (gate.account.state === 'open') return undefined;
   if (clock.isOff) return 'clock';
   return settings.current.intake === 'paused' ? 'operator' : undefined;
-}
-
-function describeAccount({ state, nextProbeMs, reason }: DescribedPool['account']): ModelBreaker[] {
-  return state === 'closed' ? [] : [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), reason }];
 }
 
 /** Without the empty levels at its end; undefined when there is no job but at the first level. */

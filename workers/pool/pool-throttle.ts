@@ -1,4 +1,4 @@
-import type { Breaker } from '../job/breaker.js';
+import type { Gate } from '../gate/gate.js';
 import type { Load } from '../job/running-jobs.js';
 import type { ClockGuard } from './clock-guard.js';
 import type { LiveSettings } from './live-settings.js';
@@ -6,7 +6,7 @@ import type { LiveSettings } from './live-settings.js';
 interface PoolThrottleDeps {
   worker: ThrottledWorker;
   settings: Pick<LiveSettings, 'current'>;
-  account: Pick<Breaker, 'state' | 'isProbing'>;
+  gate: Pick<Gate, 'account'>;
   load: () => Pick<Load, 'inFlight' | 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
 }
@@ -33,16 +33,17 @@ export class PoolThrottle {
   }
 
   get isTaking(): boolean {
-    const { settings, account, clock } = this.#deps;
-    return settings.current.intake !== 'paused' && account.state !== 'open' && !clock.isOff;
+    const { settings, gate, clock } = this.#deps;
+    return settings.current.intake !== 'paused' && gate.account.state !== 'open' && !clock.isOff;
   }
 
   /** Jobs at once at this moment, not counting parked ones. */
   get concurrency(): number {
-    const { settings, account, load } = this.#deps;
-    if (account.state !== 'half-open') return settings.current.concurrency;
+    const { settings, gate, load } = this.#deps;
+    const { state, isProbing } = gate.account;
+    if (state !== 'half-open') return settings.current.concurrency;
     const { inFlight, parked } = load();
-    return Math.max(1, inFlight - parked + (account.isProbing ? 0 : 1));
+    return Math.max(1, inFlight - parked + (isProbing ? 0 : 1));
   }
 
   /**

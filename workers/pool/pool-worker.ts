@@ -17,19 +17,20 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { NotBegun } from '../gate/ends.js';
+import type { Slots } from '../gate/slots.js';
 import { type CallChainDeps, callChain, type Next } from '../job/call-chain.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher, DeltaStream } from '../job/delta-publisher.js';
 import { JobTrace } from '../job/job-trace.js';
+import { ModelNotes } from '../job/model-notes.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import type { PoolMetrics } from '../job/pool-metrics.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
-import type { Slots } from '../job/slots.js';
 import { StoredResults } from '../job/stored-results.js';
-import { NotBegun } from '../job/waiting-jobs.js';
 import { describeFailure } from '../providers/error-classification.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
@@ -38,7 +39,7 @@ import { dropLongRequest } from './long-request.js';
 import { type RequeuableJob, Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
-export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages' | 'imageRoom'> {
+export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -54,8 +55,8 @@ export interface PoolWorkerTools extends Pick<CallChainDeps, 'withImages' | 'ima
 
 interface PoolWorkerDeps
   extends PoolWorkerTools,
-    Pick<ChatJobDeps, 'circuits' | 'times'>,
-    Pick<CallChainDeps, 'provider' | 'account'>,
+    Pick<ChatJobDeps, 'times'>,
+    Pick<CallChainDeps, 'provider' | 'gate'>,
     Pick<LockRenewalDeps, 'now'> {
   settings: Pick<LiveSettings, 'current'>;
   slots: Slots;
@@ -101,7 +102,7 @@ export class PoolWorker {
     const { provider, settings, config, store, relay, workerName, log } = deps;
     this.#deps = deps;
     this.#requeue = new Requeue(log, store.now);
-    this.#call = callChain({ ...deps, mayRequeue: ({ id }) => this.#requeue.isFirst(id) });
+    this.#call = callChain({ ...deps, notes: new ModelNotes() });
     this.#storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#replies = new ReplyPublisher({ relay, storedResults: this.#storedResults, log });
     const run = (queued: RequeuableJob) => this.#process(queued);
@@ -219,7 +220,7 @@ export class PoolWorker {
   }
 
   async #runChatJob(job: RunningJob): Promise<JobEnd> {
-    const { settings, circuits, times, nextAttempts, log } = this.#deps;
+    const { settings, times, nextAttempts, log } = this.#deps;
     const { queued, slot, trace } = job;
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
@@ -230,8 +231,7 @@ export class PoolWorker {
     // The reply of a chat is one attempt's to write.
     using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
     return await runChatJob(job, chatJob, {
-      ...{ nextAttempts, isRestarted, begunNext, circuits, times },
-      settings: settings.current,
+      ...{ nextAttempts, isRestarted, begunNext, times, settings: settings.current },
       call: this.#call,
       storedResults: this.#storedResults,
       onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),

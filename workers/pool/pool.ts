@@ -9,13 +9,11 @@ import {
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Breaker, type BreakerState, type BreakerTimes } from '../job/breaker.js';
-import { AccountSamples } from '../job/call-samples.js';
+import { Gate, type GateChange, type GateOptions } from '../gate/gate.js';
+import { Slots } from '../gate/slots.js';
 import { CallTimes } from '../job/call-times.js';
-import { Circuits } from '../job/circuits.js';
 import { PoolMetrics } from '../job/pool-metrics.js';
 import type { JobListener } from '../job/running-job.js';
-import { Slots } from '../job/slots.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
 import { ClockGuard } from './clock-guard.js';
@@ -25,7 +23,7 @@ import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
 import { type Grace, PoolWorker, type PoolWorkerTools } from './pool-worker.js';
 
-interface PoolDeps extends PoolWorkerTools {
+interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   provider: Provider;
   settings: LiveSettings;
   queues: Queues;
@@ -45,9 +43,7 @@ export class Pool {
   readonly #metrics: PoolMetrics;
   readonly #backlog: Backlog;
   readonly #slots: Slots;
-  /** The breaker of what concerns the account, and so every model. */
-  readonly #account: Breaker;
-  readonly #circuits: Circuits;
+  readonly #gate: Gate;
   readonly #worker: PoolWorker;
   readonly #clock: ClockGuard;
   readonly #throttle: PoolThrottle;
@@ -64,12 +60,11 @@ export class Pool {
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
     const size = () => settings.current.concurrency;
     this.#slots = new Slots({ size, onChange: () => this.#throttle.applySoon() });
-    this.#account = this.#createAccountBreaker();
-    this.#circuits = this.#createCircuits();
+    this.#gate = this.#createGate();
     this.#clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     const parts = {
       ...{ ...this.#deps, times, metrics, load: () => jobs.loadOf(provider.id), backlog: this.#backlog },
-      ...{ slots: this.#slots, account: this.#account, circuits: this.#circuits, clock: this.#clock },
+      ...{ slots: this.#slots, gate: this.#gate, clock: this.#clock },
     };
     metrics.observe(parts);
     this.#worker = new PoolWorker({ ...parts, listeners: [metrics, times, this.#createListener()] });
@@ -86,7 +81,7 @@ export class Pool {
   async start(): Promise<void> {
     const { settings } = this.#deps;
     const { version } = settings;
-    this.#forceBreakers();
+    this.#gate.force(settings.current.breaker);
     this.#throttle.applyFirst();
     await this.#worker.start();
     // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened
@@ -101,12 +96,11 @@ export class Pool {
   /** Takes no new jobs and waits for the running ones; jobs that outlast their grace are aborted and fail. */
   async stop(grace: Grace): Promise<void> {
     this.#clock.stop();
-    this.#circuits.close();
+    this.#gate.close();
     const closed = this.#worker.close(grace);
     await withTimeout(closingMs, this.#deps.heartbeat.stop(this.#describe)).catch(() => undefined);
     await closed;
-    this.#circuits.dispose();
-    this.#account.dispose();
+    this.#gate.dispose();
     this.#deps.provider.close();
   }
 
@@ -115,61 +109,40 @@ export class Pool {
       taken: () => this.#deps.heartbeat.publishIfLate(),
       ended: () => {
         // While the account's breaker probes, the end of a job makes room for another.
-        if (this.#account.state === 'half-open') this.#throttle.apply();
+        if (this.#gate.account.state === 'half-open') this.#throttle.apply();
         this.#deps.heartbeat.publishIfLate();
       },
     };
   }
 
-  #createAccountBreaker(): Breaker {
-    return new Breaker({
-      times: () => this.#breakerTimes,
-      samples: new AccountSamples(),
-      onChange: (state) => {
-        this.#recordBreaker(state);
-        if (this.#isStarted) this.#apply();
-      },
-    });
-  }
-
-  #createCircuits(): Circuits {
-    return new Circuits({
-      times: () => this.#breakerTimes,
-      now: this.#deps.store.now,
-      hasRoom: () => this.#deps.jobs.loadOf(this.id).parked < maxParked,
+  #createGate(): Gate {
+    const { settings, jobs, imageRoom } = this.#deps;
+    return new Gate({
+      times: () => ({ timeoutMs: settings.current.timeoutMs, resetMs: settings.current.breakerResetMs }),
+      hasRoom: () => jobs.loadOf(this.id).parked < maxParked,
       namedModels: () => {
-        const { model, models = [] } = this.#deps.settings.current;
+        const { model, models = [] } = settings.current;
         return model === undefined ? models : [model, ...models];
       },
-      onChange: (model, state, user) => {
-        if (state !== undefined) this.#recordBreaker(state, { model, user });
-        this.#deps.heartbeat.publish();
-      },
-      publishLimit: (model, cooldownMs) => this.#publishLimit(model, cooldownMs),
+      imageRoom,
+      onChange: (change) => this.#onGateChange(change),
+      publishLimit: (model, holdMs) => this.#publishLimit(model, holdMs),
     });
   }
 
-  get #breakerTimes(): BreakerTimes {
-    const { timeoutMs, breakerResetMs } = this.#deps.settings.current;
-    return { timeoutMs, resetMs: breakerResetMs };
-  }
-
-  #recordBreaker(breaker: BreakerState, concerned: { model?: string; user?: string | undefined } = {}): void {
-    this.#deps.log.warn({ breaker, ...concerned }, 'breaker changed');
-    this.#metrics.recordBreaker(breaker);
+  #onGateChange({ state, model, user }: GateChange): void {
+    if (state !== undefined) {
+      this.#deps.log.warn({ breaker: state, model, user }, 'breaker changed');
+      this.#metrics.recordBreaker(state);
+    }
+    if (model !== undefined) this.#deps.heartbeat.publish();
+    else if (this.#isStarted) this.#apply();
   }
 
   #onSettings(): void {
-    this.#forceBreakers();
+    this.#gate.force(this.#deps.settings.current.breaker);
     this.#slots.grantFree();
     this.#apply();
-  }
-
-  /** The account's alone is held open: that stops all models. */
-  #forceBreakers(): void {
-    const { breaker } = this.#deps.settings.current;
-    this.#account.force(breaker);
-    this.#circuits.force(breaker === 'closed' ? 'closed' : undefined);
   }
 
   #apply(): void {
@@ -190,7 +163,7 @@ export class Pool {
   async #subscribeToLimits(): Promise<void> {
     const { relay, provider, workerName } = this.#deps;
     await relay.subscribe(topics.limit(provider.id), rateLimitSchema, ({ worker, holdMs, model }) => {
-      if (worker !== workerName) this.#circuits.of(model).cooldown.extend(holdMs);
+      if (worker !== workerName) this.#gate.hold({ model, holdMs });
     });
   }
 }

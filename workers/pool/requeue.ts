@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { QueuedJob } from '../job/running-job.js';
@@ -12,26 +11,15 @@ export interface RequeuableJob extends QueuedJob {
 const minPauseMs = 200;
 const maxPauseMs = 5000;
 
-/** Ids that are remembered: a job that comes back does so soon. */
-const maxRemembered = 1000;
-
 /** Puts jobs of a pool back into their queue, none of which counts as stalled for it, and throws `HandedBack`. */
 export class Requeue {
   readonly #log: Log;
   readonly #now: () => number;
-  readonly #requeued = new LRUCache<string, true>({ max: maxRemembered });
   #hasWarned = false;
 
   constructor(log: Log, now: () => number = Date.now) {
     this.#log = log;
     this.#now = now;
-  }
-
-  /** Whether this has not been called for the job lately: a job goes back for the same reason only once. */
-  isFirst(jobId: string): boolean {
-    if (this.#requeued.has(jobId)) return false;
-    this.#requeued.set(jobId, true);
-    return true;
   }
 
   /** For any worker to take at once. */

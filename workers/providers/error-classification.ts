@@ -70,9 +70,9 @@ export class ProviderCallError extends Error {
 
 const unusable = 'UnusableAnswer';
 
-/** Undefined for a failure that is no such refusal. */
-export const refusalOf = ({ cause }: Failure): Refusal | undefined =>
-  cause instanceof ProviderCallError ? cause.refusal : undefined;
+/** The provider's error that a call failed with; undefined for any other error. */
+export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
+  error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
 
 // Errors inside a stream come after the 200.
 const refusedAccess: ReadonlySet<string> = new Set([

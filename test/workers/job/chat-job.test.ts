@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure } from '../../../shared/failures.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
-import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
+import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
 import { chatJobOf, poolSettings, runJob } from '../../support/chat-jobs.js';
-import { openCircuits } from '../../support/circuits.js';
+import { openGate } from '../../support/gate.js';
 import { providerSetups } from '../../support/providers.js';
 import { takeJob } from '../../support/running-jobs.js';
 
@@ -26,25 +26,25 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
   const provider = await load(simulator.url);
   afterAll(() => provider.close());
 
-  let circuits: ReturnType<typeof openCircuits>;
+  let open: ReturnType<typeof openGate>;
   let stop: AbortController;
   let since: number;
   let failures: Failure[];
 
   beforeEach(() => {
     failures = [];
-    circuits = openCircuits();
+    open = openGate();
     stop = new AbortController();
     since = simulator.calls.lastId;
   });
-  afterEach(() => circuits.close());
+  afterEach(() => open.close());
 
   const run = (model: string | undefined, options: RunOptions = {}) => {
     const { inMs = 20_000, timeoutMs = 10_000, agoMs = 0, preset, meanJobMs = 0 } = options;
     const { models, parameters } = options;
     const job = chatJobOf({ provider: id, deadline: Date.now() + inMs, ...(model && { model }), parameters });
     return runJob(takeJob({ timestamp: Date.now() - agoMs, data: job, stop: stop.signal }), job, {
-      ...{ provider, circuits, times: { meanMs: meanJobMs } },
+      ...{ provider, open, times: { meanMs: meanJobMs } },
       settings: poolSettings({ timeoutMs, model: preset, ...(models && { models }) }),
       onFailure: (failure) => failures.push(failure),
     });
@@ -164,6 +164,6 @@ describe.each(providerSetups)('runChatJob with $name', async ({ name, id, load }
     expect(call.clientClosedFirst).toBe(behaviour === 'sim-hang');
     expect(models()).toEqual([model]);
     expect(failures).toHaveLength('code' in end ? 1 : 0);
-    expect(circuits.circuits.of(model).breaker.state).toBe('closed');
+    expect(open.gate.worstState).toBe('closed');
   });
 });

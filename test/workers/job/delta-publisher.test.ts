@@ -34,7 +34,7 @@ afterEach(() => {
 /** The reply of a job that runs here. */
 function open(id: string, replyTo: string, { writer, isCalling = false, ignored }: Own = {}) {
   const job = takeJob({ id });
-  job.ignored = ignored;
+  job.progress = { hasBegun: false, ignored, sent: undefined };
   jobs.open(job);
   const parameters = isCalling ? { tools: [{ name: 'f' }] } : undefined;
   return publisher.open(job, { replyTo, turns: [], parameters }, writer);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import type { ImagePart } from '../../../shared/conversation.js';
-import { toModelRequest } from '../../../workers/job/model-request.js';
+import { type ModelRequest, schemaOf, toModelRequest } from '../../../workers/job/model-request.js';
 
 const at = (url: string): ImagePart => ({ type: 'image', url });
 const elsewhere = { OPENAI_BASE_URL: 'https://llm.example/v1', ANTHROPIC_BASE_URL: 'https://relay.example' };
@@ -69,4 +70,37 @@ it('the simulator plays the provider -> any host', () => {
     'openai',
   );
   expect(settings.imageHosts).toBeUndefined();
+});
+
+describe('schemaOf', () => {
+  const requestOf = (parameters: ModelRequest['parameters'], model = 'm'): ModelRequest => ({
+    ...{ model, maxOutputTokens: 1, turns: [], parameters },
+  });
+  const schema = { type: 'object' };
+  const format = { type: 'json_schema', name: 'n', schema } as const;
+
+  it.each<[ProviderId, ModelRequest['parameters'], boolean]>([
+    ['openai', { format }, true],
+    ['anthropic', { format }, true],
+    ['bedrock', { tools: [{ name: 'f', strict: true }] }, true],
+    ['vertexai', { format }, false],
+    ['openai', { tools: [{ name: 'f', parameters: schema }] }, false],
+    ['openai', { format: { type: 'json_object' } }, false],
+    ['openai', undefined, false],
+  ])('of %s and %j: %s', (provider, parameters, isCompiled) => {
+    expect(schemaOf(provider, requestOf(parameters)) !== undefined).toBe(isCompiled);
+  });
+
+  it('is another for another schema and another model, and the same for other descriptions', () => {
+    const digests = [
+      requestOf({ format }),
+      requestOf({ format: { ...format, schema: { type: 'array' } } }),
+      requestOf({ format }, 'other'),
+      requestOf({ tools: [{ name: 'f', parameters: schema, strict: true }] }),
+    ].map((request) => schemaOf('openai', request));
+    expect(new Set(digests).size).toBe(4);
+    expect(schemaOf('openai', requestOf({ format: { ...format, description: 'd' }, seed: 1 }))).toBe(
+      digests[0],
+    );
+  });
 });

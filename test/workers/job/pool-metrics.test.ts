@@ -3,11 +3,10 @@ import { Failure } from '../../../shared/failures.js';
 import { openInstruments, type WorkerInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import type { BreakerState } from '../../../workers/job/breaker.js';
-import type { Call } from '../../../workers/job/call.js';
+import type { BreakerState } from '../../../workers/gate/breaker.js';
+import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
 import { CallTimes } from '../../../workers/job/call-times.js';
 import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
-import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
 import { callOf } from '../../support/calls.js';
 import { readMetrics } from '../../support/metrics.js';
@@ -73,8 +72,8 @@ describe('PoolMetrics', () => {
   });
 
   it('records the time to the first delta of the calls that have one', async () => {
-    const begun = async (call: Call) => {
-      call.begin();
+    const begun = async ({ begin }: { begin(): void }) => {
+      begin();
       throw new Failure('provider_error');
     };
     await metrics.watchCall(callOf(), begun).catch(() => undefined);
@@ -115,24 +114,22 @@ describe('PoolMetrics', () => {
   });
 
   it('shows the state of the pool at the moment of the scrape', async () => {
-    const circuits = { maxCooldownMs: 2500, worstState: 'closed' as BreakerState };
-    const account = { state: 'closed' as BreakerState };
+    const gate = { maxHeldMs: 2500, worstState: 'closed' as BreakerState };
     const settings = { current: { concurrency: 20 } };
-    metrics.observe({ settings, load: () => ({ inFlight: 3 }), account, circuits });
+    metrics.observe({ settings, load: () => ({ inFlight: 3 }), gate });
     expect(await counted()).toEqual({
       'pool_in_flight{}': 3,
       'pool_concurrency{}': 20,
       'pool_hold_seconds{}': 2.5,
       'breaker_state{state="closed"}': 1,
     });
-    circuits.worstState = 'half-open';
+    gate.worstState = 'half-open';
     metrics.recordBreaker('half-open');
     expect(await counted()).toMatchObject({
       'breaker_state{state="half-open"}': 1,
       'breaker_changes_total{state="half-open"}': 1,
     });
-    account.state = 'open';
     settings.current = { concurrency: 5 };
-    expect(await counted()).toMatchObject({ 'breaker_state{state="open"}': 1, 'pool_concurrency{}': 5 });
+    expect(await counted()).toMatchObject({ 'pool_concurrency{}': 5 });
   });
 });

@@ -1,13 +1,15 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure, failureCodes } from '../../../shared/failures.js';
-import type { Call } from '../../../workers/job/call.js';
-import { ModelMemory } from '../../../workers/job/model-memory.js';
-import type { ModelRequest, NarrowedRequest } from '../../../workers/job/model-request.js';
-import { RetryBudget, withOneRetry } from '../../../workers/job/retry.js';
+import { givenFields } from '../../../shared/given-fields.js';
+import type { Call, PreparedCall } from '../../../workers/job/call.js';
+import { prepare } from '../../../workers/job/call-chain.js';
+import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
+import type { ModelRequest } from '../../../workers/job/model-request.js';
+import { withOneRetry } from '../../../workers/job/retry.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
-import { callOf } from '../../support/calls.js';
-import { openSlot } from '../../support/circuits.js';
+import { admittedCall, callOf } from '../../support/calls.js';
+import { openSlot } from '../../support/gate.js';
 
 interface Limits {
   inMs?: number;
@@ -19,7 +21,7 @@ interface Limits {
   isStrict?: true;
   hasBegun?: boolean;
   request?: ModelRequest;
-  memory?: ModelMemory;
+  notes?: ModelNotes;
   user?: string;
   /** How long an attempt takes. */
   tookMs?: number;
@@ -28,7 +30,7 @@ interface Limits {
 /** The outcome of the attempts: their requests, the pauses between them, and how often the slot was parked. */
 interface Ran {
   end: unknown;
-  asked: NarrowedRequest[];
+  asked: { request: ModelRequest; ignored: readonly string[] | undefined }[];
   pauses: number[];
   parked: number;
 }
@@ -40,28 +42,26 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...limits }:
   const park = () => {
     ran.parked += 1;
   };
-  const attempt = async (call: Call) => {
-    expect(call.kind.isRetry).toBe(ran.asked.length > 0);
+  const attempt = async ({ kind, sent: request, progress: { ignored } }: PreparedCall) => {
+    expect(kind === 'first').toBe(ran.asked.length === 0);
     const ending = endings[Math.min(ran.asked.length, endings.length - 1)];
-    ran.asked.push(call.narrowed);
+    ran.asked.push({ request, ignored });
     nowMs += tookMs;
     if (ending !== 'done') throw ending;
     return 'done';
   };
-  const { cooldownMs = [0], budget = new RetryBudget(), memory = new ModelMemory(), ...own } = limits;
-  const cooldown = {
-    get leftMs() {
-      return (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0;
-    },
-  };
-  const circuit = { run: () => expect.unreachable(), park: () => {}, cooldown, budget, memory };
+  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ...own } = limits;
+  const gate = { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 };
+  const noteOf = (model: string) => ({ hints: notes.of(model).hints, budget });
   const slot = { ...openSlot(), isParked: false, park };
-  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs, slot, circuit });
+  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs, slot });
   const sleep = async (ms: number) => {
     ran.pauses.push(ms);
     nowMs += ms;
   };
-  ran.end = await withOneRetry(call, attempt, sleep).catch((error) => error);
+  const deps = { gate, notes: { find: noteOf, of: noteOf }, sleep };
+  const make = (each: Call) => prepare({ ...each, pass: admittedCall() }, deps, attempt);
+  ran.end = await withOneRetry(call, deps, make).catch((error) => error);
   return ran;
 }
 
@@ -188,17 +188,29 @@ describe('withOneRetry', () => {
       setImmediate(() => stopping.abort(reason));
       throw limited(30_000);
     });
-    await expect(withOneRetry(callOf({ stop: stopping.signal, deadline: Infinity }), attempt)).rejects.toBe(
-      reason,
+    const deps = { gate: { heldMs: () => 0 }, notes: new ModelNotes() };
+    const call = callOf({ stop: stopping.signal, deadline: Infinity });
+    const ended = withOneRetry(call, deps, (each) =>
+      prepare({ ...each, pass: admittedCall() }, deps, attempt),
     );
+    await expect(ended).rejects.toBe(reason);
     expect(attempt).toHaveBeenCalledOnce();
+  });
+
+  it('a call that was not made, because it may not begin -> no retry, and nothing is spent', async () => {
+    const refused = limited(0);
+    const noteOf = () => ({ hints: new ModelNotes().of('m').hints, budget: noBudget });
+    const deps = { gate: { heldMs: () => 0 }, notes: { find: noteOf, of: noteOf } };
+    const refuse = vi.fn(() => Promise.reject(refused));
+    await expect(withOneRetry(callOf(), deps, refuse)).rejects.toBe(refused);
+    expect(refuse).toHaveBeenCalledOnce();
   });
 });
 
 describe('withOneRetry of a refused hint', () => {
-  /** The request after the memory has narrowed it, and the fields that were left out. */
-  const askedWith = async (request: ModelRequest, memory: ModelMemory) => {
-    const [asked] = (await run(['done'], { request, memory })).asked;
+  /** The request that the notes have narrowed, and the fields that were left out. */
+  const askedWith = async (request: ModelRequest, notes: ModelNotes) => {
+    const [asked] = (await run(['done'], { request, notes })).asked;
     return [asked?.request.parameters, asked?.ignored];
   };
 
@@ -218,10 +230,10 @@ describe('withOneRetry of a refused hint', () => {
 
   it('a hint that is refused in the retry -> ends as what may pass, and is not remembered', async () => {
     const first = failed();
-    const memory = new ModelMemory();
-    const afterFailure = await run([first, hint, 'done'], { request: tuned, memory });
+    const notes = new ModelNotes();
+    const afterFailure = await run([first, hint, 'done'], { request: tuned, notes });
     expect([afterFailure.end, afterFailure.asked.length]).toEqual([first, 2]);
-    expect((await askedWith(tuned, memory))[1]).toBeUndefined();
+    expect((await askedWith(tuned, notes))[1]).toBeUndefined();
     const request = requestOf({ temperature: 0.5, tools });
     const afterHint = await run([hint, effort, 'done'], { request });
     expect([afterHint.end, afterHint.asked.length]).toMatchObject([
@@ -231,9 +243,9 @@ describe('withOneRetry of a refused hint', () => {
   });
 
   it('a chat that must not be asked without its hints -> fails, also when the refusal is known', async () => {
-    const memory = new ModelMemory();
-    await run([hint, 'done'], { request: tuned, memory });
-    const { end, asked } = await run([hint, 'done'], { request: tuned, memory, isStrict: true });
+    const notes = new ModelNotes();
+    await run([hint, 'done'], { request: tuned, notes });
+    const { end, asked } = await run([hint, 'done'], { request: tuned, notes, isStrict: true });
     expect([end, asked.map(({ ignored }) => ignored)]).toEqual([hint, [undefined]]);
   });
 
@@ -255,66 +267,85 @@ describe('withOneRetry of a refused hint', () => {
       ],
     };
     const asking: Turn = { role: 'user', content: 'Hello' };
-    const memory = new ModelMemory();
+    const notes = new ModelNotes();
     const request = requestOf({ temperature: 0.5 }, { turns: [asking, called] });
-    const { end, asked } = await run([signature, 'done'], { request, memory });
+    const { end, asked } = await run([signature, 'done'], { request, notes });
     expect(end).toBe('done');
     expect(asked[1]).toMatchObject({
       request: { parameters: { temperature: 0.5 }, turns: [asking, { content: [{ type: 'tool_call' }] }] },
       ignored: undefined,
     });
-    const [later] = (await run(['done'], { request, memory })).asked;
+    const [later] = (await run(['done'], { request, notes })).asked;
     expect(later?.request.turns).toEqual(request.turns);
   });
 
   it('a refused hint -> is remembered for an hour, for this model and this value alone', async () => {
     let now = 1;
-    const memory = new ModelMemory({ now: () => now });
-    await run([hint, 'done'], { request: tuned, memory });
+    const notes = new ModelNotes({ now: () => now });
+    await run([hint, 'done'], { request: tuned, notes });
     now += 3_600_000;
-    expect(await askedWith(tuned, memory)).toEqual([
+    expect(await askedWith(tuned, notes)).toEqual([
       { topP: 1, stop: ['x'], parallelToolCalls: false },
       ['temperature'],
     ]);
     const warmer = requestOf({ ...tuned.parameters, temperature: 0.6 });
     for (const request of [{ ...tuned, model: 'other' }, warmer])
-      expect(await askedWith(request, memory)).toEqual([request.parameters, undefined]);
+      expect(await askedWith(request, notes)).toEqual([request.parameters, undefined]);
     now += 1;
-    expect(await askedWith(tuned, memory)).toEqual([tuned.parameters, undefined]);
+    expect(await askedWith(tuned, notes)).toEqual([tuned.parameters, undefined]);
   });
 
   it('a refused value -> neither other hints of the request nor other values are left out', async () => {
-    const memory = new ModelMemory();
+    const notes = new ModelNotes();
     const odd = requestOf({ temperature: 0.5, reasoningEffort: 'max' });
-    await run([refusal("'reasoning_effort' is not supported."), 'done'], { request: odd, memory });
+    await run([refusal("'reasoning_effort' is not supported."), 'done'], { request: odd, notes });
     const usual = { temperature: 0.5, reasoningEffort: 'high' } as const;
-    expect((await askedWith(requestOf(usual), memory))[0]).toEqual(usual);
-    expect((await askedWith(odd, memory))[0]).toEqual({ temperature: 0.5 });
+    expect((await askedWith(requestOf(usual), notes))[0]).toEqual(usual);
+    expect((await askedWith(odd, notes))[0]).toEqual({ temperature: 0.5 });
+  });
+
+  it('a hint that is refused beside an effort -> is sent beside others, which the model may take it with', async () => {
+    const notes = new ModelNotes();
+    const high = { temperature: 0.5, reasoningEffort: 'high' } as const;
+    await run([hint, 'done'], { request: requestOf(high), notes });
+    for (const reasoningEffort of ['none', undefined] as const) {
+      const other = { temperature: 0.5, ...givenFields({ reasoningEffort }) };
+      expect((await askedWith(requestOf(other), notes))[0]).toEqual(other);
+    }
+    expect((await askedWith(requestOf(high), notes))[0]).toEqual({ reasoningEffort: 'high' });
+    // The effort that is sent counts, too: here the model must not reason beside tools, nor take any temperature then.
+    await run([effort, 'done'], { request: requestOf({ tools }), notes });
+    const besideTools = requestOf({ tools, temperature: 0.7, reasoningEffort: 'low' });
+    const { asked } = await run([hint, 'done'], { request: besideTools, notes });
+    expect(asked[0]?.request.parameters).toEqual({ tools, temperature: 0.7, reasoningEffort: 'none' });
+    expect((await askedWith(besideTools, notes))[0]).toEqual({ tools, reasoningEffort: 'none' });
+    const low = { temperature: 0.7, reasoningEffort: 'low' } as const;
+    expect((await askedWith(requestOf(low), notes))[0]).toEqual(low);
   });
 
   it('reasoning that is refused with tools -> is left out of requests with tools alone', async () => {
-    const memory = new ModelMemory();
-    await run([effort, 'done'], { request: requestOf({ tools }), memory });
+    const notes = new ModelNotes();
+    await run([effort, 'done'], { request: requestOf({ tools }), notes });
     const high = { reasoningEffort: 'high' } as const;
-    expect(await askedWith(requestOf(high), memory)).toEqual([high, undefined]);
+    expect(await askedWith(requestOf(high), notes)).toEqual([high, undefined]);
     const withTools = { tools, verbosity: 'low' } as const;
-    expect(await askedWith(requestOf(withTools), memory)).toEqual([
+    expect(await askedWith(requestOf(withTools), notes)).toEqual([
       { ...withTools, reasoningEffort: 'none' },
       undefined,
     ]);
   });
 });
 
-describe('the memory of refusals', () => {
+describe('the notes about refusals', () => {
   const sent = requestOf({ tools, temperature: 0.5, reasoningEffort: 'high' });
   const withoutEffort = { ...sent.parameters, reasoningEffort: 'none' };
   const rejected = () => classifyError(new Error('x'), { status: 400, text: 'no', param: 'messages' });
   /** The parameters that the first call of this user is made with. */
-  const asksWith = async (user: string, memory: ModelMemory, request = sent) =>
-    (await run(['done'], { request, memory, user })).asked[0]?.request.parameters;
+  const asksWith = async (user: string, notes: ModelNotes, request = sent) =>
+    (await run(['done'], { request, notes, user })).asked[0]?.request.parameters;
   /** The user's call is refused, and its repetition ends so. */
-  const meet = (error: Failure, user: string, memory: ModelMemory, end: unknown = 'done') =>
-    run([error, end], { request: sent, memory, user });
+  const meet = (error: Failure, user: string, notes: ModelNotes, end: unknown = 'done') =>
+    run([error, end], { request: sent, notes, user });
 
   it.each<[string, Failure]>([
     ['is refused otherwise', rejected()],
@@ -324,9 +355,9 @@ describe('the memory of refusals', () => {
     ['gets no answer in time', new Failure('provider_timeout')],
     ['is blocked', new Failure('content_blocked')],
   ])('a repetition that %s -> nothing is remembered, not for the user either', async (_, end) => {
-    const memory = new ModelMemory();
-    for (const error of [hint, effort]) await meet(error, 'M', memory, end);
-    for (const user of ['M', 'V']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
+    const notes = new ModelNotes();
+    for (const error of [hint, effort]) await meet(error, 'M', notes, end);
+    for (const user of ['M', 'V']) expect(await asksWith(user, notes)).toEqual(sent.parameters);
   });
 
   it.each([
@@ -335,12 +366,12 @@ describe('the memory of refusals', () => {
   ])(
     '%s that one user has met, however often -> counts for that user; of two, for all',
     async (_, error, without) => {
-      const memory = new ModelMemory();
-      for (let n = 0; n < 3; n += 1) await meet(error, 'M', memory);
-      expect(await asksWith('M', memory)).toEqual(without);
-      expect(await asksWith('V', memory)).toEqual(sent.parameters);
-      await meet(error, 'V', memory);
-      for (const user of ['M', 'V', 'W']) expect(await asksWith(user, memory)).toEqual(without);
+      const notes = new ModelNotes();
+      for (let n = 0; n < 3; n += 1) await meet(error, 'M', notes);
+      expect(await asksWith('M', notes)).toEqual(without);
+      expect(await asksWith('V', notes)).toEqual(sent.parameters);
+      await meet(error, 'V', notes);
+      for (const user of ['M', 'V', 'W']) expect(await asksWith(user, notes)).toEqual(without);
     },
   );
 
@@ -350,30 +381,30 @@ describe('the memory of refusals', () => {
   ])(
     '%s that counts, and a call without it that is refused -> the call as it was asked for',
     async (_, error) => {
-      const memory = new ModelMemory();
-      for (const user of ['M', 'N']) await meet(error, user, memory);
-      const refused = await run([rejected(), 'done'], { request: sent, memory, user: 'V' });
+      const notes = new ModelNotes();
+      for (const user of ['M', 'N']) await meet(error, user, notes);
+      const refused = await run([rejected(), 'done'], { request: sent, notes, user: 'V' });
       expect([refused.end, refused.pauses]).toEqual(['done', []]);
       expect(refused.asked[0]?.request.parameters).not.toEqual(sent.parameters);
       expect(refused.asked[1]).toMatchObject({
         request: { parameters: sent.parameters },
         ignored: undefined,
       });
-      for (const user of ['V', 'W']) expect(await asksWith(user, memory)).toEqual(sent.parameters);
+      for (const user of ['V', 'W']) expect(await asksWith(user, notes)).toEqual(sent.parameters);
       // The user that has met it keeps it until a call without it fails.
-      expect(await asksWith('M', memory)).not.toEqual(sent.parameters);
-      await run([failed(), failed()], { request: sent, memory, user: 'M' });
-      expect(await asksWith('M', memory)).toEqual(sent.parameters);
+      expect(await asksWith('M', notes)).not.toEqual(sent.parameters);
+      await run([failed(), failed()], { request: sent, notes, user: 'M' });
+      expect(await asksWith('M', notes)).toEqual(sent.parameters);
     },
   );
 
   it('an effort that a model does not have -> the call as it was asked for, and not as one that may pass', async () => {
-    const memory = new ModelMemory();
-    for (const user of ['M', 'N']) await meet(effort, user, memory);
+    const notes = new ModelNotes();
+    for (const user of ['M', 'N']) await meet(effort, user, notes);
     const none = refusal("'reasoning_effort' does not support 'none' with this model.", 'reasoning_effort');
-    const { end, asked } = await run([none, 'done'], { request: sent, memory, user: 'V' });
+    const { end, asked } = await run([none, 'done'], { request: sent, notes, user: 'V' });
     expect([end, asked[1]?.request.parameters]).toEqual(['done', sent.parameters]);
-    const last = await run([none, rejected()], { request: sent, memory, user: 'M' });
+    const last = await run([none, rejected()], { request: sent, notes, user: 'M' });
     expect(last.end).toMatchObject({ code: 'provider_rejected' });
   });
 
@@ -382,98 +413,66 @@ describe('the memory of refusals', () => {
     ['gets no answer in time', new Failure('provider_timeout')],
     ['is too long', new Failure('context_length_exceeded')],
   ])('a call without it that %s -> it still counts', async (_, end) => {
-    const memory = new ModelMemory();
-    await meet(hint, 'M', memory);
-    await run([end, end], { request: sent, memory, user: 'M' });
-    expect(await asksWith('M', memory)).not.toHaveProperty('temperature');
+    const notes = new ModelNotes();
+    await meet(hint, 'M', notes);
+    await run([end, end], { request: sent, notes, user: 'M' });
+    expect(await asksWith('M', notes)).not.toHaveProperty('temperature');
   });
 
   it('another part that is refused -> what is known stays left out, and counts', async () => {
-    const memory = new ModelMemory();
-    await meet(hint, 'M', memory);
-    const { end, asked } = await meet(effort, 'M', memory);
+    const notes = new ModelNotes();
+    await meet(hint, 'M', notes);
+    const { end, asked } = await meet(effort, 'M', notes);
     expect(end).toBe('done');
     for (const { request } of asked) expect(request.parameters).not.toHaveProperty('temperature');
-    expect(await asksWith('M', memory)).toEqual({ tools, reasoningEffort: 'none' });
+    expect(await asksWith('M', notes)).toEqual({ tools, reasoningEffort: 'none' });
   });
 
   it.each([
     ['is refused otherwise', rejected()],
     ['fails', failed()],
   ])('a call of one user without it that %s, twice -> it still counts for all others', async (_, end) => {
-    const memory = new ModelMemory();
-    for (const user of ['M', 'N']) for (const error of [hint, effort]) await meet(error, user, memory);
+    const notes = new ModelNotes();
+    for (const user of ['M', 'N']) for (const error of [hint, effort]) await meet(error, user, notes);
     // One who has met it, and one who has not.
-    for (const user of ['M', 'L']) await run([end, end], { request: sent, memory, user });
-    expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
+    for (const user of ['M', 'L']) await run([end, end], { request: sent, notes, user });
+    expect(await asksWith('V', notes)).toEqual({ tools, reasoningEffort: 'none' });
   });
 
   it('a call of a user without it that is refused, and also with it -> it counts for that user as before', async () => {
-    const memory = new ModelMemory();
-    for (const error of [hint, effort]) await meet(error, 'V', memory);
-    const { asked } = await run([rejected(), rejected()], { request: sent, memory, user: 'V' });
+    const notes = new ModelNotes();
+    for (const error of [hint, effort]) await meet(error, 'V', notes);
+    const { asked } = await run([rejected(), rejected()], { request: sent, notes, user: 'V' });
     expect(asked[1]?.request.parameters).toEqual(sent.parameters);
-    expect(await asksWith('V', memory)).toEqual({ tools, reasoningEffort: 'none' });
+    expect(await asksWith('V', notes)).toEqual({ tools, reasoningEffort: 'none' });
   });
 
   it('a call that asks for no effort itself, and is answered the second time -> shows nothing', async () => {
-    const memory = new ModelMemory();
-    for (const user of ['M', 'N']) await meet(effort, user, memory);
+    const notes = new ModelNotes();
+    for (const user of ['M', 'N']) await meet(effort, user, notes);
     const request = requestOf({ tools, reasoningEffort: 'none' });
-    await run([rejected(), 'done'], { request, memory, user: 'L' });
-    expect(await asksWith('V', memory)).toEqual(withoutEffort);
+    await run([rejected(), 'done'], { request, notes, user: 'L' });
+    expect(await asksWith('V', notes)).toEqual(withoutEffort);
   });
 
   it('a user who meets many values that are refused -> takes no room from what another has met', async () => {
-    const memory = new ModelMemory();
-    await meet(hint, 'V', memory);
+    const notes = new ModelNotes();
+    await meet(hint, 'V', notes);
     for (let n = 0; n < 200; n += 1) {
       const request = requestOf({ temperature: 1 + n / 1000 });
-      await run([hint, 'done'], { request, memory, user: 'M' });
+      await run([hint, 'done'], { request, notes, user: 'M' });
     }
-    expect(await asksWith('V', memory)).not.toHaveProperty('temperature');
+    expect(await asksWith('V', notes)).not.toHaveProperty('temperature');
     const latest = requestOf({ temperature: 1.199 });
-    expect(await asksWith('M', memory, latest)).not.toHaveProperty('temperature');
+    expect(await asksWith('M', notes, latest)).not.toHaveProperty('temperature');
   });
 
   it('two hints that are refused together -> each alone is still sent', async () => {
-    const memory = new ModelMemory();
+    const notes = new ModelNotes();
     const both = requestOf({ temperature: 0.5, topP: 0.5 });
     const text = refusal('`temperature` and `top_p` cannot both be specified for this model.');
-    for (const user of ['M', 'N']) await run([text, 'done'], { request: both, memory, user });
+    for (const user of ['M', 'N']) await run([text, 'done'], { request: both, notes, user });
     for (const parameters of [{ temperature: 0.5 }, { topP: 0.5 }])
-      expect(await asksWith('M', memory, requestOf(parameters))).toEqual(parameters);
-  });
-});
-
-describe('RetryBudget', () => {
-  const spendAll = (budget: RetryBudget, user = 'M') => {
-    let spent = 0;
-    while (budget.spend(user)) spent += 1;
-    return spent;
-  };
-  const earn = (budget: RetryBudget, times: number) => {
-    for (let n = 0; n < times; n += 1) budget.earn('M');
-  };
-
-  // Ten times 0.1 is 0.9999999999999999.
-  it('a budget -> starts with ten, saves up no more, and allows one for every ten attempts, none for nine', () => {
-    const budget = new RetryBudget();
-    earn(budget, 1000);
-    expect([spendAll(budget), spendAll(new RetryBudget())]).toEqual([10, 10]);
-    earn(budget, 9);
-    expect(spendAll(budget)).toBe(0);
-    earn(budget, 1);
-    expect(spendAll(budget)).toBe(1);
-  });
-
-  it('one user who spends all -> half is left for the others', () => {
-    const budget = new RetryBudget();
-    earn(budget, 1000);
-    spendAll(budget);
-    expect(spendAll(budget, 'V')).toBe(5);
-    earn(budget, 100);
-    expect(spendAll(budget)).toBe(7);
-    expect(budget.spend('W')).toBe(true);
+      expect(await asksWith('M', notes, requestOf(parameters))).toEqual(parameters);
   });
 });

@@ -11,7 +11,6 @@ describe('RunningJob', () => {
     expect(job.timings).toEqual({ queueMs: 600, providerMs: 0 });
     job.begin();
     now += 50;
-    job.begin();
     job.recordFirstDelta();
     now += 50;
     job.recordFirstDelta();

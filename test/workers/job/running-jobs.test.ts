@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Cancelled } from '../../../workers/job/running-job.js';
+import { Cancelled } from '../../../workers/gate/ends.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { takeJob } from '../../support/running-jobs.js';
 

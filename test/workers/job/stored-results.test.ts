@@ -3,7 +3,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import { Cancelled } from '../../../workers/job/running-job.js';
+import { Cancelled } from '../../../workers/gate/ends.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';

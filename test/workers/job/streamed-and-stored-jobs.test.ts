@@ -5,17 +5,17 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
+import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
 import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
-import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
+import type { JobListener, RunningJob } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
-import { NotBegun } from '../../../workers/job/waiting-jobs.js';
 import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { chatJobOf, runJob } from '../../support/chat-jobs.js';
-import { openCircuits } from '../../support/circuits.js';
+import { openGate } from '../../support/gate.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';
@@ -34,7 +34,7 @@ const reply: ProviderReply = { text: 'Hello', reason: 'stop', model: 'm' };
 /** A clock that stands still, so that a slow machine is never too late. */
 const now = Date.now();
 
-let circuits: ReturnType<typeof openCircuits>;
+let open: ReturnType<typeof openGate>;
 let deltas: DeltaStream | undefined;
 let publisher: DeltaPublisher;
 let calls: number;
@@ -42,7 +42,7 @@ let calls: number;
 let records: Map<string, string>;
 
 beforeEach(() => {
-  circuits = openCircuits({ resetMs: 100 });
+  open = openGate({ resetMs: 100 });
   calls = 0;
   records = new Map();
   publisher = new DeltaPublisher({
@@ -54,14 +54,15 @@ beforeEach(() => {
 });
 afterEach(() => {
   deltas?.[Symbol.dispose]();
-  circuits.close();
+  open.close();
 });
 
 interface RunOptions {
   job?: Partial<ChatJob>;
-  deps?: Partial<Omit<ChatJobDeps, 'circuits'>> & Pick<CallChainDeps, 'withImages'>;
+  deps?: Partial<ChatJobDeps> & Pick<CallChainDeps, 'withImages'>;
   now?: () => number;
   stop?: AbortController;
+  listeners?: readonly JobListener[];
 }
 
 /** Runs a job that was enqueued ten seconds ago; each call of the provider is the next of these, then the last. */
@@ -81,6 +82,7 @@ function run(steps: Run[], own: RunOptions = {}) {
     data: job,
     now: own.now ?? (() => now),
     stop: stop.signal,
+    listeners: own.listeners ?? [],
   });
   if (job.stream) deltas = publisher.open(running, job);
   const storedResults = new StoredResults({
@@ -90,7 +92,7 @@ function run(steps: Run[], own: RunOptions = {}) {
     },
     log,
   });
-  return runJob(running, job, { provider, circuits, mayRequeue: true, storedResults, ...own.deps });
+  return runJob(running, job, { provider, open, storedResults, ...own.deps });
 }
 
 const writes: Run = async (_, onDelta) => {
@@ -113,6 +115,18 @@ const hangs: Run = ({ signal }) =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
+
+describe('the wait of a job', () => {
+  it.each<[string, Run[], RunOptions['job'], begun: number[], outcome: object]>([
+    ['a call and its retry', [fails(broken), writes], {}, [10_000], { kind: 'ok', queueMs: 10_000 }],
+    ['no call', [writes], { deadline: now }, [], { code: 'timeout', queueMs: 10_000, providerMs: 0 }],
+  ])('%s -> it ends where the first begins, once, if one does', async (_, steps, job, waits, outcome) => {
+    const begun: number[] = [];
+    const listeners = [{ begun: ({ timings }: RunningJob) => void begun.push(timings.queueMs) }];
+    expect(await run(steps, { job: { ...job }, listeners })).toMatchObject(outcome);
+    expect(begun).toEqual(waits);
+  });
+});
 
 describe('the time of the first delta', () => {
   it('is in the outcome, counted from the first call on', async () => {
@@ -186,14 +200,13 @@ describe('a hint that the model refuses', () => {
   it('shows nothing, and its repetition is made although the model is on trial', async () => {
     const steps = Array.from({ length: 5 }, () => fails(broken));
     for (let n = 0; n < 5; n += 1) await run(steps, { job: { attempt: 2 } });
-    const circuit = circuits.circuits.of('m');
-    expect(circuit.breaker.state).toBe('open');
-    await vi.waitFor(() => expect(circuit.breaker.state).toBe('half-open'), patience);
+    expect(open.gate.worstState).toBe('open');
+    await vi.waitFor(() => expect(open.gate.worstState).toBe('half-open'), patience);
     calls = 0;
     expect(await run([refused('`seed` is not supported'), writes], { job: tuned })).toMatchObject({
       kind: 'ok',
     });
-    expect([calls, circuit.breaker.state]).toEqual([2, 'closed']);
+    expect([calls, open.gate.worstState]).toEqual([2, 'closed']);
   });
 });
 

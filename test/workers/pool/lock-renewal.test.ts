@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { LockLost } from '../../../workers/job/running-job.js';
+import { LockLost } from '../../../workers/gate/ends.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { LockRenewal } from '../../../workers/pool/lock-renewal.js';
 import { createRecordingLog } from '../../support/recording-log.js';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { BreakerState } from '../../../workers/job/breaker.js';
+import type { BreakerState } from '../../../workers/gate/breaker.js';
 import type { LivePoolSettings } from '../../../workers/pool/live-settings.js';
 import { PoolThrottle } from '../../../workers/pool/pool-throttle.js';
 import { poolSettings } from '../../support/chat-jobs.js';
@@ -35,7 +35,7 @@ beforeEach(() => {
   load = { inFlight: 0, parked: 0 };
   worker = createRecordingWorker();
   clock = { isOff: false };
-  throttle = new PoolThrottle({ worker, settings, account: breaker, load: () => load, clock });
+  throttle = new PoolThrottle({ worker, settings, gate: { account: breaker }, load: () => load, clock });
 });
 
 function when(state: BreakerState, parked = 0) {

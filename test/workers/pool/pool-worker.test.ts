@@ -7,16 +7,16 @@ import { type ChatJob, encodeChatJob, queueName } from '../../../shared/protocol
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { Slots } from '../../../workers/gate/slots.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
-import { Slots } from '../../../workers/job/slots.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import type { RequeuableJob } from '../../../workers/pool/requeue.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
-import { openCircuits } from '../../support/circuits.js';
+import { openGate } from '../../support/gate.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -39,7 +39,7 @@ const refused = classifyError(new Error('no'), { status: 400 });
 describeStores('PoolWorker on $kind', log, (shared) => {
   let queue: ReturnType<QueueStore['createQueue']>;
   let queues: Queues;
-  let open: ReturnType<typeof openCircuits>;
+  let open: ReturnType<typeof openGate>;
   let relay: RecordingRelay;
   let jobs: RunningJobs;
   let deltas: DeltaPublisher;
@@ -56,7 +56,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     if (queues) await closeQueues(queues);
   });
   beforeEach(() => {
-    open = openCircuits();
+    open = openGate();
     relay = createRecordingRelay();
     jobs = new RunningJobs();
     deltas = new DeltaPublisher({ jobs, relay, windowMs: 1, log });
@@ -111,16 +111,16 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const jobId = await add({ deadline: Date.now() + 3_600_000 });
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
-      open = openCircuits();
-      open.circuits.of('m').cooldown.extend(60_000);
+      open = openGate();
+      open.gate.hold({ model: 'm', holdMs: 60_000 });
       const worker = await start();
       await vi.waitFor(() => expect(jobs.ofChat(jobId)).toHaveLength(1), patience);
-      open.circuits.close();
+      open.gate.close();
       await worker.close({ graceMs: 60_000 });
       expect(await queue.getJobState(jobId)).toBe('waiting');
       expect(jobs.loadOf('openai').unsettled).toBe(0);
     }
-    open = openCircuits();
+    open = openGate();
     await start();
     await isCompleted(jobId);
     const outcome = decodeOutcome((await queue.getJob(jobId))?.returnvalue);

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
-import { describeFailure, refusalOf } from '../../../workers/providers/error-classification.js';
+import { callErrorOf, describeFailure } from '../../../workers/providers/error-classification.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 import { serve } from '../../support/serve.js';
@@ -109,10 +109,10 @@ describe.each(replyModes)('an error in the body: $mode', ({ stream }) => {
     async (id) => {
       const refusal = '`temperature` is deprecated for this model.';
       const own = await failureOf(id, { status: 400, body: says[id](refusal), stream });
-      expect(refusalOf(own)).toEqual(['temperature']);
+      expect(callErrorOf(own)?.refusal).toEqual(['temperature']);
       for (const quote of [`Cannot read "${refusal}"`, `Cannot load https://a.example/${refusal}`]) {
         const quoting = await failureOf(id, { status: 400, body: says[id](quote), stream });
-        expect([quoting.code, refusalOf(quoting)]).toEqual(['provider_rejected', undefined]);
+        expect([quoting.code, callErrorOf(quoting)?.refusal]).toEqual(['provider_rejected', undefined]);
       }
     },
   );
@@ -120,7 +120,7 @@ describe.each(replyModes)('an error in the body: $mode', ({ stream }) => {
   it.each(providerIds)('%s answers with fields of other types -> it is refused all the same', async (id) => {
     const error = { message: { text: 'no' }, type: 7, param: 3, code: [], details: {}, status: {} };
     const failure = await failureOf(id, { status: 400, body: { error, type: [], message: 4 }, stream });
-    expect([failure.code, refusalOf(failure)]).toEqual(['provider_rejected', undefined]);
+    expect([failure.code, callErrorOf(failure)?.refusal]).toEqual(['provider_rejected', undefined]);
   });
 
   const choice = { index: 0, finish_reason: 'error', message: {}, delta: {} };

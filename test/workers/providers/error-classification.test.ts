@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import {
+  callErrorOf,
   classifyError,
   describeFailure,
   ProviderCallError,
   providerErrorOf,
-  refusalOf,
   refusesCredentials,
 } from '../../../workers/providers/error-classification.js';
 
@@ -182,7 +182,7 @@ describe('refusesCredentials', () => {
   });
 });
 
-describe('refusalOf', () => {
+describe('the refusal in an error', () => {
   const behind = 'The model returned the following errors:';
   const noTools =
     "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
@@ -237,7 +237,7 @@ describe('refusalOf', () => {
     const facts = { ...(param && { param }), ...(text && { text }) };
     const failure = classifyError(new Error('x'), { status: 400, ...facts });
     const isHint = said !== '' && !['signatures', 'toolChoice', 'effort'].includes(said);
-    expect(refusalOf(failure)).toEqual(isHint ? said.split(' ') : said || undefined);
+    expect(callErrorOf(failure)?.refusal).toEqual(isHint ? said.split(' ') : said || undefined);
     expect(failure.cause).toMatchObject({ refusedParameter: said === 'toolChoice' ? said : undefined });
     expect(JSON.stringify(failure)).not.toContain('this model');
   });
@@ -318,12 +318,13 @@ describe('refusalOf', () => {
   );
 
   it.each([429, 403, 500, undefined])('takes a %s for no such refusal', (status) => {
-    expect(refusalOf(classifyError(new Error('x'), { status, param: 'temperature' }))).toBeUndefined();
+    const failure = classifyError(new Error('x'), { status, param: 'temperature' });
+    expect(callErrorOf(failure)?.refusal).toBeUndefined();
   });
 
   it('leaves a conversation that is too long what it is', () => {
     const text = 'prompt is too long; `temperature` is deprecated';
     const failure = classifyError(new Error('x'), { status: 400, text });
-    expect([failure.code, refusalOf(failure)]).toEqual(['context_length_exceeded', undefined]);
+    expect([failure.code, callErrorOf(failure)?.refusal]).toEqual(['context_length_exceeded', undefined]);
   });
 });

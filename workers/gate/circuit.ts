@@ -1,21 +1,21 @@
 import { Failure } from '../../shared/failures.js';
 import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
-import type { Call } from './call.js';
 import { CallSamples } from './call-samples.js';
+import type { CompilingCalls } from './compiling-calls.js';
 import { Cooldown, isLimit } from './cooldown.js';
-import { ModelMemory } from './model-memory.js';
-import { RetryBudget } from './retry.js';
+import { NotBegun } from './ends.js';
+import type { AdmittedCall, GatedCall } from './gated-call.js';
 import type { Slot } from './slots.js';
 import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
-import { NotBegun, patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
+import { patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   model: string;
   times: () => BreakerTimes;
-  /** The clock of the deadlines, in milliseconds since the epoch. */
-  now?: () => number;
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
+  /** Shared by the circuits of a pool. */
+  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
@@ -34,15 +34,13 @@ const trialMs = 1000;
  * limited after a cooldown.
  */
 export class Circuit {
-  readonly budget = new RetryBudget();
-  readonly memory = new ModelMemory();
   readonly cooldown: Cooldown;
-  readonly #options: Required<CircuitOptions>;
+  readonly #options: CircuitOptions;
   readonly #breaker: Breaker;
   readonly #userBreaker: UserBreaker;
   readonly #waiting = new WaitingJobs();
   /** The calls that are under way, or are about to begin. */
-  readonly #calls = new Set<Call>();
+  readonly #calls = new Set<GatedCall>();
   #wasCoolingDown = false;
   /** The slot of the job whose call is the one at a time. */
   #trial: Slot | undefined;
@@ -53,8 +51,8 @@ export class Circuit {
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
-    const { times, publishLimit, now = Date.now } = options;
-    this.#options = { ...options, now };
+    const { times, publishLimit } = options;
+    this.#options = options;
     this.#userBreaker = new UserBreaker({
       resetMs: () => times().resetMs,
       onChange: (state, user) => this.#onChange(state, user),
@@ -80,11 +78,10 @@ export class Circuit {
   }
 
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
-  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
-    const { slot, user, kind } = call;
-    // One that was refused for a hint has shown nothing, so its repetition waits like a first call.
-    if (kind.isRetry && !kind.omitted && this.#stateFor(user) !== 'closed')
-      throw new Failure('provider_unavailable');
+  async run<T>(call: GatedCall, next: (admitted: AdmittedCall) => Promise<T>): Promise<T> {
+    const { slot, user, kind, schema } = call;
+    // A refusal has shown nothing, so the repetition waits like a first call.
+    if (kind === 'retry' && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
     this.#lastUsedAt = performance.now();
     this.#calls.add(call);
     try {
@@ -94,9 +91,11 @@ export class Circuit {
         // Calls may be forbidden again by the time the job has a slot.
       } while (this.#blockedMs(user) > 0);
       call.stop.throwIfAborted();
-      call.isUsersProbe = this.#userProbe === slot;
-      const watched = () => this.cooldown.watch(call, next);
-      return await this.#watch(slot, () => this.#breaker.run(call, watched));
+      const admitted = this.#admit(call);
+      const watched = () => this.cooldown.watch(call, () => next(admitted));
+      const result = await this.#watch(slot, () => this.#breaker.run(admitted, watched));
+      this.#options.compiling.recordUse(schema);
+      return result;
     } finally {
       this.#calls.delete(call);
       this.#endTrial(slot);
@@ -104,15 +103,10 @@ export class Circuit {
     }
   }
 
-  /** Gives the slot of a call that takes long to another job, if one more may be here without a slot. */
-  park({ slot }: Call): void {
-    if (this.#options.hasRoom()) slot.park();
-  }
-
   /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const waiter of this.#waiting.all) if (!waiter.call.kind.isRetry) waiter.reject(new NotBegun());
+    for (const waiter of this.#waiting.all) if (waiter.call.kind === 'first') waiter.reject(new NotBegun());
   }
 
   /** Holds the breaker closed until it is called without a state. */
@@ -162,29 +156,40 @@ export class Circuit {
     }
   }
 
-  async #whenCallsMayBegin(call: Call): Promise<void> {
+  #admit({ user, progress, slot, schema }: GatedCall): AdmittedCall {
+    const isUsersProbe = this.#userProbe === slot;
+    const isCompiling = this.#options.compiling.isNew(schema);
+    const park = () => {
+      const hasRoom = this.#options.hasRoom();
+      if (hasRoom) slot.park();
+      return hasRoom;
+    };
+    return { user, progress, isProbe: false, isUsersProbe, isCompiling, startedAt: performance.now(), park };
+  }
+
+  async #whenCallsMayBegin(call: GatedCall): Promise<void> {
     const { kind } = call;
     this.#endTrial(call.slot);
     if (!this.#isBehind(call) && this.#admits(call)) return;
-    if (this.#isClosing && !kind.isRetry) throw new NotBegun();
+    if (this.#isClosing && kind === 'first') throw new NotBegun();
     this.#throwIfTooLate(call);
-    if (!kind.isRetry && !this.#options.hasRoom()) throw this.#refusal(call);
+    if (kind === 'first' && !this.#options.hasRoom()) throw this.#refusal(call);
     call.slot.park();
-    const leftMs = call.deadline - this.#options.now();
+    const leftMs = call.leftMs();
     const patienceMs = patienceOf(call, this.#stateFor(call.user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
     await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }
 
   /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
-  #isBehind({ user }: Call): boolean {
+  #isBehind({ user }: GatedCall): boolean {
     return this.#waiting.all.some(
       ({ call: other }) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
     );
   }
 
   /** Whether a call may begin now; records it as the one at a time when it begins alone. */
-  #admits({ slot, user }: Call): boolean {
+  #admits({ slot, user }: GatedCall): boolean {
     if (this.#blockedMs(user) > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
     const isUsersProbe = this.#userBreaker.stateFor(user) === 'half-open';
     if (isUsersProbe && this.#userProbe !== undefined) return false;
@@ -199,15 +204,13 @@ export class Circuit {
     if (this.#userProbe === slot) this.#userProbe = undefined;
   }
 
-  #throwIfTooLate(call: Call): void {
+  #throwIfTooLate(call: GatedCall): void {
     const blockedMs = this.#blockedMs(call.user);
-    const isTooLong =
-      blockedMs > patienceOf(call, this.#stateFor(call.user)) ||
-      this.#options.now() + blockedMs >= call.deadline;
+    const isTooLong = blockedMs > patienceOf(call, this.#stateFor(call.user)) || blockedMs >= call.leftMs();
     if (blockedMs > 0 && isTooLong) throw this.#refusal(call);
   }
 
-  #refusal({ user }: Call): Failure {
+  #refusal({ user }: GatedCall): Failure {
     const retryAfterMs = this.#blockedMs(user) || trialMs;
     return this.#stateFor(user) === 'closed'
       ? new Failure('provider_rate_limited', { retryAfterMs })
@@ -223,7 +226,7 @@ export class Circuit {
 
   /** The waiting jobs waited for the probe that failed. Running calls may hang for long, so their slots are parked. */
   #refuseWaiters(user: string | undefined): void {
-    const concerns = (call: Call) => user === undefined || call.user === user;
+    const concerns = (call: GatedCall) => user === undefined || call.user === user;
     for (const { call, reject } of this.#waiting.all) if (concerns(call)) reject(this.#refusal(call));
     for (const call of this.#calls) if (concerns(call)) call.slot.park();
   }

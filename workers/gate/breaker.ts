@@ -1,7 +1,6 @@
 import CircuitBreaker from 'opossum';
 import { Failure } from '../../shared/failures.js';
-import type { Call } from './call.js';
-import type { EndedCall, Sample } from './call-samples.js';
+import type { AdmittedCall, EndedCall, Sample } from './gated-call.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
@@ -72,7 +71,7 @@ export class Breaker {
   }
 
   /** Makes the call. Throws `provider_unavailable` without a call while the breaker is open or probing. */
-  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  async run<T>(call: AdmittedCall, next: () => Promise<T>): Promise<T> {
     const { state } = this;
     const isProbe = state === 'half-open';
     if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
@@ -102,19 +101,20 @@ export class Breaker {
     this.#windows = undefined;
   }
 
-  async #watch<T>(call: Call, next: (call: Call) => Promise<T>, isProbe: boolean): Promise<T> {
-    const startedAt = performance.now();
+  async #watch<T>(call: AdmittedCall, next: () => Promise<T>, isProbe: boolean): Promise<T> {
     const end = (error?: unknown) => {
-      const tookMs = performance.now() - startedAt - call.waitedMs;
+      const { user, isUsersProbe, isCompiling, startedAt, progress } = call;
+      if (startedAt === undefined) return;
+      const tookMs = performance.now() - startedAt;
       const { samples } = this.#options;
-      const { user, isUsersProbe, isCompiling, hasBegun: isReplying } = call;
+      const isReplying = progress.hasBegun;
       const sample = samples.take({ user, isUsersProbe, isCompiling, isProbe, error, isReplying, tookMs });
       if (sample === undefined) return;
       if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
       this.#record(sample, isProbe);
     };
     try {
-      const result = await next(call);
+      const result = await next();
       end();
       return result;
     } catch (error) {

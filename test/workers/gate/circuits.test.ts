@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { Circuits } from '../../../workers/job/circuits.js';
-import { Cancelled } from '../../../workers/job/running-job.js';
-import { type Slot, Slots } from '../../../workers/job/slots.js';
-import { NotBegun } from '../../../workers/job/waiting-jobs.js';
+import { Circuits } from '../../../workers/gate/circuits.js';
+import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
+import { type Slot, Slots } from '../../../workers/gate/slots.js';
 import { callOf } from '../../support/calls.js';
 
 let circuits: Circuits;
@@ -347,6 +346,24 @@ describe('of', () => {
     const job = start({ model: 'two', inMs: 50 });
     job.answer();
     expect(await job.ended).toBe('done');
+  });
+});
+
+describe('a schema that its provider compiles', () => {
+  it('is new until a call with it was answered', async () => {
+    /** Whether the call that ends so counted as one that waits until its schema is compiled. */
+    const isCompiling = async (schema: string, error?: Failure) => {
+      let seen: boolean | undefined;
+      const made = circuits.of('m').run(callOf({ schema, slot: unbounded }), async (admitted) => {
+        seen = admitted.isCompiling;
+        if (error) throw error;
+      });
+      await made.catch(() => undefined);
+      return seen;
+    };
+    const rejected = new Failure('provider_rejected');
+    const asked = [await isCompiling('a', rejected), await isCompiling('a'), await isCompiling('a')];
+    expect([...asked, await isCompiling('b')]).toEqual([true, true, false, true]);
   });
 });
 

@@ -1,7 +1,6 @@
-import { partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { Call } from './call.js';
+import type { AdmittedCall, GatedCall } from './gated-call.js';
 import { type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 /** As a call begins, it has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
@@ -21,14 +20,23 @@ export class ImageRoom {
   }
 
   /** Makes the call once there is room for its images. Throws `timeout` at its deadline. */
-  async run<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  async run<T>(
+    call: GatedCall,
+    admitted: Pick<AdmittedCall, 'startedAt' | 'park'>,
+    next: () => Promise<T>,
+  ): Promise<T> {
     const bytes = bytesOf(call);
-    if (bytes === 0) return next(call);
+    if (bytes === 0) return next();
+    admitted.startedAt = undefined;
     if (this.#waiting.all.length === 0 && this.#fits(bytes)) this.#held.add(userOf(call), bytes);
-    else await this.#wait(call);
+    else {
+      admitted.park();
+      await this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
+    }
     try {
       await call.slot.take();
-      return await next(call);
+      admitted.startedAt = performance.now();
+      return await next();
     } finally {
       this.#held.add(userOf(call), -bytes);
       this.#wake();
@@ -38,17 +46,6 @@ export class ImageRoom {
   /** A call that alone is larger than the room may go on. */
   #fits(bytes: number): boolean {
     return this.#held.total === 0 || this.#held.total + bytes <= this.#maxBytes;
-  }
-
-  async #wait(call: Call): Promise<void> {
-    const since = performance.now();
-    const { asked, deadline } = call;
-    asked.circuit.park(call);
-    try {
-      await this.#waiting.wait(call, deadline - asked.job.now(), () => new Failure('timeout'));
-    } finally {
-      call.waitedMs += performance.now() - since;
-    }
   }
 
   #wake(): void {
@@ -62,10 +59,5 @@ export class ImageRoom {
   }
 }
 
-const userOf = ({ user = '' }: Call): string => user;
-
-const bytesOf = ({ asked }: Call): number =>
-  asked.request.turns.reduce((sum, turn) => sum + copies * bytesOfImages(turn), 0);
-
-const bytesOfImages = (turn: Turn): number =>
-  partsOf(turn).reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
+const userOf = ({ user = '' }: GatedCall): string => user;
+const bytesOf = ({ imageBytes }: GatedCall): number => copies * imageBytes;

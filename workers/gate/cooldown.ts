@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import type { Call } from './call.js';
+import type { GatedCall } from './gated-call.js';
 
 interface CooldownOptions {
   /** Called when a cooldown has begun, has become noticeably longer, or has ended. */
@@ -39,14 +39,14 @@ export class Cooldown {
   }
 
   /** Makes a call and returns its result; a 429 begins a cooldown, an answer resets the pause. */
-  async watch<T>(call: Call, next: (call: Call) => Promise<T>): Promise<T> {
+  async watch<T>({ kind }: Pick<GatedCall, 'kind'>, next: () => Promise<T>): Promise<T> {
     const since = this.#limitCount;
     try {
-      const result = await next(call);
+      const result = await next();
       if (since === this.#limitCount) this.#pauseMs = 0;
       return result;
     } catch (error) {
-      const doubles = since === this.#limitCount && !call.kind.isRetry;
+      const doubles = since === this.#limitCount && kind === 'first';
       if (isLimit(error)) this.#recordLimit(error.facts.retryAfterMs, doubles);
       throw error;
     }

@@ -1,16 +1,13 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
-import { Breaker } from '../../../workers/job/breaker.js';
+import { Breaker } from '../../../workers/gate/breaker.js';
+import { Cancelled } from '../../../workers/gate/ends.js';
+import { ImageRoom } from '../../../workers/gate/image-room.js';
+import type { Slot } from '../../../workers/gate/slots.js';
 import type { Call } from '../../../workers/job/call.js';
-import { callChain } from '../../../workers/job/call-chain.js';
-import { ImageRoom } from '../../../workers/job/image-room.js';
-import { Cancelled } from '../../../workers/job/running-job.js';
-import type { Slot } from '../../../workers/job/slots.js';
-import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
-import { callOf } from '../../support/calls.js';
-
-type Step = <T>(call: Call, next: (call: Call) => Promise<T>) => Promise<T>;
+import { admittedCall, callOf } from '../../support/calls.js';
+import { openGate } from '../../support/gate.js';
 
 const megabyte = 1_048_576;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -36,14 +33,14 @@ function startRoom() {
     const slot: Slot = { take: async () => {}, park: () => {}, close: () => {}, isParked: false };
     const request = { model: 'm', maxOutputTokens: 1, turns };
     const call = callOf({ user: name, ...own, slot, request });
-    vi.spyOn(call.asked.circuit, 'park').mockImplementation(() => void parked.push(name));
+    const park = () => parked.push(name) > 0;
     const answer = Promise.withResolvers<string>();
-    const reply = room.run(call, () => {
+    const reply = room.run(call, admittedCall({ park }), () => {
       begun.push(name);
       return answer.promise;
     });
     reply.catch(() => undefined);
-    return { call, reply, end: () => answer.resolve('done'), fail: answer.reject };
+    return { reply, end: () => answer.resolve('done'), fail: answer.reject };
   };
   return { room, begun, parked, ask };
 }
@@ -98,26 +95,21 @@ describe('calls with images', () => {
 
   it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
     const room = new ImageRoom({ maxBytes: 1 });
-    const replies = [Promise.withResolvers<ProviderReply>(), Promise.withResolvers<ProviderReply>()];
+    const { gate, close } = openGate({ imageRoom: room });
+    onTestFinished(close);
+    const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let made = 0;
-    const run = () => replies[made++]?.promise;
-    const next: Step = (call, make) => make(call);
-    const make = callChain({
-      ...{ provider: { run } as unknown as Provider, metrics: { watchCall: next }, imageRoom: room },
-      ...{ account: { state: 'closed', isProbing: false, run: next }, mayRequeue: () => false },
-    });
     const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
-    const reply = { text: 'Hello' } as unknown as ProviderReply;
-    const first = make(callOf({ request }));
-    const second = make(callOf({ request }));
+    const make = () => gate.run(callOf({ request }), async () => replies[made++]?.promise);
+    const ends = [make(), make()];
     await turn();
     expect(made).toBe(1);
-    replies[0]?.resolve(reply);
-    await first;
+    replies[0]?.resolve();
+    await ends[0];
     await turn();
     expect(made).toBe(2);
-    replies[1]?.resolve(reply);
-    await second;
+    replies[1]?.resolve();
+    await ends[1];
   });
 
   it('reach their deadline while they wait -> they end', async () => {
@@ -129,7 +121,7 @@ describe('calls with images', () => {
     first.end();
   });
 
-  it('are cancelled after a long wait -> that says nothing about the provider', async () => {
+  it('wait for long, and are cancelled or made after that -> the wait says nothing about the provider', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { room, ask } = startRoom();
@@ -140,15 +132,19 @@ describe('calls with images', () => {
     const times = () => ({ timeoutMs: 1000, resetMs: 1000 });
     const breaker = new Breaker({ times, onChange: () => {}, samples: { take, reasonOf: () => '' } });
     const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
-    const reply = breaker.run(callOf({ stop: stop.signal, request }), (call) =>
-      room.run(call, async () => 'x'),
-    );
-    reply.catch(() => undefined);
+    const make = (call: Call) => {
+      const admitted = admittedCall();
+      return breaker.run(admitted, () => room.run(call, admitted, async () => 'x'));
+    };
+    const cancelled = make(callOf({ stop: stop.signal, request }));
+    const made = make(callOf({ request }));
+    cancelled.catch(() => undefined);
     await turn();
     vi.advanceTimersByTime(5000);
     stop.abort(new Cancelled());
-    await expect(reply).rejects.toBeInstanceOf(Cancelled);
-    expect(taken).toEqual([0]);
+    await expect(cancelled).rejects.toBeInstanceOf(Cancelled);
     first.end();
+    expect(await made).toBe('x');
+    expect(taken).toEqual([0]);
   });
 });

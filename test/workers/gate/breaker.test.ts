@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
-import { Breaker, type BreakerState, type BreakerTimes } from '../../../workers/job/breaker.js';
-import { CallSamples, CutForFallback } from '../../../workers/job/call-samples.js';
-import { Cancelled, LockLost } from '../../../workers/job/running-job.js';
-import { UserBreaker } from '../../../workers/job/user-breaker.js';
+import { Breaker, type BreakerState, type BreakerTimes } from '../../../workers/gate/breaker.js';
+import { CallSamples } from '../../../workers/gate/call-samples.js';
+import { Cancelled, CutForFallback, LockLost } from '../../../workers/gate/ends.js';
+import { UserBreaker } from '../../../workers/gate/user-breaker.js';
 import { unusableAnswer } from '../../../workers/providers/error-classification.js';
-import { callOf } from '../../support/calls.js';
+import { admittedCall } from '../../support/calls.js';
 
 const resetMs = 20;
 /** Read when the first call fails. */
@@ -38,8 +38,11 @@ interface EndedCall {
 }
 
 /** A call that ends when the test says so: with `done`, or the code or name of its error. */
-function startCall({ isCompiling = false, ...own }: Pick<EndedCall, 'hasBegun' | 'isCompiling'> = {}) {
-  const calling = Object.assign(callOf(own), { isCompiling });
+function startCall({
+  isCompiling = false,
+  hasBegun = false,
+}: Pick<EndedCall, 'hasBegun' | 'isCompiling'> = {}) {
+  const calling = admittedCall({ isCompiling, progress: { hasBegun } });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   // The breaker may refuse the call.
   promise.catch(() => undefined);
@@ -145,7 +148,7 @@ describe('Breaker', () => {
   it('a call -> ends as it does, and the reason of the breaker is the code of the last bad one', async () => {
     expect(await call(bad, { count: 4 })).toBe('provider_error');
     expect(breaker.reason).toBeUndefined();
-    await expect(breaker.run(callOf(), () => Promise.reject(timedOut))).rejects.toBe(timedOut);
+    await expect(breaker.run(admittedCall(), () => Promise.reject(timedOut))).rejects.toBe(timedOut);
     await vi.advanceTimersByTimeAsync(0);
     expect([breaker.state, breaker.reason]).toEqual(['open', 'provider_timeout']);
   });
@@ -158,7 +161,7 @@ describe('Breaker', () => {
 
   it('an open breaker -> no call, then one to probe, and none meanwhile, until a probe is good', async () => {
     await open();
-    const refused = breaker.run(callOf(), () => expect.unreachable());
+    const refused = breaker.run(admittedCall(), () => expect.unreachable());
     await expect(refused).rejects.toMatchObject({ code: 'provider_unavailable', retryable: true });
     await vi.advanceTimersByTimeAsync(resetMs);
     expect(breaker.reason).toBe('provider_error');
@@ -244,7 +247,7 @@ describe('the window', () => {
       const hang = () =>
         new Promise((_, reject) => setTimeout(reject, timeoutMs, new Failure('provider_timeout')));
       const pace = setInterval(
-        () => void breaker.run(callOf(), hang).catch(() => undefined),
+        () => void breaker.run(admittedCall(), hang).catch(() => undefined),
         1000 / perSecond,
       );
       const fifthSampleMs = 5 * (1000 / perSecond) + timeoutMs;

@@ -1,8 +1,10 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
+import { CompilingCalls } from './compiling-calls.js';
 
-interface CircuitsOptions extends Omit<CircuitOptions, 'model' | 'onChange' | 'publishLimit'> {
+export interface CircuitsOptions
+  extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (model: string, cooldownMs: number) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
@@ -21,6 +23,7 @@ export class Circuits {
   readonly #options: CircuitsOptions;
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
+  readonly #compiling = new CompilingCalls();
   #isClosing = false;
   #forced: 'closed' | undefined;
 
@@ -100,6 +103,7 @@ export class Circuits {
     const circuit = new Circuit({
       ...options,
       model,
+      compiling: this.#compiling,
       onChange: (breaker, user) => onChange(model, breaker, user),
       publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
     });

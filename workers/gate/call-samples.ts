@@ -1,21 +1,9 @@
 import { Failure } from '../../shared/failures.js';
-import { ProviderCallError } from '../providers/error-classification.js';
-import type { Call } from './call.js';
-import { CallTimes } from './call-times.js';
-import { Cancelled } from './running-job.js';
+import { callErrorOf } from '../providers/error-classification.js';
+import { Cancelled, CutForFallback } from './ends.js';
+import type { EndedCall, Sample } from './gated-call.js';
+import { MovingMean } from './moving-mean.js';
 import type { UserBreaker } from './user-breaker.js';
-
-/** The health that a call shows; `down` means that no call gets an answer, as the samples before confirm. */
-export type Sample = 'good' | 'bad' | 'down';
-
-/** How a call ended. */
-export interface EndedCall extends Pick<Call, 'user' | 'isUsersProbe' | 'isCompiling'> {
-  readonly error?: unknown;
-  readonly isReplying: boolean;
-  /** Whether it is the one call that a half-open breaker lets through. */
-  readonly isProbe: boolean;
-  readonly tookMs: number;
-}
 
 /** A call that its caller ends shows something only after this many times the usual time. */
 const minTimesUsual = 3;
@@ -34,7 +22,8 @@ const maxUnansweredInRow = 10;
  */
 export class CallSamples {
   readonly #userBreaker: Pick<UserBreaker, 'record' | 'close'>;
-  readonly #times = new CallTimes();
+  /** Mean time of the answers, in milliseconds. */
+  readonly #usualMs = new MovingMean();
   /** Calls without an answer that show little, since the provider last answered. */
   #unansweredInRow = 0;
   #badInRow = 0;
@@ -66,7 +55,7 @@ export class CallSamples {
   #takeReply(tookMs: number): Sample {
     this.#recordAnswer(tookMs);
     this.#badInRow = 0;
-    this.#times.recordAnswer(tookMs);
+    this.#usualMs.record(tookMs);
     return 'good';
   }
 
@@ -82,7 +71,7 @@ export class CallSamples {
   }
 
   #isUnusual({ isReplying, tookMs }: EndedCall): boolean {
-    return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#times.meanMs ?? 0);
+    return !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (this.#usualMs.value ?? 0);
   }
 
   /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
@@ -91,7 +80,7 @@ export class CallSamples {
     // An impatient caller says nothing about the provider, and others wait for this probe.
     if (isProbe) return isCut ? undefined : 'bad';
     const isLater = performance.now() - tookMs >= this.#answeredSince;
-    const showsMuch = isLater && (!isCut || this.#times.meanMs !== undefined);
+    const showsMuch = isLater && (!isCut || this.#usualMs.value !== undefined);
     const isFailedProbe = isUsersProbe && !isCut;
     if (!this.#userBreaker.record({ user, weight: showsMuch ? 2 : 1, isFailedProbe })) return undefined;
     if (showsMuch) return this.#takeFault();
@@ -100,24 +89,16 @@ export class CallSamples {
   }
 }
 
-/** Why a call was cut that might have been answered: its job goes on to the next provider of its fallback. */
-export class CutForFallback extends Error {
-  override readonly name = 'CutForFallback';
-}
-
 /** Whether the call ended before the provider had its full time: by its caller, its deadline, or for its fallback. */
 const isEndedByCaller = (error: unknown): boolean =>
   error instanceof Cancelled ||
   (error instanceof Failure && (error.code === 'timeout' || error.cause instanceof CutForFallback));
 
 /** Whether the error concerns every model: refused credentials, or no connection. */
-export const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;
+const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;
 
 /** Whether nothing reached the provider. */
 export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
-
-export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
-  error instanceof Failure && error.cause instanceof ProviderCallError ? error.cause : undefined;
 
 /** Whether the provider had the full time of a call. */
 const isTimeout = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_timeout';

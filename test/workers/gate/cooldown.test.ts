@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { Cooldown } from '../../../workers/job/cooldown.js';
-import { callOf } from '../../support/calls.js';
+import { Cooldown } from '../../../workers/gate/cooldown.js';
 
 let cooldown: Cooldown;
 let published: number[];
@@ -26,7 +25,8 @@ const limited = (retryAfterMs?: number) =>
 /** A call that ends when the test says so. */
 function startCall(isRetry = false) {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  return { ended: cooldown.watch(callOf({ isRetry }), () => promise).catch((same) => same), resolve, reject };
+  const kind = isRetry ? 'retry' : 'first';
+  return { ended: cooldown.watch({ kind }, () => promise).catch((same) => same), resolve, reject };
 }
 const fail = (failure: Error, isRetry = false) => {
   const { ended, reject } = startCall(isRetry);
@@ -58,7 +58,7 @@ describe('watch', () => {
       expect(published).toEqual([250, 500, 1000, 2000, 4000, 8000]);
       expect(cooldown.leftMs).toBe(8000);
       await vi.advanceTimersByTimeAsync(8000);
-      expect(await cooldown.watch(callOf(), async () => 'answered')).toBe('answered');
+      expect(await cooldown.watch({ kind: 'first' }, async () => 'answered')).toBe('answered');
       await fail(limited(retryAfterMs));
       expect(published.at(-1)).toBe(250);
     },

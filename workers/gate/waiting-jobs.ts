@@ -1,15 +1,10 @@
 import type { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
-import type { Call } from './call.js';
-
-/** A job that has made no call goes back to its queue with this: another worker may make the call. */
-export class NotBegun extends Error {
-  override readonly name = 'NotBegun';
-}
+import type { GatedCall } from './gated-call.js';
 
 /** A job that waits; either function ends its wait. */
 export interface Waiter {
-  readonly call: Call;
+  readonly call: GatedCall;
   begin(): void;
   reject(reason: unknown): void;
 }
@@ -23,7 +18,7 @@ export class WaitingJobs {
   }
 
   /** Resolves once the job may begin; rejects with why it may not, after `maxMs`, or with the reason of its signal. */
-  async wait(call: Call, maxMs: number, failure: () => Failure): Promise<void> {
+  async wait(call: GatedCall, maxMs: number, failure: () => Failure): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = {
       call,
@@ -44,11 +39,16 @@ export class WaitingJobs {
   }
 }
 
+const maxPatienceMs = 3000;
+
+/** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
+export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
+
 /** The longest wait for a probe, in milliseconds, of a call that has a fallback: the probe may fail. */
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */
-export const patienceOf = ({ patienceMs }: Call, breaker: BreakerState): number =>
+export const patienceOf = ({ patienceMs }: GatedCall, breaker: BreakerState): number =>
   breaker === 'closed' || patienceMs === Number.POSITIVE_INFINITY
     ? patienceMs
     : Math.min(patienceMs, probePatienceMs);

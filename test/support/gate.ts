@@ -1,0 +1,30 @@
+import { Gate, type GateOptions } from '../../workers/gate/gate.js';
+import { type Slot, Slots } from '../../workers/gate/slots.js';
+import { ModelNotes } from '../../workers/job/model-notes.js';
+
+interface OpenGate {
+  gate: Gate;
+  notes: ModelNotes;
+  close(): void;
+}
+
+/** The gate of a pool, without subscribers to its changes, and the notes about the pool's models. */
+export function openGate({
+  timeoutMs = 10_000,
+  resetMs = 60_000,
+  imageRoom,
+}: { timeoutMs?: number; resetMs?: number } & Pick<GateOptions, 'imageRoom'> = {}): OpenGate {
+  const gate = new Gate({
+    times: () => ({ timeoutMs, resetMs }),
+    hasRoom: () => true,
+    namedModels: () => [],
+    imageRoom,
+    onChange: () => {},
+    publishLimit: () => {},
+  });
+  return { gate, notes: new ModelNotes(), close: () => gate.dispose() };
+}
+
+/** The slot of a single job. */
+export const openSlot = (): Slot =>
+  new Slots({ size: () => 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });

@@ -1,0 +1,92 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
+import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
+import type { Gate } from '../../../workers/gate/gate.js';
+import { ImageRoom } from '../../../workers/gate/image-room.js';
+import { ProviderCallError } from '../../../workers/providers/error-classification.js';
+import { callOf } from '../../support/calls.js';
+import { openGate } from '../../support/gate.js';
+
+let gate: Gate;
+
+beforeEach(() => {
+  const open = openGate({ imageRoom: new ImageRoom({ maxBytes: 1 }) });
+  ({ gate } = open);
+  return () => open.close();
+});
+
+const unreachable = new Failure('provider_error', {
+  retryable: true,
+  cause: new ProviderCallError('Error', undefined, 'ECONNREFUSED'),
+});
+const notMade = () => expect.unreachable();
+const image = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 } as const;
+const request = { model: 'm', maxOutputTokens: 1, turns: [{ role: 'user' as const, content: [image] }] };
+
+describe('a call', () => {
+  it.each<[string, Parameters<typeof callOf>[0], ends: object[]]>([
+    ['a first call that cannot reach its provider', {}, [new NotBegun(), unreachable]],
+    ['one with a fallback', { hasFallback: true }, [unreachable]],
+    ['a retry', { isRetry: true }, [unreachable]],
+    ['one whose reply has begun', { hasBegun: true }, [unreachable]],
+  ])('%s (%j) -> its job goes back to the queue once, if it has made no other call', async (...row) => {
+    const [, own, ends] = row;
+    for (const end of ends) {
+      const ended = gate.run(callOf(own), () => Promise.reject(unreachable));
+      expect(await ended.catch((error) => error)).toEqual(end);
+    }
+  });
+
+  it.each<[string, Parameters<typeof callOf>[0], end: object]>([
+    ['a first call', {}, new NotBegun()],
+    ['one with a fallback', { hasFallback: true }, { code: 'provider_unavailable' }],
+    ['a retry', { isRetry: true }, { code: 'provider_unavailable' }],
+  ])('%s while the account refuses all -> is not made, and its job is for another worker', async (...row) => {
+    const [, own, end] = row;
+    gate.force('open');
+    expect(gate.worstState).toBe('open');
+    expect(gate.describe()).toEqual([{ model: null, state: 'open', nextProbeMs: 0, reason: 'operator' }]);
+    expect(await gate.run(callOf(own), notMade).catch((error) => error)).toMatchObject(end);
+  });
+
+  it('one that is limited -> says how long the next may not begin', async () => {
+    expect(gate.heldMs({ model: 'm' })).toBe(0);
+    const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
+    await expect(gate.run(callOf(), () => Promise.reject(limited))).rejects.toBe(limited);
+    expect(gate.heldMs({ model: 'm' })).toBeGreaterThan(4000);
+    expect(gate.heldMs({ model: 'other' })).toBe(0);
+  });
+});
+
+describe('each way out', () => {
+  const stopped = () => AbortSignal.abort(new Cancelled());
+  it.each<[string, () => Promise<unknown>]>([
+    ['a reply', () => gate.run(callOf({ request }), async () => 'done')],
+    ['a failure', () => gate.run(callOf({ request }), () => Promise.reject(new Failure('provider_error')))],
+    ['no connection', () => gate.run(callOf({ request }), () => Promise.reject(unreachable))],
+    ['a cancel before', () => gate.run(callOf({ request, stop: stopped() }), notMade)],
+    [
+      'a refusal by the account',
+      async () => {
+        gate.force('open');
+        await gate.run(callOf({ request }), notMade).catch(() => undefined);
+        gate.force(undefined);
+      },
+    ],
+  ])('%s -> leaves the room for images, and the right to begin, to the next', async (_, make) => {
+    await make().catch(() => undefined);
+    expect(await gate.run(callOf({ request }), async ({ pass }) => pass.isProbe)).toBe(false);
+  });
+
+  it('a cancelled wait for room -> takes none', async () => {
+    const held = Promise.withResolvers<void>();
+    const holding = gate.run(callOf({ request }), () => held.promise);
+    const stop = new AbortController();
+    const waiting = gate.run(callOf({ request, stop: stop.signal }), notMade);
+    setImmediate(() => stop.abort(new Cancelled()));
+    await expect(waiting).rejects.toBeInstanceOf(Cancelled);
+    held.resolve();
+    await holding;
+    expect(await gate.run(callOf({ request }), async () => 'done')).toBe('done');
+  });
+});

@@ -1,0 +1,135 @@
+import { LRUCache } from 'lru-cache';
+import { Failure } from '../../shared/failures.js';
+import type { ModelBreaker } from '../../shared/protocol/messages.js';
+import { Breaker, type BreakerState } from './breaker.js';
+import { AccountSamples, isUnreachable } from './call-samples.js';
+import { Circuits, type CircuitsOptions } from './circuits.js';
+import { NotBegun } from './ends.js';
+import type { AdmittedCall, GatedCall, Pass } from './gated-call.js';
+import type { ImageRoom } from './image-room.js';
+
+/** A change of what may begin, of a model or, without one, of the account. */
+export interface GateChange {
+  readonly model?: string;
+  /** The only user whom it concerns; undefined if it concerns all. */
+  readonly user?: string | undefined;
+  /** The new state of a breaker; undefined when a cooldown has changed. */
+  readonly state?: BreakerState | undefined;
+}
+
+export interface GateOptions extends Omit<CircuitsOptions, 'onChange'> {
+  /** Shared by all pools of this process; absent where there are no stored images. */
+  imageRoom?: Pick<ImageRoom, 'run'> | undefined;
+  onChange: (change: GateChange) => void;
+}
+
+/** Ids of jobs that are remembered: a job that comes back does so soon. */
+const maxHandedBack = 1000;
+
+/**
+ * Decides when a call of a pool may begin. In order:
+ * 1. it waits for its model, without a slot: for the breaker, for the end of a cooldown, and for its turn (`Circuit`);
+ * 2. it is refused while the breaker of the account is open, and its job goes back to the queue, or to its fallback;
+ * 3. it waits for room for its images;
+ * 4. it is made, and all of these learn from its end. A job whose first call never left goes back to the queue once.
+ */
+export class Gate {
+  readonly #account: Breaker;
+  readonly #circuits: Circuits;
+  readonly #imageRoom: GateOptions['imageRoom'];
+  readonly #handedBack = new LRUCache<string, true>({ max: maxHandedBack });
+
+  constructor({ imageRoom, onChange, ...options }: GateOptions) {
+    this.#imageRoom = imageRoom;
+    this.#account = new Breaker({
+      times: options.times,
+      samples: new AccountSamples(),
+      onChange: (state) => onChange({ state }),
+    });
+    this.#circuits = new Circuits({
+      ...options,
+      onChange: (model, state, user) => onChange({ model, state, user }),
+    });
+  }
+
+  /** Makes the call as soon as it may begin. Throws `NotBegun`, or why it may not begin in time. */
+  async run<C extends GatedCall, T>(
+    call: C,
+    next: (call: C & { readonly pass: Pass }) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await this.#circuits
+        .of(call.model)
+        .run(call, (admitted) => this.#enter(call, admitted, () => next({ ...call, pass: admitted })));
+    } catch (error) {
+      if (isUnreachable(error) && this.#mayHandBack(call)) throw new NotBegun();
+      throw error;
+    }
+  }
+
+  /** How long no call like this may begin, in milliseconds. */
+  heldMs({ model }: Pick<GatedCall, 'model'>): number {
+    return this.#circuits.of(model).cooldown.leftMs;
+  }
+
+  /** Holds the calls of a model for at least this long: another pool of the provider has met a 429. */
+  hold({ model, holdMs }: { model: string; holdMs: number }): void {
+    this.#circuits.of(model).cooldown.extend(holdMs);
+  }
+
+  /** The breaker of everything that concerns all models. */
+  get account(): Pick<Breaker, 'state' | 'isProbing'> {
+    return this.#account;
+  }
+
+  /** The rest of the longest cooldown, in milliseconds. */
+  get maxHeldMs(): number {
+    return this.#circuits.maxCooldownMs;
+  }
+
+  get worstState(): BreakerState {
+    const { state } = this.#account;
+    return state === 'closed' ? this.#circuits.worstState : state;
+  }
+
+  /** The account, if it refuses calls, and the models that are not called freely. */
+  describe(): ModelBreaker[] {
+    const { state, nextProbeMs, reason } = this.#account;
+    const models = this.#circuits.describe();
+    if (state === 'closed') return models;
+    return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), reason }, ...models];
+  }
+
+  /** Holds all breakers closed, or that of the account open, which stops all models; ends that without a state. */
+  force(state: 'open' | 'closed' | undefined): void {
+    this.#account.force(state);
+    this.#circuits.force(state === 'closed' ? 'closed' : undefined);
+  }
+
+  /** Has the jobs that wait here go back to their queue. */
+  close(): void {
+    this.#circuits.close();
+  }
+
+  /** Ends its timers; to be called once no job is left. */
+  dispose(): void {
+    this.#circuits.dispose();
+    this.#account.dispose();
+  }
+
+  async #enter<T>(call: GatedCall, admitted: AdmittedCall, make: () => Promise<T>): Promise<T> {
+    const { state, isProbing } = this.#account;
+    const isRefused = state === 'open' || (state === 'half-open' && isProbing);
+    if (isRefused && call.kind === 'first')
+      throw call.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
+    const room = this.#imageRoom;
+    return this.#account.run(admitted, () => (room ? room.run(call, admitted, make) : make()));
+  }
+
+  /** Whether the job of a call that never left may go back to its queue, for a worker that reaches the provider. */
+  #mayHandBack({ kind, hasFallback, progress, jobId }: GatedCall): boolean {
+    if (kind !== 'first' || hasFallback || progress.hasBegun || this.#handedBack.has(jobId)) return false;
+    this.#handedBack.set(jobId, true);
+    return true;
+  }
+}
