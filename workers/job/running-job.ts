@@ -109,6 +109,17 @@ export class RunningJob {
     if (this.isInFlight) this.#controller.abort(reason);
   }
 
+  /**
+   * Aborts it with `LockLost`: another worker has the job, or will have it, and the store refuses its outcome. False if
+   * it had ended, or held no lock.
+   */
+  loseLock(): boolean {
+    const isLost = this.holdsLock && this.isInFlight;
+    this.holdsLock = false;
+    if (isLost) this.abort(new LockLost());
+    return isLost;
+  }
+
   taken(): void {
     for (const listener of this.#listeners) listener.taken?.(this);
   }
