@@ -1,7 +1,7 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { type Asked, Call } from '../../workers/job/call.js';
-import type { DeltaStream } from '../../workers/job/delta-publisher.js';
+import type { DeltaStream } from '../../workers/job/delta-stream.js';
 import { ModelMemory } from '../../workers/job/model-memory.js';
 import { openSlot } from './circuits.js';
 

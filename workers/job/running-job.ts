@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
-import type { DeltaStream } from './delta-publisher.js';
+import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
 import type { Slot } from './slots.js';
