@@ -1,16 +1,14 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
-import { workCodes } from '../../shared/metrics/metrics.js';
-import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import { nextOf } from '../../shared/protocol/outcome.js';
 import type { FinishReason } from '../providers/provider.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import type { Call } from './call.js';
 import { type CallResult, CallTimes } from './call-times.js';
 import type { Circuits } from './circuits.js';
-import type { JobEnd } from './outcomes.js';
-import { Cancelled, type JobListener, LockLost, type RunningJob } from './running-job.js';
+import { codeOfError, codeOfOutcome, type JobEnd, type WorkCode } from './outcomes.js';
+import type { JobListener, RunningJob } from './running-job.js';
 import type { Load } from './running-jobs.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
@@ -22,8 +20,6 @@ interface ObservedPool {
   account: Pick<Breaker, 'state'>;
   circuits: Pick<Circuits, 'maxCooldownMs' | 'worstState'>;
 }
-
-type WorkCode = (typeof workCodes)[number];
 
 /** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
 export class PoolMetrics implements JobListener {
@@ -116,18 +112,3 @@ const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
   ['ok', 'content_blocked', 'context_length_exceeded', 'cancelled', 'invalid_request'].includes(code)
     ? undefined
     : code;
-
-/** The code of what a call or a job was ended by. */
-export function codeOfError(error: unknown): WorkCode {
-  if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
-  return error instanceof Failure ? known(error.code) : 'internal';
-}
-
-/** The code of a job with this outcome. */
-export function codeOfOutcome(outcome: Outcome): WorkCode {
-  if (outcome.kind === 'failed') return known(outcome.code);
-  if (outcome.kind === 'cancelled') return 'cancelled';
-  return outcome.kind === 'blocked' ? 'content_blocked' : 'ok';
-}
-
-const known = (code: string): WorkCode => workCodes.find((listed) => listed === code) ?? 'internal';
