@@ -7,7 +7,6 @@ import type { Call } from './call.js';
 import { isUnreachable } from './call-samples.js';
 import { endInTime } from './call-signal.js';
 import type { ImageRoom } from './image-room.js';
-import type { PoolMetrics } from './pool-metrics.js';
 import { withOneRetry } from './retry.js';
 import type { RunningJob } from './running-job.js';
 import { NotBegun } from './waiting-jobs.js';
@@ -20,7 +19,7 @@ export interface CallChainDeps {
   provider: Provider;
   /** The breaker of what concerns the account, and so every model. */
   account: Pick<Breaker, 'state' | 'isProbing' | 'run'>;
-  metrics: Pick<PoolMetrics, 'watchCall'>;
+  metrics: { watchCall: Step };
   /** Whether the job may go back to the queue when the provider cannot be reached from here. */
   mayRequeue: (job: Pick<RunningJob, 'id'>) => boolean;
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */

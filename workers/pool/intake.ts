@@ -12,7 +12,6 @@ import type { DeltaStream } from '../job/delta-stream.js';
 import { JobTrace } from '../job/job-trace.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
-import type { PoolMetrics } from '../job/pool-metrics.js';
 import type { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
@@ -23,6 +22,7 @@ import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import type { LockRenewal } from './lock-renewal.js';
+import type { PoolMetrics } from './pool-metrics.js';
 import type { RequeuableJob, Requeue } from './requeue.js';
 
 export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'circuits' | 'storedResults' | 'times'> {

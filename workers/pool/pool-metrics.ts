@@ -2,17 +2,17 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
+import type { Breaker, BreakerState } from '../job/breaker.js';
+import type { Call } from '../job/call.js';
+import type { Circuits } from '../job/circuits.js';
+import { codeOfError, codeOfOutcome, type JobEnd, type WorkCode } from '../job/outcomes.js';
+import type { JobListener, RunningJob } from '../job/running-job.js';
+import type { Load } from '../job/running-jobs.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { Breaker, BreakerState } from './breaker.js';
-import type { Call } from './call.js';
-import { type CallResult, CallTimes } from './call-times.js';
-import type { Circuits } from './circuits.js';
-import { codeOfError, codeOfOutcome, type JobEnd, type WorkCode } from './outcomes.js';
-import type { JobListener, RunningJob } from './running-job.js';
-import type { Load } from './running-jobs.js';
+import type { CallRecord, CallResult } from './call-record.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
-type Times = Pick<CallTimes, 'recordCall'>;
+type Calls = Pick<CallRecord, 'record'>;
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
@@ -25,12 +25,12 @@ interface ObservedPool {
 export class PoolMetrics implements JobListener {
   readonly #instruments: Instruments;
   readonly #provider: ProviderId;
-  readonly #times: Times;
+  readonly #calls: Calls;
 
-  constructor(instruments: Instruments, provider: ProviderId, times: Times) {
+  constructor(instruments: Instruments, provider: ProviderId, calls: Calls) {
     this.#instruments = instruments;
     this.#provider = provider;
-    this.#times = times;
+    this.#calls = calls;
     instruments.startAtZero({ provider });
   }
 
@@ -49,7 +49,7 @@ export class PoolMetrics implements JobListener {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#times.recordCall(callResultOf(code), { tookMs, code: errorCodeOf(code) });
+      this.#calls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind.isRetry ? 'retry' : 'first', code });
     };
