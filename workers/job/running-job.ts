@@ -74,7 +74,7 @@ export class RunningJob {
   holdsLock = true;
   /** False once it has ended here; BullMQ may still be storing its outcome. */
   isInFlight = true;
-  /** Whether its outcome was published before BullMQ stored it. */
+  /** Whether its outcome was published; BullMQ may still be storing it. */
   isPublished = false;
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;

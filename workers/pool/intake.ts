@@ -33,7 +33,7 @@ export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'circuits' | 'sto
   slots: Pick<Slots, 'open'>;
   locks: Pick<LockRenewal, 'renewIfLate'>;
   requeue: Pick<Requeue, 'requeue' | 'deferToNewerRelease'>;
-  replies: Pick<ReplyPublisher, 'publishOutcome' | 'publishStored' | 'publishFailure'>;
+  replies: Pick<ReplyPublisher, 'publish' | 'publishFailure'>;
   deltas: Pick<DeltaPublisher, 'open'>;
   nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
@@ -181,14 +181,14 @@ export class Intake {
     const encoded = encodeOutcome(outcome);
     // A reply without readers counts even if the lock was lost. Everything else is final only in the store, because
     // another worker answers where the lock was lost.
-    if ('text' in outcome && outcome.callId === undefined) replies.publishOutcome(job, encoded);
+    if ('text' in outcome && outcome.callId === undefined) replies.publish(job, encoded);
     return encoded;
   }
 
   #onCompleted(queued: Job<ChatJobPayload>, outcome: string): void {
     const { jobs, replies, log } = this.#deps;
     const job = jobs.find(queued);
-    if (job) replies.publishStored(job, outcome);
+    if (job) replies.publish(job, outcome, { isStored: true });
     dropLongRequest(queued, log);
   }
 

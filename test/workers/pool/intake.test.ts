@@ -41,8 +41,8 @@ beforeEach(() => {
     locks: { renewIfLate: () => void heldWhenLate.push(held()) },
     requeue: new Requeue(log),
     replies: {
-      publishOutcome: unused,
-      publishStored: ({ chatId }, outcome) => void published.push(`${chatId}: ${outcome}`),
+      publish: ({ chatId }, outcome, { isStored = false } = {}) =>
+        void published.push(`${chatId}: ${outcome}, ${isStored ? 'stored' : 'not stored'}`),
       publishFailure: ({ chatId }) => void published.push(`${chatId} failed`),
     },
     deltas: { open: unused },
@@ -104,7 +104,7 @@ describe('an event of BullMQ', () => {
     for (const queued of [ended, broken]) intake.take(queued, 'a');
     worker.emit('completed', ended, 'outcome', 'active');
     worker.emit('failed', broken, new Error('canary'), 'active');
-    expect([published, counted]).toEqual([['one: outcome', 'two failed'], ['internal']]);
+    expect([published, counted]).toEqual([['one: outcome, stored', 'two failed'], ['internal']]);
   });
 
   it('about a job that is not here -> a failure is counted and logged, and nothing is published', () => {
