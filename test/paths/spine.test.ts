@@ -33,7 +33,7 @@ const spine = [
   'api/chat/chat-service.ts',
   'api/chat/live-chats.ts',
   'api/chat/jobs/job-client.ts',
-  'workers/pool/pool-worker.ts',
+  'workers/pool/intake.ts',
   'workers/job/chat-job.ts',
   'workers/job/call-chain.ts',
   'workers/providers/openai.ts',
@@ -53,6 +53,25 @@ function filesBetween(start: string, { files }: Leg): string[] | undefined {
     if (file === start) return passed;
   }
   return undefined;
+}
+
+/** The files that take a job: BullMQ calls them when it has fetched one, and they call its processing of the job. */
+const takers = ['shared/queue/patches/process-job.ts', 'workers/pool/intake.ts'];
+
+/** Our files between BullMQ's fetch of a job and its processing; none on a leg without a job. */
+function takersOf({ files }: Leg): string[] {
+  const isBullMq = (file = '') => file.includes('node_modules/bullmq/');
+  let taking: string[] = [];
+  let passed: string[] = [];
+  for (const [n, file] of files.entries()) {
+    if (/^(api|workers|shared|db)\//.test(file)) passed.push(file);
+    else {
+      // The last ones between two of BullMQ's frames: nearer to the end of the leg are those of its other patches.
+      if (passed.length > 0 && isBullMq(file) && isBullMq(files[n - passed.length - 1])) taking = passed;
+      passed = [];
+    }
+  }
+  return files.includes('workers/pool/intake.ts') ? taking : [];
 }
 
 const directory = mkdtempSync(join(tmpdir(), 'quillgate-spine-'));
@@ -97,11 +116,14 @@ describe('the path of a plain chat', () => {
     const legs = readLegs().filter(({ files }) => !files.includes('api/chat/jobs/result-poller.ts'));
     const from = (start: string, kind: Leg['kind'] = 'sent') =>
       legs.filter((leg) => leg.kind === kind).flatMap((leg) => filesBetween(start, leg) ?? []);
-    const [controller = '', , , jobClient = '', poolWorker = ''] = spine;
-    const passed = new Set([...from(controller), ...from(poolWorker), ...from(jobClient, 'resolved')]);
+    const [controller = '', , , jobClient = '', intake = ''] = spine;
+    const passed = new Set([...from(controller), ...from(intake), ...from(jobClient, 'resolved')]);
     const files = [...passed].filter((file) => /^(api|workers|shared|db)\//.test(file));
     expect(files).toEqual(expect.arrayContaining(spine));
-    expect(unnamedIn(chatSteps, files)).toEqual([]);
+    expect(unnamedIn(chatSteps, [...files, ...takers])).toEqual([]);
+    const taking = legs.map(takersOf).filter(({ length }) => length > 0);
+    expect(taking).not.toEqual([]);
+    for (const passedBy of taking) expect(new Set(passedBy)).toEqual(new Set(takers));
     const others = unnamedIn(
       chainStep,
       files.filter((file) => !spine.includes(file)),

@@ -2,7 +2,7 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { AdmittedCall } from '../../workers/gate/gated-call.js';
 import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
-import type { DeltaStream } from '../../workers/job/delta-publisher.js';
+import type { DeltaStream } from '../../workers/job/delta-stream.js';
 import { openSlot } from './gate.js';
 
 type Own = Partial<

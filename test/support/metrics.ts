@@ -1,11 +1,11 @@
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics, workerMetrics } from '../../shared/metrics/metrics.js';
-import { CallTimes } from '../../workers/job/call-times.js';
-import { PoolMetrics } from '../../workers/job/pool-metrics.js';
+import { CallRecord } from '../../workers/pool/call-record.js';
+import { PoolMetrics } from '../../workers/pool/pool-metrics.js';
 
 /** Metrics for tests that do not look at them. */
 export const apiInstruments = openInstruments(apiMetrics);
-export const poolMetrics = new PoolMetrics(openInstruments(workerMetrics), 'openai', new CallTimes());
+export const poolMetrics = new PoolMetrics(openInstruments(workerMetrics), 'openai', new CallRecord());
 
 /** The numbers of one scrape, by name and labels as Prometheus writes them: `name{label="value"}`. */
 export type Scraped = ReadonlyMap<string, number>;

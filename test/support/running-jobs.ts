@@ -1,4 +1,6 @@
 import type { ProviderId } from '../../shared/contract.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import { DeltaStream } from '../../workers/job/delta-stream.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../../workers/job/running-job.js';
 import { openSlot } from './gate.js';
 
@@ -23,3 +25,7 @@ export function takeJob(options: TakenJob = {}): RunningJob {
   stop?.addEventListener('abort', abort);
   return job;
 }
+
+/** The stream of a job that no API process reads. */
+export const openStream = (): DeltaStream =>
+  new DeltaStream({ jobId: 'job', version: writtenVersion, ignored: () => undefined, onClose: () => {} });

@@ -5,13 +5,21 @@ import type { Mark } from '../../shared/protocol/parts.js';
 import { partsVersion, writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import type { Cursor } from './delta-publisher.js';
 
 export interface ApiLinkDeps {
   relay: Pick<Relay, 'send'>;
   /** Deltas that come within this time share a message to each API process, in milliseconds. */
   windowMs: number;
   log: Log;
+}
+
+/** How far one reader has been sent a text. */
+export interface DeltaSource {
+  /** Wire version of the messages that its deltas travel in. */
+  readonly version: number;
+  readonly hasMore: boolean;
+  /** Gives the next piece, of so many UTF-16 units at most with its marks, which then counts as sent. */
+  take(maxLength: number): Delta;
 }
 
 /** Characters in one message: with every escape, six bytes each, it stays within what the relay takes. */
@@ -27,10 +35,10 @@ export class ApiLink {
   readonly api: string;
   readonly #deps: ApiLinkDeps;
   readonly #onIdle: () => void;
-  readonly #sources = new Set<Cursor>();
+  readonly #sources = new Set<DeltaSource>();
   /** Sources to be sent even if there is nothing new. */
-  readonly #reports = new Set<Cursor>();
-  readonly #unsent = new Set<Cursor>();
+  readonly #reports = new Set<DeltaSource>();
+  readonly #unsent = new Set<DeltaSource>();
   #isPublishing = false;
   #isUrgent = false;
   /** When the last message was begun, by `performance.now()`. */
@@ -44,24 +52,24 @@ export class ApiLink {
   }
 
   /** Also one that has nothing to send yet: there is one link to an API process. */
-  attach(source: Cursor): void {
+  attach(source: DeltaSource): void {
     this.#sources.add(source);
   }
 
   /** Sends what there is when a window has passed since the last message; at once when it is urgent. */
-  send(source: Cursor, { isUrgent }: { isUrgent: boolean }): void {
+  send(source: DeltaSource, { isUrgent }: { isUrgent: boolean }): void {
     this.#unsent.add(source);
     if (isUrgent) this.#isUrgent = true;
     this.#schedule();
   }
 
-  report(source: Cursor): void {
+  report(source: DeltaSource): void {
     this.#reports.add(source);
     this.send(source, { isUrgent: true });
   }
 
   /** The report is still due: a job that began anew may end at once, and its reader has to know. */
-  forget(source: Cursor): void {
+  forget(source: DeltaSource): void {
     this.#sources.delete(source);
     if (!this.#reports.has(source)) this.#unsent.delete(source);
     if (this.#sources.size > 0) return;

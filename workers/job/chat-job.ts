@@ -6,7 +6,6 @@ import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled } from '../gate/ends.js';
 import { firstCall, startOf } from './call.js';
 import type { Next } from './call-chain.js';
-import type { CallTimes } from './call-times.js';
 import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
@@ -16,8 +15,8 @@ import type { StoredResults } from './stored-results.js';
 /** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
-  /** Those of the pool's jobs. */
-  times: Pick<CallTimes, 'meanMs'>;
+  /** How long the pool's jobs take, in milliseconds; undefined before the first answer. */
+  times: { readonly meanMs: number | undefined };
   call: Next;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
@@ -96,7 +95,7 @@ function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
  */
 function throwIfTooLate(
   { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
-  { meanMs = 0 }: Pick<CallTimes, 'meanMs'>,
+  { meanMs = 0 }: ChatJobDeps['times'],
 ): void {
   if (waitedMs > leftMs && leftMs < meanMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanMs) });

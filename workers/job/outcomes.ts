@@ -1,14 +1,19 @@
 import type { ProviderId } from '../../shared/contract.js';
-import type { Failure } from '../../shared/failures.js';
+import { Failure } from '../../shared/failures.js';
+import { workCodes } from '../../shared/metrics/metrics.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
+import { Cancelled, LockLost } from '../gate/ends.js';
 import type { ProviderReply } from '../providers/provider.js';
 
 type Completion = Extract<Outcome, { kind: 'ok' }>;
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
+
+/** A code that calls and jobs are counted by. */
+export type WorkCode = (typeof workCodes)[number];
 
 /** How a job ended. */
 export interface JobEnd {
@@ -46,6 +51,21 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     ...timings,
   };
 }
+
+/** The code of what a call or a job was ended by. */
+export function codeOfError(error: unknown): WorkCode {
+  if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
+  return error instanceof Failure ? countedCode(error.code) : 'internal';
+}
+
+/** The code of a job with this outcome. */
+export function codeOfOutcome(outcome: Outcome): WorkCode {
+  if (outcome.kind === 'failed') return countedCode(outcome.code);
+  if (outcome.kind === 'cancelled') return 'cancelled';
+  return outcome.kind === 'blocked' ? 'content_blocked' : 'ok';
+}
+
+const countedCode = (code: string): WorkCode => workCodes.find((listed) => listed === code) ?? 'internal';
 
 /** The log fields of an outcome, and of the provider to which the chat was passed on. */
 export function describeOutcome(own: Outcome, next: ProviderId | undefined): object {

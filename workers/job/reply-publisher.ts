@@ -34,26 +34,18 @@ export class ReplyPublisher {
   }
 
   /**
-   * Publishes an outcome that counts even if the job is lost, before BullMQ stores it: both go to Redis in one write. A
-   * long one is left to `publishStored`. `outcome` is as `encodeOutcome` writes it.
+   * Publishes an outcome, as `encodeOutcome` writes it, unless that was done before. One that counts even if the job is
+   * lost may come before BullMQ has stored it: both go to Redis in one write. A long one waits until it `isStored`.
    */
-  publishOutcome(job: EndedJob, outcome: string): void {
-    if (outcome.length > maxOutcomeChars) return;
+  publish(job: EndedJob, outcome: string, { isStored = false } = {}): void {
+    const isShort = outcome.length <= maxOutcomeChars;
+    if (job.isPublished || !(isShort || isStored)) return;
     job.isPublished = true;
-    this.#publish(job, outcome);
-  }
-
-  /** Publishes an outcome that BullMQ has stored, unless it was published before. */
-  publishStored(job: EndedJob, outcome: string): void {
-    if (!job.isPublished) this.#publish(job, outcome);
-  }
-
-  #publish({ chatId, facts: { replyTo, keptUntil } }: EndedJob, outcome: string): void {
+    const { replyTo, keptUntil } = job.facts;
     // An API process that waits for a job without an address finds its record.
     if (replyTo === undefined) return;
-    const isShort = outcome.length <= maxOutcomeChars;
-    this.#add(topics.reply(replyTo), { jobId: chatId, ...(isShort && { outcome }) });
-    if (keptUntil !== undefined) this.#add(topics.storedResult, { jobId: chatId });
+    this.#add(topics.reply(replyTo), { jobId: job.chatId, ...(isShort && { outcome }) });
+    if (keptUntil !== undefined) this.#add(topics.storedResult, { jobId: job.chatId });
   }
 
   /** For a job that ended in an unexpected error, or was given up; of a stored chat the failure is recorded first. */
@@ -74,7 +66,7 @@ export class ReplyPublisher {
     // Also of a job that was aborted.
     const { signal } = new AbortController();
     const outcome = await this.#deps.storedResults.record({ chatId, facts, signal }, givenUpOutcome);
-    this.#publish(job, encodeOutcome(outcome));
+    this.publish(job, encodeOutcome(outcome), { isStored: true });
   }
 
   #add(topic: string, result: SettledJob): void {

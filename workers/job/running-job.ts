@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
+import { LockLost } from '../gate/ends.js';
 import type { Slot } from '../gate/slots.js';
 import type { CallProgress } from './call.js';
-import type { DeltaStream } from './delta-publisher.js';
+import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
 
@@ -65,7 +66,7 @@ export class RunningJob {
   holdsLock = true;
   /** False once it has ended here; BullMQ may still be storing its outcome. */
   isInFlight = true;
-  /** Whether its outcome was published before BullMQ stored it. */
+  /** Whether its outcome was published; BullMQ may still be storing it. */
   isPublished = false;
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
@@ -98,6 +99,17 @@ export class RunningJob {
 
   abort(reason: Error): void {
     if (this.isInFlight) this.#controller.abort(reason);
+  }
+
+  /**
+   * Aborts it with `LockLost`: another worker has the job, or will have it, and the store refuses its outcome. False if
+   * it had ended, or held no lock.
+   */
+  loseLock(): boolean {
+    const isLost = this.holdsLock && this.isInFlight;
+    this.holdsLock = false;
+    if (isLost) this.abort(new LockLost());
+    return isLost;
   }
 
   taken(): void {

@@ -4,13 +4,14 @@ import { writtenVersion } from '../../shared/protocol/version.js';
 import { countAll, countAllWaiting } from '../../shared/queue/priority.js';
 import { release } from '../../shared/runtime/release.js';
 import type { Gate } from '../gate/gate.js';
-import type { CallTimes } from '../job/call-times.js';
 import type { Load } from '../job/running-jobs.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
+import type { CallRecord } from './call-record.js';
 import type { ClockGuard } from './clock-guard.js';
 import type { LivePoolSettings, LiveSettings } from './live-settings.js';
 import type { PoolThrottle } from './pool-throttle.js';
+import type { ServiceTimes } from './service-times.js';
 
 interface DescribedPool {
   provider: Pick<Provider, 'id'>;
@@ -20,7 +21,8 @@ interface DescribedPool {
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
   load: () => Pick<Load, 'inFlight' | 'parked' | 'oldestJobMs'>;
-  times: Pick<CallTimes, 'meanMs' | 'calls' | 'jobs' | 'lastError' | 'recordWaiting'>;
+  calls: Pick<CallRecord, 'stats' | 'lastError'>;
+  times: Pick<ServiceTimes, 'meanMs' | 'stats' | 'recordWaiting'>;
   backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
 }
 
@@ -28,7 +30,7 @@ const poolStates = { closed: 'serving', 'half-open': 'probing', open: 'paused' }
 
 /** The state of a pool at this moment. Rejects when the store is unavailable. */
 export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> {
-  const { provider, settings, workerName, gate, throttle, load, times, backlog } = pool;
+  const { provider, settings, workerName, gate, throttle, load, calls, times, backlog } = pool;
   const state = () => (throttle.isTaking ? poolStates[gate.account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load().inFlight - load().parked;
@@ -62,9 +64,9 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
     configured: settings.configured,
     oldestJobMs: load().oldestJobMs,
     breakers: breakers.length > 0 ? breakers : undefined,
-    calls: times.calls,
-    service: times.jobs,
-    lastError: times.lastError,
+    calls: calls.stats,
+    service: times.stats,
+    lastError: calls.lastError,
     settingsVersion: settings.version,
     simulated: isSimulated,
     release,

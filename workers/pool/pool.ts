@@ -11,17 +11,18 @@ import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Gate, type GateChange, type GateOptions } from '../gate/gate.js';
 import { Slots } from '../gate/slots.js';
-import { CallTimes } from '../job/call-times.js';
-import { PoolMetrics } from '../job/pool-metrics.js';
 import type { JobListener } from '../job/running-job.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
+import { CallRecord } from './call-record.js';
 import { ClockGuard } from './clock-guard.js';
 import type { Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
+import { PoolMetrics } from './pool-metrics.js';
 import { describePool } from './pool-status.js';
 import { PoolThrottle } from './pool-throttle.js';
 import { type Grace, PoolWorker, type PoolWorkerTools } from './pool-worker.js';
+import { ServiceTimes } from './service-times.js';
 
 interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   provider: Provider;
@@ -54,8 +55,8 @@ export class Pool {
     const { provider, settings, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
     this.#deps = { ...shared, log };
-    const times = new CallTimes();
-    const metrics = new PoolMetrics(shared.instruments, provider.id, times);
+    const [calls, times] = [new CallRecord(), new ServiceTimes()];
+    const metrics = new PoolMetrics(shared.instruments, provider.id, calls);
     this.#metrics = metrics;
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
     const size = () => settings.current.concurrency;
@@ -63,8 +64,15 @@ export class Pool {
     this.#gate = this.#createGate();
     this.#clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     const parts = {
-      ...{ ...this.#deps, times, metrics, load: () => jobs.loadOf(provider.id), backlog: this.#backlog },
-      ...{ slots: this.#slots, gate: this.#gate, clock: this.#clock },
+      ...this.#deps,
+      calls,
+      times,
+      metrics,
+      load: () => jobs.loadOf(provider.id),
+      backlog: this.#backlog,
+      slots: this.#slots,
+      gate: this.#gate,
+      clock: this.#clock,
     };
     metrics.observe(parts);
     this.#worker = new PoolWorker({ ...parts, listeners: [metrics, times, this.#createListener()] });

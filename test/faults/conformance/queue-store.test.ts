@@ -7,6 +7,7 @@ import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { BackendCalls } from '../../../shared/queue/patches/postgres-adds.js';
+import { aroundJobs } from '../../../shared/queue/patches/process-job.js';
 import { HandedBack, Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
@@ -205,6 +206,31 @@ describe.each(findStores())('a $kind store', (server) => {
     for (const [n, before] of startedAtFetch.entries()) expect(before).toBeGreaterThan(n / 2 - 1);
     ending.resolve();
     await worker.close();
+  });
+
+  it('jobs that wait -> BullMQ begins each by `processJob`, which gives the next one once it is done with it', async () => {
+    const store = await ready();
+    const queue = store.createQueue('begun');
+    const jobIds = ['one', 'two'];
+    await queue.addBulk(jobIds.map((jobId) => ({ name: 'job', data: {}, opts: { jobId } })));
+    const begun: (string | undefined)[] = [];
+    const worker = store.createWorker('begun', async () => begun.push('run'), {
+      concurrency: 1,
+      autorun: false,
+    });
+    const ended = Promise.withResolvers<void>();
+    aroundJobs(worker, async ({ id }, _, process) => {
+      begun.push(id);
+      const next = await process();
+      begun.push(`${await queue.getJobState(id ?? '')}, then ${next?.id}`);
+      if (id === 'two') ended.resolve();
+      return next;
+    });
+    const running = worker.run();
+    await ended.promise;
+    await worker.close();
+    await running;
+    expect(begun).toEqual(['one', 'run', 'completed, then two', 'two', 'run', 'completed, then undefined']);
   });
 
   it('a worker that closes while the connection is lost -> the outcome is stored', async () => {

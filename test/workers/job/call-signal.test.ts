@@ -3,9 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { givenFields } from '../../../shared/given-fields.js';
 import type { TimedCall } from '../../../workers/job/call.js';
 import { CallSignal, endInTime } from '../../../workers/job/call-signal.js';
-import { DeltaStream } from '../../../workers/job/delta-publisher.js';
 import { madeCallOf } from '../../support/calls.js';
-import { takeJob } from '../../support/running-jobs.js';
+import { openStream } from '../../support/running-jobs.js';
 
 let call: CallSignal;
 
@@ -29,7 +28,7 @@ const idleTimeoutMs = 5000;
 
 function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isStream: boolean): void {
   const now = Date.now();
-  const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
+  const deltas = isStream ? openStream() : undefined;
   const limits = { timeoutMs: 10_000, firstTokenTimeoutMs: 10_000, idleTimeoutMs, ...settings };
   const times = { deadline: now + inMs, firstDeltaBy: now + firstDeltaInMs, hasFallback: true };
   call = new CallSignal(madeCallOf({ ...times, ...givenFields({ deltas }), settings: limits }));
@@ -113,7 +112,7 @@ describe('the first use of a schema', () => {
   const park = vi.fn(() => true);
   const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 10, idleTimeoutMs: 10 };
   const openFirst = ({ isStream = false, isProbe = false }) => {
-    const deltas = isStream ? new DeltaStream(takeJob(), undefined) : undefined;
+    const deltas = isStream ? openStream() : undefined;
     const limits = { deadline: Date.now() + 20_000, hasFallback: true, settings };
     return madeCallOf({ ...limits, ...givenFields({ deltas }) }, { isCompiling: true, isProbe, park });
   };

@@ -20,6 +20,7 @@ beforeEach(() => {
 const job = (id: string, replyTo = 'node') => takeJob({ id, data: { replyTo } });
 const storedJob = (id: string, replyTo = 'node') =>
   takeJob({ id, data: { replyTo, keptUntil: Date.now() + 60_000 } });
+const stored = { isStored: true };
 const reply = (text: string): Outcome => ({ kind: 'ok', text, model: 'm', queueMs: 1, providerMs: 2 });
 /** The messages of a topic, as they arrive. */
 const publishedOn = (topic: string): ResultMessage['settled'] =>
@@ -27,9 +28,9 @@ const publishedOn = (topic: string): ResultMessage['settled'] =>
     .filter((published) => published.topic === topic)
     .flatMap(({ message }) => resultMessageSchema.parse(JSON.parse(JSON.stringify(message))).settled);
 
-describe('publishOutcome', () => {
+describe('publish', () => {
   it('publishes the outcome to the API process that waits, without being flushed', async () => {
-    replies.publishOutcome(job('one'), encodeOutcome(reply('canary')));
+    replies.publish(job('one'), encodeOutcome(reply('canary')));
     await relay.publishedAtLeast(1);
     const [result] = publishedOn('reply.node');
     expect(result?.jobId).toBe('one');
@@ -38,13 +39,13 @@ describe('publishOutcome', () => {
   });
 
   it('publishes what ends at once in one message to each process, and what ends later in another', async () => {
-    for (const id of ['one', 'two', 'three']) replies.publishOutcome(job(id), encodeOutcome(reply(id)));
-    replies.publishOutcome(job('other', 'elsewhere'), encodeOutcome(reply('other')));
+    for (const id of ['one', 'two', 'three']) replies.publish(job(id), encodeOutcome(reply(id)));
+    replies.publish(job('other', 'elsewhere'), encodeOutcome(reply('other')));
     await relay.publishedAtLeast(2);
     expect(relay.published.map(({ topic }) => topic)).toEqual(['reply.node', 'reply.elsewhere']);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three']);
     expect(publishedOn('reply.elsewhere').map(({ jobId }) => jobId)).toEqual(['other']);
-    replies.publishOutcome(job('four'), encodeOutcome(reply('four')));
+    replies.publish(job('four'), encodeOutcome(reply('four')));
     await relay.publishedAtLeast(3);
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['one', 'two', 'three', 'four']);
   });
@@ -55,7 +56,7 @@ describe('publishOutcome', () => {
       const lengths = [...Array<number>(50).fill(5000), 10_000, 39_000, 79_000, 80_000, 100_000, 2_000_000];
       const ids = lengths.map((length, n) => `${n}-${length}`);
       for (const [n, length] of lengths.entries()) {
-        replies.publishStored(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))));
+        replies.publish(job(ids[n] ?? ''), encodeOutcome(reply(character.repeat(length))), stored);
       }
       await replies.flush();
       const published = publishedOn('reply.node');
@@ -66,35 +67,35 @@ describe('publishOutcome', () => {
   );
 });
 
-describe('publishStored', () => {
+describe('publish, once BullMQ has stored the outcome,', () => {
   const long = encodeOutcome(reply('a'.repeat(100_000)));
   const short = encodeOutcome(reply('short'));
 
   it('publishes nothing that was published before it was stored', async () => {
     const [early, late] = [job('early'), job('late')];
-    replies.publishOutcome(early, short);
-    replies.publishStored(early, short);
-    replies.publishStored(late, short);
+    replies.publish(early, short);
+    replies.publish(early, short, stored);
+    replies.publish(late, short, stored);
     await replies.flush();
     expect(publishedOn('reply.node').map(({ jobId }) => jobId)).toEqual(['early', 'late']);
   });
 
   it('has a long outcome read from the record that is there by then', async () => {
     const ended = job('one');
-    replies.publishOutcome(ended, long);
+    replies.publish(ended, long);
     await replies.flush();
     expect(relay.published).toEqual([]);
-    replies.publishStored(ended, long);
+    replies.publish(ended, long, stored);
     await replies.flush();
     expect(publishedOn('reply.node')).toEqual([{ jobId: 'one' }]);
   });
 });
 
-describe('publishOutcome, of stored chats', () => {
+describe('publish, of stored chats', () => {
   it('informs every API process as well, without outcomes', async () => {
-    replies.publishOutcome(storedJob('one', 'a'), encodeOutcome(reply('one')));
-    replies.publishOutcome(storedJob('two', 'b'), encodeOutcome(reply('two')));
-    replies.publishOutcome(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
+    replies.publish(storedJob('one', 'a'), encodeOutcome(reply('one')));
+    replies.publish(storedJob('two', 'b'), encodeOutcome(reply('two')));
+    replies.publish(job('ordinary', 'a'), encodeOutcome(reply('ordinary')));
     await replies.flush();
     expect(publishedOn('reply.kept')).toEqual([{ jobId: 'one' }, { jobId: 'two' }]);
     expect(publishedOn('reply.a').map(({ jobId }) => jobId)).toEqual(['one', 'ordinary']);
@@ -128,8 +129,8 @@ describe('flush', () => {
       storedResults: unavailableResults(log),
       log,
     });
-    slow.publishOutcome(job('one', 'a'), encodeOutcome(reply('a')));
-    slow.publishOutcome(job('two', 'b'), encodeOutcome(reply('b')));
+    slow.publish(job('one', 'a'), encodeOutcome(reply('a')));
+    slow.publish(job('two', 'b'), encodeOutcome(reply('b')));
     const order: string[] = [];
     const flushed = slow.flush().then(() => order.push('flushed'));
     first.reject(new Error('the store is down'));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RunningJob } from '../../../workers/job/running-job.js';
+import { LockLost, type RunningJob } from '../../../workers/job/running-job.js';
 import { takeJob } from '../../support/running-jobs.js';
 
 describe('RunningJob', () => {
@@ -26,5 +26,13 @@ describe('RunningJob', () => {
   ])('reads what it can of the data of a job: %j', (data, facts) => {
     expect(takeJob({ data }).facts).toEqual(facts);
     expect(takeJob({ data }).chatId).toBe('job');
+  });
+
+  it('its lock is lost -> it is aborted, once; one that has ended is not', () => {
+    const [job, ended] = [takeJob(), takeJob()];
+    ended.end(undefined);
+    expect([job.loseLock(), job.loseLock(), ended.loseLock()]).toEqual([true, false, false]);
+    expect([job.holdsLock, ended.holdsLock]).toEqual([false, false]);
+    expect([job.signal.reason, ended.signal.reason]).toEqual([expect.any(LockLost), undefined]);
   });
 });

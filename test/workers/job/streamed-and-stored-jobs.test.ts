@@ -8,7 +8,8 @@ import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
 import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
 import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
-import { DeltaPublisher, type DeltaStream } from '../../../workers/job/delta-publisher.js';
+import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
+import type { DeltaStream } from '../../../workers/job/delta-stream.js';
 import type { JobListener, RunningJob } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
@@ -183,7 +184,7 @@ describe('a reply with calls', () => {
   it('has its marks in the deltas and in the outcome', async () => {
     const outcome = await run([marked], { job: { parameters: { tools } } });
     expect(outcome).toMatchObject({ kind: 'ok', text: 'Hi{}', marks: [mark] });
-    expect(deltas).toMatchObject({ text: 'Hi{}', marks: [mark], version: 2 });
+    expect(deltas).toMatchObject({ text: 'Hi{}', marks: [mark], options: { version: 2 } });
     expect(decodeOutcome(encodeOutcome(outcome))).toEqual(outcome);
   });
 

@@ -1,21 +1,18 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
-import { workCodes } from '../../shared/metrics/metrics.js';
-import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import { nextOf } from '../../shared/protocol/outcome.js';
 import type { BreakerState } from '../gate/breaker.js';
-import { Cancelled, LockLost } from '../gate/ends.js';
 import type { Gate } from '../gate/gate.js';
+import type { Call } from '../job/call.js';
+import { codeOfError, codeOfOutcome, type JobEnd, type WorkCode } from '../job/outcomes.js';
+import type { JobListener, RunningJob } from '../job/running-job.js';
+import type { Load } from '../job/running-jobs.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { Call } from './call.js';
-import { type CallResult, CallTimes } from './call-times.js';
-import type { JobEnd } from './outcomes.js';
-import type { JobListener, RunningJob } from './running-job.js';
-import type { Load } from './running-jobs.js';
+import type { CallRecord, CallResult } from './call-record.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
-type Times = Pick<CallTimes, 'recordCall'>;
+type Calls = Pick<CallRecord, 'record'>;
 
 interface ObservedPool {
   settings: { readonly current: Pick<PoolConfig, 'concurrency'> };
@@ -23,18 +20,16 @@ interface ObservedPool {
   gate: Pick<Gate, 'maxHeldMs' | 'worstState'>;
 }
 
-type WorkCode = (typeof workCodes)[number];
-
 /** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
 export class PoolMetrics implements JobListener {
   readonly #instruments: Instruments;
   readonly #provider: ProviderId;
-  readonly #times: Times;
+  readonly #calls: Calls;
 
-  constructor(instruments: Instruments, provider: ProviderId, times: Times) {
+  constructor(instruments: Instruments, provider: ProviderId, calls: Calls) {
     this.#instruments = instruments;
     this.#provider = provider;
-    this.#times = times;
+    this.#calls = calls;
     instruments.startAtZero({ provider });
   }
 
@@ -53,7 +48,7 @@ export class PoolMetrics implements JobListener {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#times.recordCall(callResultOf(code), { tookMs, code: errorCodeOf(code) });
+      this.#calls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
@@ -118,18 +113,3 @@ const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
   ['ok', 'content_blocked', 'context_length_exceeded', 'cancelled', 'invalid_request'].includes(code)
     ? undefined
     : code;
-
-/** The code of what a call or a job was ended by. */
-export function codeOfError(error: unknown): WorkCode {
-  if (error instanceof Cancelled || error instanceof LockLost) return 'cancelled';
-  return error instanceof Failure ? known(error.code) : 'internal';
-}
-
-/** The code of a job with this outcome. */
-export function codeOfOutcome(outcome: Outcome): WorkCode {
-  if (outcome.kind === 'failed') return known(outcome.code);
-  if (outcome.kind === 'cancelled') return 'cancelled';
-  return outcome.kind === 'blocked' ? 'content_blocked' : 'ok';
-}
-
-const known = (code: string): WorkCode => workCodes.find((listed) => listed === code) ?? 'internal';

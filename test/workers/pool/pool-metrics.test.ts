@@ -5,19 +5,19 @@ import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { BreakerState } from '../../../workers/gate/breaker.js';
 import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
-import { CallTimes } from '../../../workers/job/call-times.js';
-import { PoolMetrics } from '../../../workers/job/pool-metrics.js';
+import { CallRecord } from '../../../workers/pool/call-record.js';
+import { PoolMetrics } from '../../../workers/pool/pool-metrics.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
 import { callOf } from '../../support/calls.js';
 import { readMetrics } from '../../support/metrics.js';
 
 let instruments: WorkerInstruments;
 let metrics: PoolMetrics;
-let times: CallTimes;
+let calls: CallRecord;
 beforeEach(() => {
   instruments = openInstruments(workerMetrics);
-  times = new CallTimes();
-  metrics = new PoolMetrics(instruments, 'bedrock', times);
+  calls = new CallRecord();
+  metrics = new PoolMetrics(instruments, 'bedrock', calls);
 });
 
 /** The series that are not 0, without prefix and provider. */
@@ -66,9 +66,9 @@ describe('PoolMetrics', () => {
     await metrics.watchCall(first, end('blocked'));
     await fail(new Cancelled());
     await fail(new Failure('invalid_request'));
-    expect(times.lastError).toBeUndefined();
+    expect(calls.lastError).toBeUndefined();
     await fail(new Failure('provider_rejected'));
-    expect(times.lastError).toMatchObject({ code: 'provider_rejected' });
+    expect(calls.lastError).toMatchObject({ code: 'provider_rejected' });
   });
 
   it('records the time to the first delta of the calls that have one', async () => {

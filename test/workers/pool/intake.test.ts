@@ -1,0 +1,134 @@
+import { EventEmitter } from 'node:events';
+import type { Job, Worker } from 'bullmq';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { LockLost } from '../../../workers/job/running-job.js';
+import { RunningJobs } from '../../../workers/job/running-jobs.js';
+import { Slots } from '../../../workers/job/slots.js';
+import { Intake } from '../../../workers/pool/intake.js';
+import { Requeue } from '../../../workers/pool/requeue.js';
+import { poolSettings } from '../../support/chat-jobs.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { unavailableResults } from '../../support/stored-results.js';
+
+let intake: Intake;
+let worker: Worker;
+/** Ends what BullMQ does with its jobs. */
+let processed: PromiseWithResolvers<void>;
+let jobs: RunningJobs;
+let logged: ReturnType<typeof createRecordingLog>;
+/** The tokens of the locks that were held whenever late locks would have been renewed. */
+let heldWhenLate: string[][];
+let published: string[];
+let counted: string[];
+
+const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLock).map(({ token }) => token);
+const queuedJob = (id: string, data: object = {}, updateData = async () => {}): Job =>
+  ({ id, data, updateData, timestamp: 0, attemptsStarted: 1 }) as unknown as Job;
+const unused = () => expect.unreachable();
+
+beforeEach(() => {
+  processed = Promise.withResolvers();
+  jobs = new RunningJobs();
+  logged = createRecordingLog();
+  [heldWhenLate, published, counted] = [[], [], []];
+  const { log } = logged;
+  intake = new Intake({
+    provider: { id: 'openai' },
+    settings: { current: poolSettings() },
+    store: { now: Date.now },
+    jobs,
+    slots: new Slots({ size: () => 1, onChange: () => {} }),
+    locks: { renewIfLate: () => void heldWhenLate.push(held()) },
+    requeue: new Requeue(log),
+    replies: {
+      publish: ({ chatId }, outcome, { isStored = false } = {}) =>
+        void published.push(`${chatId}: ${outcome}, ${isStored ? 'stored' : 'not stored'}`),
+      publishFailure: ({ chatId }) => void published.push(`${chatId} failed`),
+    },
+    deltas: { open: unused },
+    nextAttempts: { find: unused, begin: unused },
+    circuits: { of: unused },
+    call: unused,
+    storedResults: unavailableResults(log),
+    times: { meanMs: 0 },
+    backlog: { forget: () => {}, recordEmpty: () => {} },
+    metrics: { countJob: (code) => void counted.push(code) },
+    listeners: [],
+    log,
+  });
+  const events = Object.assign(new EventEmitter(), { processJob: () => processed.promise });
+  worker = events as unknown as Worker;
+  intake.attach(worker);
+});
+
+describe('a job that BullMQ has fetched', () => {
+  it.each([
+    ['is done with', () => processed.resolve()],
+    ['could not end', () => processed.reject(new Error('the store takes neither an outcome nor a failure'))],
+  ])('and then %s -> is held in between', async (_, end) => {
+    const taken = worker.processJob(queuedJob('one'), 'a');
+    expect(held()).toEqual(['a']);
+    end();
+    await taken.catch(() => {});
+    expect([held(), jobs.ofChat('one')]).toEqual([[], []]);
+  });
+
+  it('while its earlier run goes on here -> that has lost its lock', async () => {
+    const taken = [worker.processJob(queuedJob('one'), 'a'), worker.processJob(queuedJob('one'), 'b')];
+    expect(held()).toEqual(['b']);
+    const reasons = jobs.ofChat('one').map(({ signal }) => signal.reason);
+    expect(reasons).toEqual([expect.any(LockLost), undefined]);
+    expect(logged.lines).toMatchObject([{ msg: 'jobs lost to another worker', jobIds: ['one'] }]);
+    processed.resolve();
+    await Promise.all(taken);
+    expect(held()).toEqual([]);
+  });
+
+  it('or that has ended -> late locks are renewed, with its own until BullMQ is done with it', () => {
+    const job = intake.take(queuedJob('one'), 'a');
+    job.end(undefined);
+    expect(heldWhenLate).toEqual([['a'], ['a']]);
+    intake.close(job);
+    expect(held()).toEqual([]);
+  });
+
+  it('without having been taken -> is not run', async () => {
+    const queued = Object.assign(queuedJob('one'), { moveToWait: unused, moveToDelayed: unused });
+    await expect(intake.process(queued)).rejects.toThrow('not taken');
+  });
+});
+
+describe('an event of BullMQ', () => {
+  it('about a job that is here -> published', () => {
+    const [ended, broken] = [queuedJob('one'), queuedJob('two')];
+    for (const queued of [ended, broken]) intake.take(queued, 'a');
+    worker.emit('completed', ended, 'outcome', 'active');
+    worker.emit('failed', broken, new Error('canary'), 'active');
+    expect([published, counted]).toEqual([['one: outcome, stored', 'two failed'], ['internal']]);
+  });
+
+  it('about a job that is not here -> a failure is counted and logged, and nothing is published', () => {
+    worker.emit('completed', queuedJob('one'), 'outcome', 'active');
+    worker.emit('failed', queuedJob('two'), new Error('canary'), 'active');
+    worker.emit('failed', undefined, new Error('canary'), 'active');
+    expect([published, counted]).toEqual([[], ['internal', 'internal']]);
+    expect(logged.lines.map(({ msg, jobId }) => [msg, jobId])).toEqual([
+      ['job broke', 'two'],
+      ['job broke', undefined],
+    ]);
+  });
+});
+
+describe('a job that has ended, with a request of', () => {
+  it.each([
+    ['8,000 letters', 'x'.repeat(8000), '', 0],
+    ['8,000 letters, and 9,000 of tools', 'x'.repeat(8000), 'x'.repeat(9000), 1],
+    ['8,000 characters of three bytes', '雨'.repeat(8000), '', 1],
+  ])('%s -> keeps at most 16 KB of it', (_, turns, parameters, times) => {
+    const updateData = vi.fn(async () => {});
+    const queued = queuedJob('one', { v: 2, turns, parameters, model: 'm' }, updateData);
+    worker.emit('completed', queued, 'outcome', 'active');
+    worker.emit('failed', queued, new Error('canary'), 'active');
+    expect(updateData.mock.calls).toEqual(Array(2 * times).fill([{ v: 2, turns: '[]', model: 'm' }]));
+  });
+});

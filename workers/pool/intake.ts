@@ -1,0 +1,216 @@
+import type { Job, Worker } from 'bullmq';
+import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/protocol/messages.js';
+import { encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
+import { isNewer } from '../../shared/protocol/version.js';
+import { aroundJobs } from '../../shared/queue/patches/process-job.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { Tracing } from '../../shared/runtime/tracing.js';
+import { NotBegun } from '../gate/ends.js';
+import type { Slots } from '../gate/slots.js';
+import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
+import type { DeltaPublisher } from '../job/delta-publisher.js';
+import type { DeltaStream } from '../job/delta-stream.js';
+import { JobTrace } from '../job/job-trace.js';
+import type { NextAttempts } from '../job/next-attempt.js';
+import { describeOutcome, type JobEnd } from '../job/outcomes.js';
+import type { ReplyPublisher } from '../job/reply-publisher.js';
+import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
+import type { RunningJobs } from '../job/running-jobs.js';
+import { describeFailure } from '../providers/error-classification.js';
+import type { Provider } from '../providers/provider.js';
+import type { Backlog } from './backlog.js';
+import type { LiveSettings } from './live-settings.js';
+import type { LockRenewal } from './lock-renewal.js';
+import type { PoolMetrics } from './pool-metrics.js';
+import type { RequeuableJob, Requeue } from './requeue.js';
+
+export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'storedResults' | 'times'> {
+  provider: Pick<Provider, 'id'>;
+  settings: Pick<LiveSettings, 'current'>;
+  store: Pick<QueueStore, 'now'>;
+  jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'find'>;
+  slots: Pick<Slots, 'open'>;
+  locks: Pick<LockRenewal, 'renewIfLate'>;
+  requeue: Pick<Requeue, 'requeue' | 'deferToNewerRelease'>;
+  replies: Pick<ReplyPublisher, 'publish' | 'publishFailure'>;
+  deltas: Pick<DeltaPublisher, 'open'>;
+  nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
+  backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
+  metrics: Pick<PoolMetrics, 'countJob'>;
+  tracing?: Tracing | undefined;
+  /** Listeners of this pool's jobs. They run even while the event loop is blocked. */
+  listeners: readonly JobListener[];
+  log: Log;
+}
+
+/** A request of this many bytes is worth a command of its own; a shorter one stays with the job's record. */
+const longRequest = 16_384;
+
+/**
+ * The whole life of a job in a pool, from its fetch by BullMQ until BullMQ is done with it. In order:
+ * 1. `take` makes its `RunningJob`, the only one; an earlier run of it here loses its lock, and locks that are late are
+ *    renewed;
+ * 2. a job of a newer release goes back to the queue, for a worker that can read it;
+ * 3. the job waits for a slot;
+ * 4. `runChatJob` answers it; a job that has made no call may go back to the queue;
+ * 5. its outcome is logged and encoded, and a reply without readers is published on `reply.<api>`, to which the API
+ *    process that added the job subscribes;
+ * 6. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
+ *    published;
+ * 7. `close` forgets the job, and its lock is no longer renewed.
+ */
+export class Intake {
+  readonly #deps: IntakeDeps;
+  readonly #listeners: readonly JobListener[];
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps;
+    this.#listeners = [
+      { ended: (job, end, error) => job.trace?.end(end, error) },
+      { ended: () => deps.locks.renewIfLate() },
+      ...deps.listeners,
+    ];
+  }
+
+  /** To be called before the worker fetches jobs; `process` has to be its processor. */
+  attach(worker: Worker): void {
+    const { backlog } = this.#deps;
+    aroundJobs(worker, async (queued, token, process) => {
+      const job = this.take(queued, token);
+      try {
+        return await process();
+      } finally {
+        this.close(job);
+      }
+    });
+    worker
+      .on('active', () => backlog.forget())
+      .on('drained', () => backlog.recordEmpty())
+      .on('completed', (queued, outcome) => this.#onCompleted(queued, outcome))
+      .on('failed', (queued, error) => this.#onFailed(queued, error));
+  }
+
+  take(queued: QueuedJob, token: string): RunningJob {
+    const { provider, jobs, slots, locks, store, log } = this.#deps;
+    const job = new RunningJob({
+      queued,
+      token,
+      provider: provider.id,
+      slot: slots.open({ priority: queued.priority ?? 0, addedAt: queued.timestamp }),
+      now: store.now,
+      listeners: this.#listeners,
+    });
+    // The store hands out a job again only once its lock has ended.
+    const lost = jobs.ofChat(job.chatId).filter((other) => other.id === job.id && other.loseLock());
+    if (lost.length > 0) log.warn({ jobIds: [job.id] }, 'jobs lost to another worker');
+    jobs.open(job);
+    locks.renewIfLate();
+    return job;
+  }
+
+  close(job: RunningJob): void {
+    this.#deps.jobs.close(job);
+  }
+
+  /** BullMQ's processor. Gives the outcome as the record has it; throws `HandedBack` if the job went back. */
+  readonly process = async (queued: RequeuableJob): Promise<string> => {
+    const { jobs, tracing } = this.#deps;
+    const job = jobs.find(queued);
+    if (!job) throw new Error('job not taken');
+    job.trace = tracing && new JobTrace(tracing, job);
+    job.taken();
+    let end: JobEnd;
+    try {
+      end = await this.#runInSlot(job, queued);
+    } catch (error) {
+      job.end(undefined, error);
+      throw error;
+    }
+    job.end(end);
+    return this.#encode(job, end);
+  };
+
+  async #runInSlot(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
+    const { requeue } = this.#deps;
+    try {
+      if (isNewer(queued.data)) {
+        job.holdsLock = false;
+        return await requeue.deferToNewerRelease(queued, job.token);
+      }
+      return await this.#run(job);
+    } catch (error) {
+      if (!(error instanceof NotBegun)) throw error;
+      job.holdsLock = false;
+      return await requeue.requeue(queued, job.token);
+    } finally {
+      job.slot.close();
+    }
+  }
+
+  async #run(job: RunningJob): Promise<JobEnd> {
+    const { settings, nextAttempts, log } = this.#deps;
+    const { queued, slot, trace } = job;
+    const parsed = chatJobSchema.parse(queued.data);
+    // The job of a fallback goes on where this one ends.
+    const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
+    await slot.take();
+    const isRestarted = queued.attemptsStarted > 1;
+    const begunNext = isRestarted ? await nextAttempts.find(job, chatJob) : undefined;
+    // The reply of a chat is one attempt's to write.
+    using _ = begunNext ? undefined : this.#openDeltas(job, chatJob);
+    return await runChatJob(job, chatJob, {
+      ...this.#deps,
+      settings: settings.current,
+      isRestarted,
+      begunNext,
+      onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),
+    });
+  }
+
+  #openDeltas(job: RunningJob, chatJob: ChatJob): DeltaStream | undefined {
+    if (!chatJob.stream) return undefined;
+    const { provider, model = this.#deps.settings.current.model, earlier } = chatJob;
+    return this.#deps.deltas.open(job, chatJob, earlier?.length ? { provider, model } : undefined);
+  }
+
+  #encode(job: RunningJob, { own, outcome }: JobEnd): string {
+    const { replies, log } = this.#deps;
+    const described = describeOutcome(own, nextOf(outcome)?.provider);
+    log.info({ ...namesOf(job), ...described, ...job.trace?.logFields }, 'job completed');
+    const encoded = encodeOutcome(outcome);
+    // A reply without readers counts even if the lock was lost. Everything else is final only in the store, because
+    // another worker answers where the lock was lost.
+    if ('text' in outcome && outcome.callId === undefined) replies.publish(job, encoded);
+    return encoded;
+  }
+
+  #onCompleted(queued: Job<ChatJobPayload>, outcome: string): void {
+    const { jobs, replies, log } = this.#deps;
+    const job = jobs.find(queued);
+    if (job) replies.publish(job, outcome, { isStored: true });
+    dropLongRequest(queued, log);
+  }
+
+  /** A job ended in an unexpected error, or was given up; BullMQ may have no other facts about it. */
+  #onFailed(queued: Job<ChatJobPayload> | undefined, err: Error): void {
+    const { jobs, replies, metrics, log } = this.#deps;
+    metrics.countJob('internal');
+    log.error({ err, jobId: queued?.id }, 'job broke');
+    const job = queued && jobs.find(queued);
+    if (job) replies.publishFailure(job);
+    if (queued) dropLongRequest(queued, log);
+  }
+}
+
+/** The conversation and the tools of a job that has ended are not read again, and would fill the store. */
+function dropLongRequest(queued: Job<ChatJobPayload>, log: Log): void {
+  // Another release may have written it.
+  const { turns, parameters, ...others }: Partial<ChatJobPayload> = queued.data ?? {};
+  if (lengthOf(turns) + lengthOf(parameters) < longRequest) return;
+  const dropped = queued.updateData({ ...others, turns: '[]' } as ChatJobPayload);
+  dropped.catch((err) => log.debug({ err, jobId: queued.id }, 'request not dropped'));
+}
+
+const lengthOf = (text: unknown): number => (typeof text === 'string' ? Buffer.byteLength(text) : 0);
+const namesOf = ({ id: jobId, facts: { user } }: RunningJob) => ({ jobId, user });
