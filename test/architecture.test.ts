@@ -26,8 +26,8 @@ const rooms: Record<string, string[]> = {
   api: ['shared/**', 'db/**', 'api/**'],
   'api/http': ['shared', 'shared/runtime'],
   'api/access': ['shared/**', 'db/access', 'db/database', 'api/http'],
-  'api/chat/jobs': ['shared/**'],
-  'api/chat': ['shared/**', 'db/access', 'api/http', 'api/access', 'api/chat/jobs'],
+  'api/fleet-link': ['shared/**'],
+  'api/chat': ['shared/**', 'db/access', 'api/http', 'api/access', 'api/fleet-link'],
   'api/openai': ['shared', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
   'api/blog': [
     'shared',
@@ -92,7 +92,7 @@ const rooms: Record<string, string[]> = {
 /** Libraries, and where alone they may be imported: a folder with all below it, or a file. */
 const libraries: [name: RegExp, ...places: string[]][] = [
   [/^(express|cors|helmet|tsoa|@tsoa\/|swagger-ui-dist)/, 'api'],
-  [/^(bullmq|ioredis)$/, 'shared/queue', 'api/chat/jobs', 'workers/pool'],
+  [/^(bullmq|ioredis)$/, 'shared/queue', 'api/fleet-link', 'workers/pool'],
   [/^pg$/, 'shared/queue', 'dev/postgres'],
   [/^drizzle-orm/, 'db/database/drizzle.ts'],
   [/^postgres$/, 'db/database'],

@@ -4,8 +4,8 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobClient } from '../fleet-link/job-client.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
-import type { JobClient } from './jobs/job-client.js';
 import type { UserShares } from './user-shares.js';
 
 /** Until when a chat has to happen, in milliseconds since the epoch. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
+import type { JobClient } from '../fleet-link/job-client.js';
 import { type ChatCommand, type StreamOptions, throwIfLeft } from './chat-command.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
 

@@ -4,6 +4,8 @@ import { jobIdOf } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
+import type { JobClient } from '../fleet-link/job-client.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
 import { type AttachedRequest, outcomeFor } from './attached-request.js';
 import {
@@ -21,8 +23,6 @@ import {
 import { statusOf, toCompletion } from './chat-result.js';
 import { clockMarginMs, type NewChat, toClaimedChat } from './idempotent-entry.js';
 import type { ImageUploads } from './image-uploads.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import type { LiveChats } from './live-chats.js';
 import { ReplyStream } from './reply-stream.js';

@@ -6,10 +6,10 @@ import { needsParts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { currentOf, encodeStoredChat, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { ChatCommand, ClaimedChat, ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { type ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { Reservation, StoredAnswers } from './stored-answers.js';
 
 /** The chat of an `Idempotency-Key`. */

@@ -4,10 +4,9 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
+import type { PendingJob, PolledChat } from '../fleet-link/chat-receiver.js';
 import type { AttachedRequest } from './attached-request.js';
 import type { ChatCommand, ClaimedChat } from './chat-command.js';
-import type { PendingJob } from './jobs/job-records.js';
-import type { PolledChat } from './jobs/result-poller.js';
 
 /** The facts that the first `POST` of a chat in this process decides. */
 export interface ChatOpening {

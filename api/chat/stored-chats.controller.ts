@@ -23,13 +23,13 @@ import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { operatorsBase } from '../access/operators.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
 import { toProblem } from '../http/problem.js';
 import { checkUuidParam } from '../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
 import { answeredBy, type Completion, isCompletion, outcomeToFailure } from './chat-result.js';
 import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { StoredChats } from './stored-chats.js';
 import type { UserShares } from './user-shares.js';
 

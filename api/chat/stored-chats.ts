@@ -5,12 +5,12 @@ import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
+import type { JobClient } from '../fleet-link/job-client.js';
 import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult, PendingJob } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import { StoredAnswers } from './stored-answers.js';
 

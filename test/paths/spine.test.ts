@@ -32,7 +32,7 @@ const spine = [
   'api/chat/chat.controller.ts',
   'api/chat/chat-service.ts',
   'api/chat/live-chats.ts',
-  'api/chat/jobs/job-client.ts',
+  'api/fleet-link/job-client.ts',
   'workers/pool/pool-worker.ts',
   'workers/job/chat-job.ts',
   'workers/job/call-chain.ts',

@@ -4,11 +4,10 @@ import type { ChatCommand, ChatReply, StoreOptions } from '../../api/chat/chat-c
 import type { Completion } from '../../api/chat/chat-result.js';
 import { ChatService } from '../../api/chat/chat-service.js';
 import type { FoundChat } from '../../api/chat/idempotent-entry.js';
-import type { NewJob } from '../../api/chat/jobs/job-client.js';
-import type { JobResult } from '../../api/chat/jobs/job-records.js';
 import { LiveChats } from '../../api/chat/live-chats.js';
 import type { TextPosition } from '../../api/chat/reply-stream.js';
 import { UserShares } from '../../api/chat/user-shares.js';
+import type { JobResult, NewJob } from '../../api/fleet-link/chat-receiver.js';
 import { Failure } from '../../shared/failures.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';

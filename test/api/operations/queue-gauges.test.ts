@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { JobClient } from '../../../api/fleet-link/job-client.js';
 import { observeProviders, observeQueues } from '../../../api/operations/queue-gauges.js';
 import { FleetState } from '../../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';

@@ -1,52 +1,42 @@
 import type { Queue } from 'bullmq';
-import type { ProviderId } from '../../../shared/contract.js';
-import { Failure } from '../../../shared/failures.js';
-import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { LivePools } from '../../../shared/fleet/live-pools.js';
-import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
-import { deltasSchema, type Resend } from '../../../shared/protocol/deltas.js';
+import type { ProviderId } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { Heartbeats } from '../../shared/fleet/heartbeats.js';
+import { LivePools } from '../../shared/fleet/live-pools.js';
+import type { ApiInstruments } from '../../shared/metrics/instruments.js';
+import { deltasSchema, type Resend } from '../../shared/protocol/deltas.js';
 import {
-  type ChatJob,
   type ChatJobPayload,
   encodeChatJob,
   type ResultMessage,
   resultMessageSchema,
   topics,
-} from '../../../shared/protocol/messages.js';
-import { cancelledOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
-import { writtenVersion } from '../../../shared/protocol/version.js';
-import { addJob, retryBriefly } from '../../../shared/queue/add-attempt.js';
+} from '../../shared/protocol/messages.js';
+import { cancelledOutcome, encodeOutcome } from '../../shared/protocol/outcome.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import { addJob, retryBriefly } from '../../shared/queue/add-attempt.js';
 import {
   type Channels,
   closeChannels,
   followProcesses,
   openChannels,
   queueOf,
-} from '../../../shared/queue/channels.js';
-import { startSend } from '../../../shared/queue/job-spans.js';
-import { priorityOf, type ShareLevel } from '../../../shared/queue/priority.js';
-import type { QueueDepth, QueueStore } from '../../../shared/queue/queue-store.js';
-import type { Relay } from '../../../shared/queue/relay.js';
-import { type SettingsChannel, syncLimits } from '../../../shared/queue/settings-records.js';
-import { LagFreeClock } from '../../../shared/runtime/lag-free-clock.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import { retry } from '../../../shared/runtime/retry.js';
-import type { TraceSpan } from '../../../shared/runtime/tracing.js';
-import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
+} from '../../shared/queue/channels.js';
+import { startSend } from '../../shared/queue/job-spans.js';
+import { priorityOf } from '../../shared/queue/priority.js';
+import type { QueueDepth, QueueStore } from '../../shared/queue/queue-store.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import { type SettingsChannel, syncLimits } from '../../shared/queue/settings-records.js';
+import { LagFreeClock } from '../../shared/runtime/lag-free-clock.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
+import type { TraceSpan } from '../../shared/runtime/tracing.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Cancellation } from './cancellation.js';
+import type { ChatReceiver, JobResult, NewJob, PendingJob, PolledChat } from './chat-receiver.js';
 import { DeadQueues } from './dead-queues.js';
-import { decodeResult, JobRecords, type JobResult, type PendingJob } from './job-records.js';
-import { type ChatReceiver, type PolledChat, ResultPoller } from './result-poller.js';
-
-/**
- * A job without what the client adds, and its turn: its user's share level, and whether it is asynchronous and so done
- * after all that are not. With the trace that it is a part of, if there is one.
- */
-export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
-  readonly trace?: TraceSpan | undefined;
-  readonly isAsync?: boolean;
-  readonly level?: ShareLevel;
-};
+import { decodeResult, JobRecords } from './job-records.js';
+import { ResultPoller } from './result-poller.js';
 
 interface JobClientDeps {
   store: QueueStore;
