@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
-import type { JobClient } from '../fleet-link/job-client.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { type ChatCommand, type StreamOptions, throwIfLeft } from './chat-command.js';
 import type { LiveChat } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
@@ -18,7 +18,7 @@ export interface RequestOptions {
   readonly stream?: StreamOptions | undefined;
   /** The records of the chat that the request joins: its worker does not know this reader. Absent for a new chat. */
   readonly joined?: JobResult | undefined;
-  readonly jobClient: Pick<JobClient, 'requestResend'>;
+  readonly link: Pick<FleetLink, 'requestResend'>;
 }
 
 /** One request that waits for a chat, and later perhaps follows it in the background. Has its timers and its signal. */
@@ -105,7 +105,7 @@ export class AttachedRequest {
   }
 
   #ask(place: { from: number; max: number; left?: true }): void {
-    this.#options.jobClient.requestResend(this.chat.job, { reader: this.readerName, ...place });
+    this.#options.link.requestResend(this.chat.job, { reader: this.readerName, ...place });
   }
 }
 

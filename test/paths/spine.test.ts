@@ -32,7 +32,7 @@ const spine = [
   'api/chat/chat.controller.ts',
   'api/chat/chat-service.ts',
   'api/chat/live-chats.ts',
-  'api/fleet-link/job-client.ts',
+  'api/fleet-link/fleet-link.ts',
   'workers/pool/pool-worker.ts',
   'workers/job/chat-job.ts',
   'workers/job/call-chain.ts',
@@ -96,8 +96,8 @@ describe('the path of a plain chat', () => {
     const legs = readLegs();
     const from = (start: string, kind: Leg['kind'] = 'sent') =>
       legs.filter((leg) => leg.kind === kind).flatMap((leg) => filesBetween(start, leg) ?? []);
-    const [controller = '', , , jobClient = '', poolWorker = ''] = spine;
-    const passed = new Set([...from(controller), ...from(poolWorker), ...from(jobClient, 'resolved')]);
+    const [controller = '', , , fleetLink = '', poolWorker = ''] = spine;
+    const passed = new Set([...from(controller), ...from(poolWorker), ...from(fleetLink, 'resolved')]);
     const files = [...passed].filter((file) => /^(api|workers|shared|db)\//.test(file));
     expect(files).toEqual(expect.arrayContaining(spine));
     expect(unnamedIn(chatSteps, files)).toEqual([]);

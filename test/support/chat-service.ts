@@ -17,7 +17,7 @@ import { command } from './attached.js';
 import { userNamed } from './identities.js';
 import { countOwnTimers } from './own-timers.js';
 
-type Jobs = NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>>;
+type Link = ConstructorParameters<typeof ChatService>[0]['link'];
 
 export const ok: Completion = {
   ...{ kind: 'ok', text: 'Hello', callId: 'call', model: 'm' },
@@ -170,7 +170,10 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
     },
   };
   const { asked, added } = started;
-  const jobs: Jobs = {
+  const link: Link = {
+    assertConnected: () => {
+      if (!started.isConnected) throw new Failure('queue_unavailable');
+    },
     pools: new LivePools(new Heartbeats(since === undefined ? {} : { since })),
     check: async () => undefined,
     add: (jobId, job) => {
@@ -189,7 +192,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
   const chatService = new ChatService({
     ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000 },
     ...(imageUploads && { imageUploads }),
-    jobClient: () => (started.isConnected ? jobs : undefined),
+    link,
     storedChats: {
       find: () => started.find(),
       open: async (_, { deadline, current }) => {
