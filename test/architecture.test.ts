@@ -27,8 +27,21 @@ const rooms: Record<string, string[]> = {
   'api/http': ['shared', 'shared/runtime'],
   'api/access': ['shared/**', 'db/access', 'db/database', 'api/http'],
   'api/fleet-link': ['shared/**'],
-  'api/chat': ['shared/**', 'db/access', 'api/http', 'api/access', 'api/fleet-link'],
-  'api/openai': ['shared', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
+  // Neither HTTP nor the queue.
+  'api/chat': [
+    ...['shared', 'shared/protocol', 'shared/runtime', 'shared/fleet'],
+    ...['db/access', 'api/access', 'api/fleet-link'],
+    ...['shared/queue/priority.ts', 'shared/queue/images.ts', 'shared/queue/queue-store.ts'],
+    'shared/queue/add-attempt.ts',
+  ],
+  'api/chat-apis/quillgate': [
+    ...['shared/**', 'db/access', 'api/http', 'api/access'],
+    ...['api/chat', 'api/fleet-link'],
+  ],
+  'api/openai': [
+    ...['shared', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
+    'api/chat-apis/quillgate',
+  ],
   'api/blog': [
     'shared',
     'shared/config',
@@ -194,7 +207,10 @@ describe('every source file', () => {
   });
 
   it.each([
-    ['api/chat/chat.controller.ts', 'api/blog/feeds.ts'],
+    ['api/chat-apis/quillgate/chat.controller.ts', 'api/blog/feeds.ts'],
+    ['api/chat/chat-service.ts', 'api/http/problem.ts'],
+    ['api/chat/chat-service.ts', 'shared/queue/relay.ts'],
+    ['api/fleet-link/fleet-link.ts', 'api/chat/live-chats.ts'],
     ['api/blog/feeds.ts', 'api/chat/chat-service.ts'],
     ['api/http/server.ts', 'api/access/login-limiter.ts'],
     ['workers/job/retry.ts', 'workers/pool/pool.ts'],

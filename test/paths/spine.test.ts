@@ -15,7 +15,7 @@ interface Leg {
 
 const page = readFileSync('docs/architecture.md', 'utf8');
 const section = (from: string, to: string): string => page.slice(page.indexOf(from), page.indexOf(to));
-const chatSteps = section('\n1. `api/chat/chat.controller.ts`', '**Observers listen.**');
+const chatSteps = section('\n1. `api/chat-apis/quillgate/chat.controller.ts`', '**Observers listen.**');
 const chainStep = section('\n7. `workers/job/call-chain.ts`', '\n8. ');
 const postSteps = section('## A post', '## Between');
 /** The files that a part of the page does not name; a bare name is enough where no other one on the path has it. */
@@ -29,7 +29,7 @@ const unnamedIn = (part: string, files: readonly string[]): string[] => {
 };
 
 const spine = [
-  'api/chat/chat.controller.ts',
+  'api/chat-apis/quillgate/chat.controller.ts',
   'api/chat/chat-service.ts',
   'api/chat/live-chats.ts',
   'api/fleet-link/fleet-link.ts',
