@@ -147,10 +147,6 @@ const libraries: [name: RegExp, ...places: string[]][] = [
 const owedCircles: Record<string, string[]> = {
   'shared/queue': ['add-attempt', 'images', 'queue-store'],
   'shared/runtime': ['open-tracing', 'otlp-tracing'],
-  'api/chat': [
-    ...['attached-request', 'chat-command', 'idempotent-entry', 'image-uploads', 'live-chat', 'live-chats'],
-    'stored-answers',
-  ],
   'workers/job': [
     ...['api-link', 'breaker', 'call', 'call-samples', 'call-times', 'circuit', 'circuits', 'cooldown'],
     ...['delta-publisher', 'job-trace', 'outcomes', 'pool-metrics', 'retry', 'running-job', 'running-jobs'],

@@ -3,7 +3,7 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { type ChatCommand, type StreamOptions, throwIfLeft } from './chat-command.js';
-import type { LiveChat } from './live-chat.js';
+import type { LiveChat, WaitingRequest } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
 
 /** How a request waits for its chat. */
@@ -22,11 +22,9 @@ export interface RequestOptions {
 }
 
 /** One request that waits for a chat, and later perhaps follows it in the background. Has its timers and its signal. */
-export class AttachedRequest {
+export class AttachedRequest implements WaitingRequest {
   readonly chat: LiveChat;
-  /** The part of the reply that the request reads while it is written. */
   readonly reader: ReplyStream | undefined;
-  /** The name by which the worker knows the reader; that of the request that added the job needs none. */
   readonly readerName: string | undefined;
   /** The add of the chat's job; resolved for a request that only reads. */
   added: Promise<void> = Promise.resolve();

@@ -11,6 +11,7 @@ import {
   type Attachment,
   type ChatCommand,
   type ChatReply,
+  clockMarginMs,
   failureCodeOf,
   isStored,
   jobOwnerOf,
@@ -20,7 +21,7 @@ import {
   toNewJob,
 } from './chat-command.js';
 import { statusOf, toCompletion } from './chat-result.js';
-import { clockMarginMs, type NewChat, toClaimedChat } from './idempotent-entry.js';
+import { type NewChat, toClaimedChat } from './idempotent-entry.js';
 import type { ImageUploads } from './image-uploads.js';
 import type { LiveChat } from './live-chat.js';
 import type { LiveChats } from './live-chats.js';

@@ -1,7 +1,7 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
+import { currentOf, encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
@@ -12,6 +12,7 @@ import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
 import type { LiveChat } from './live-chat.js';
+import type { ChatListener } from './live-chats.js';
 import { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
@@ -137,3 +138,14 @@ const toPendingJob = (chat: StoredChat): PendingJob => ({
 
 /** Otherwise than cancelled. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
+
+/** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */
+export const answerSizes: ChatListener = {
+  ended: ({ claimed: { answer, current, deadline }, attempt }, outcome) => {
+    if (answer === undefined || outcome === undefined) return;
+    const result = Buffer.byteLength(encodeStoredResult(outcome, deadline));
+    // The record has the last attempt, with those before it.
+    const growth = Buffer.byteLength(JSON.stringify(attempt)) - Buffer.byteLength(JSON.stringify(current));
+    answer.shrink(result + Math.max(0, growth));
+  },
+};
