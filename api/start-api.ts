@@ -11,7 +11,6 @@ import { givenUpOutcome } from '../shared/protocol/outcome.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
-import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { openTracing } from '../shared/runtime/open-tracing.js';
@@ -33,13 +32,13 @@ import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
 import { ImageUploads } from './chat/image-uploads.js';
-import { JobClient } from './chat/jobs/job-client.js';
-import { RemovedUsers } from './chat/jobs/removed-users.js';
 import type { LiveChat } from './chat/live-chat.js';
 import { LiveChats } from './chat/live-chats.js';
-import { answerSizes, StoredAnswers } from './chat/stored-answers.js';
-import { StoredChats } from './chat/stored-chats.js';
+import { StoredAnswers } from './chat/stored-answers.js';
+import { answerSizes, StoredChats } from './chat/stored-chats.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
+import { FleetLink } from './fleet-link/fleet-link.js';
+import { RemovedUsers } from './fleet-link/removed-users.js';
 import { ApiServer } from './http/server.js';
 import { openBlog } from './open-blog.js';
 import { observeProviders, observeQueues } from './operations/queue-gauges.js';
@@ -47,8 +46,6 @@ import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
 const closingMs = 5000;
-/** The longest pause between two tries to open the queue. */
-const maxPauseToOpenMs = 8000;
 
 /** Serves until the process is asked to stop. Throws `StartupError` when no user could use the server. */
 export async function serveApi(config: Config): Promise<void> {
@@ -65,31 +62,31 @@ export async function serveApi(config: Config): Promise<void> {
   const authentication = openAuthentication(config, { database, log, lifecycle });
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openApiInstruments();
+  const { metrics } = instruments;
+  const link = lifecycle.opened('fleet link', new FleetLink({ store, metrics, log }), (open) => open.close());
   const history = new History({ log });
-  const deps = { database, store, authentication, instruments, history, log, lifecycle };
-  const { chats, jobClient, ...chat } = openChat(config, deps);
+  const deps = { database, store, authentication, instruments, link, history, log, lifecycle };
+  const { chats, ...chat } = openChat(config, deps);
 
   const draining = () => lifecycle.stopping.aborted;
-  const watched = { store, database, connected: () => jobClient() !== undefined, draining, instruments, log };
+  const watched = { store, database, link, draining, instruments, log };
   const metricsPort = await serveMetrics(config, watched, lifecycle);
-  const heartbeats = () => jobClient()?.heartbeats;
-  const models = () => listModels(jobClient()?.heartbeats);
-  const providerStates = createProviderStates({ heartbeats, checkStore: () => store.check() });
-  const fleet = new FleetState({ store, source: jobClient });
+  const models = () => listModels(link.heartbeats);
+  const providerStates = createProviderStates({ heartbeats: link.heartbeats, checkStore: store.check });
+  const fleet = new FleetState({ store, source: link });
   observeQueues({ instruments, fleet, now: store.now });
-  const settings = new OperatorSettings({ config, database, source: jobClient });
+  const settings = new OperatorSettings({ config, database, source: link });
   lifecycle.opened('history', history.start(fleet), (open) => open.stop());
   const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
   const { directory: sessions } = authentication;
-  const queues = { source: jobClient, readTimes: store.readTimes };
+  const queues = { queueOf: (id: ProviderId) => link.queueOf(id), readTimes: store.readTimes };
   const accounts = { reloadAccounts: () => sessions.reload(), environmentUsers: environmentUsers(config) };
   const admin = { ...accounts, database, fleet, settings, events, history, sessions, preview, queues };
-  const seen = { models, providerStates, admin };
-  const parts = { ...chat, ...blog, authentication, ...seen };
+  const parts = { ...chat, ...blog, authentication, models, providerStates, admin };
   const app = createApp({ config, ...parts, ...watched, tracing });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
-    closeServer(open, config, { chats, jobClient }),
+    closeServer(open, config, { chats, link }),
   );
   const port = await listen(server, { variable: 'PORT', port: config.PORT, host: config.HOST });
   notifyParent({ type: 'listening', port });
@@ -100,13 +97,13 @@ export async function serveApi(config: Config): Promise<void> {
 function closeServer(
   server: ApiServer,
   { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,
-  { chats, jobClient }: Pick<ChatParts, 'chats' | 'jobClient'>,
+  { chats, link }: { chats: LiveChats; link: FleetLink },
 ): Promise<void> {
   const end = (unfinished: readonly LiveChat[]) => {
     for (const { id, job, isStored } of unfinished) {
       chats.onOutcome(id, givenUpOutcome);
       // Its reply can no longer be read.
-      if (!isStored) jobClient()?.cancel(job);
+      if (!isStored) link.cancel(job);
     }
   };
   setTimeout(() => end(chats.all().filter(({ isStreamed }) => isStreamed)), streamGraceMs).unref();
@@ -125,6 +122,7 @@ interface ApiDeps {
   store: QueueStore;
   authentication: OpenAuthentication;
   instruments: ApiInstruments;
+  link: FleetLink;
   history: History;
   log: Log;
   lifecycle: Lifecycle;
@@ -132,34 +130,34 @@ interface ApiDeps {
 
 interface ChatParts extends Pick<AppDeps, 'chatService' | 'shares' | 'storedChats' | 'bytesInFlight'> {
   chats: LiveChats;
-  jobClient: () => JobClient | undefined;
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {
-  const { store, instruments, history, authentication, lifecycle } = deps;
+  const { store, instruments, link, history, authentication, lifecycle } = deps;
+  const { pools } = link;
   const { now } = store;
   const chats = new LiveChats(now);
-  const isOpen = (provider: ProviderId) => jobClient()?.pools.settings.of(provider).intake === undefined;
+  const isOpen = (provider: ProviderId) => pools.settings.of(provider).intake === undefined;
   const ended = new EndedChats({ isOpen });
-  const jobClient = connectWhenReady(config, { chats, ended }, deps);
+  void connect(config, { chats, ended }, deps);
   const bytesInFlight = new BytesInFlight({
     perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
     inAll: config.CHAT_MAX_QUEUED_BYTES,
   });
   const shares = new UserShares({
-    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(jobClient()?.pools.totalConcurrency()),
+    maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(pools.totalConcurrency()),
     maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
     // A client whose streams all break off at once comes to far fewer.
     maxJoins: 100,
     bytesInFlight,
   });
   for (const listener of [shares, new ChatRecorder(history, ended), answerSizes]) chats.listen(listener);
-  observeProviders(instruments, jobClient);
+  observeProviders(instruments, link);
   const answers = new StoredAnswers(now);
   const imageUploads = new ImageUploads({ images: store.images, room: answers, bytesInFlight, now });
   const storedChats = new StoredChats({
     records: store.records,
-    jobClient,
+    link,
     resultTtlMs: config.CHAT_RESULT_TTL_S * 1000,
     maxOutputTokens: (provider) => poolConfig(config, provider).maxOutputTokens,
     answers,
@@ -168,7 +166,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   const cancelSuspended = () => storedChats.cancelSuspended(chats.all(), authentication.directory);
   lifecycle.opened('suspended users', authentication.directory.onLoad(cancelSuspended), (stop) => stop());
   const chatService = new ChatService({
-    jobClient,
+    link,
     chats,
     shares,
     storedChats,
@@ -176,56 +174,40 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,
-    defaultFallback: (provider) =>
-      jobClient()?.pools.settings.of(provider).fallback ?? fallbackOf(config, provider) ?? [],
+    defaultFallback: (provider) => pools.settings.of(provider).fallback ?? fallbackOf(config, provider) ?? [],
     now,
   });
-  return { chats, jobClient, storedChats, chatService, shares, bytesInFlight };
+  return { chats, storedChats, chatService, shares, bytesInFlight };
 }
 
 /** Connects in the background: the process serves its health pages while the store is still down. */
-function connectWhenReady(
+async function connect(
   config: Config,
   { chats, ended }: { chats: LiveChats; ended: EndedChats },
-  { database, store, authentication, instruments: { metrics }, history, log, lifecycle }: ApiDeps,
-): () => JobClient | undefined {
-  let jobClient: JobClient | undefined;
-  const connect = async () => {
-    const open = () => JobClient.open({ store, chats, metrics, log });
-    const signal = lifecycle.stopping;
-    const opened = await whenReady(open, { store, log, signal, maxPauseMs: maxPauseToOpenMs }).catch(
-      (error) => {
-        if (!signal.aborted) throw error;
-        return undefined;
-      },
-    );
-    if (opened === undefined) return;
-    const { settingsChannel: channel, pools } = opened;
-    const keeping = { settings: pools.settings, channel, database, auditDays: config.AUDIT_DAYS, log };
+  { database, store, authentication, link, history, log, lifecycle }: ApiDeps,
+): Promise<void> {
+  const isConnected = await link.start(chats, async (channel) => {
+    const keeping = { settings: link.pools.settings, channel, database, auditDays: config.AUDIT_DAYS, log };
     const keeper = lifecycle.opened('settings', new SettingsKeeper(keeping), (open) => open.stop());
     // Before the first chat is admitted: its provider may be draining.
     await keeper.start();
-    jobClient = opened;
-    void history.exchange.connect(opened.relay, signal);
-    lifecycle.opened('ended chats', ended.publish(opened, log), (stop) => stop());
-    const removed = new RemovedUsers({ records: store.records, relay: opened.relay, signal, log });
-    const { directory } = authentication;
-    const onLoad = () => void removed.update(directory.removedIds);
-    lifecycle.opened('removed users', directory.onLoad(onLoad), (stop) => stop());
-    onLoad();
-    const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
-    const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
-    lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
-    log.info('queue connected');
-    await authentication.attempted;
-    notifyParent({ type: 'ready' });
-  };
-  const connecting = connect();
-  lifecycle.opened('job client', connecting, async () => {
-    await connecting;
-    await jobClient?.close();
   });
-  return () => jobClient;
+  const signal = lifecycle.stopping;
+  if (!isConnected || signal.aborted) return;
+  const { relay } = link;
+  void history.exchange.connect(relay, signal);
+  lifecycle.opened('ended chats', ended.publish(link, log), (stop) => stop());
+  const removed = new RemovedUsers({ records: store.records, relay, signal, log });
+  const { directory } = authentication;
+  const onLoad = () => void removed.update(directory.removedIds);
+  lifecycle.opened('removed users', directory.onLoad(onLoad), (stop) => stop());
+  onLoad();
+  const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
+  const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
+  lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
+  log.info('queue connected');
+  await authentication.attempted;
+  notifyParent({ type: 'ready' });
 }
 
 /** Opens before the API and therefore closes after it: monitoring also sees the end of the process. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contract.js';
-import { type FleetSource, FleetState } from '../shared/fleet/fleet-state.js';
+import { FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../shared/protocol/messages.js';
 import {
@@ -10,6 +10,7 @@ import {
   closeChannels,
   followProcesses,
   openChannels,
+  type Queues,
   queueOf,
 } from '../shared/queue/channels.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
@@ -37,7 +38,7 @@ export function openFleet(config: Config, { reachMs = defaultReachMs }: Pick<Lis
   const closing = new AbortController();
   const heartbeats = new Heartbeats();
   let channels: Channels | undefined;
-  let source: FleetSource | undefined;
+  let queues: Queues | undefined;
   const closeChannelsSoon = async () => {
     if (channels) await withTimeout(closingMs, closeChannels(channels)).catch(() => undefined);
   };
@@ -45,14 +46,23 @@ export function openFleet(config: Config, { reachMs = defaultReachMs }: Pick<Lis
     // Those of a try that failed.
     await closeChannelsSoon();
     channels = await openChannels(store, { name: 'quillgate', log });
-    const { queues, relay } = channels;
-    await followProcesses(relay, heartbeats);
-    source = { heartbeats, measure: async (id) => store.measure(queueOf(queues, id)) };
+    await followProcesses(channels.relay, heartbeats);
+    queues = channels.queues;
   };
   const listening = whenReady(open, { store, log, signal: closing.signal });
   listening.catch(() => undefined);
+  const source = {
+    heartbeats,
+    get isConnected() {
+      return queues !== undefined;
+    },
+    measure: async (id: ProviderId) => {
+      if (queues === undefined) throw new TypeError('not connected yet');
+      return store.measure(queueOf(queues, id));
+    },
+  };
   return {
-    state: new FleetState({ store, source: () => source }),
+    state: new FleetState({ store, source }),
     /** Listens to the workers' heartbeats for so many milliseconds, until the signal, or until the store fails. */
     listen: async (ms: number, signal = closing.signal): Promise<void> => {
       const stopped = once(signal, 'abort').then(() => false);

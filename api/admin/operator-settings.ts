@@ -3,7 +3,6 @@ import { changePoolSettings, type WantedSettings } from '../../db/settings/chang
 import type { Config } from '../../shared/config/config.js';
 import { poolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
@@ -14,8 +13,10 @@ import type { ModelRules } from '../../shared/model-names.js';
 import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 
-/** Knows the settings and reaches the workers: the job client, once it is connected. */
+/** Knows the settings and reaches the workers. */
 export interface SettingsSource {
+  /** Throws `queue_unavailable` until the queue has been reached, as `settingsChannel` does. */
+  assertConnected(): void;
   readonly heartbeats: Pick<Heartbeats, 'of'>;
   readonly pools: Pick<LivePools, 'settings'>;
   readonly settingsChannel: SettingsChannel;
@@ -24,8 +25,7 @@ export interface SettingsSource {
 interface OperatorSettingsDeps {
   config: Config;
   database: Pick<Database, 'run'>;
-  /** Undefined until the queue has been reached. */
-  source: () => SettingsSource | undefined;
+  source: SettingsSource;
 }
 
 /** The settings of the pools as operators read and change them at this API process. */
@@ -38,43 +38,33 @@ export class OperatorSettings {
 
   /** Needs no database: the settings as this process knows them. Throws `queue_unavailable` without a queue. */
   read(provider: ProviderId): PoolSettings {
-    const source = this.#source();
-    return this.#view(provider, source.pools.settings.recordOf(provider), source);
+    const { source } = this.#deps;
+    source.assertConnected();
+    return this.#view(provider, source.pools.settings.recordOf(provider));
   }
 
   /** As `changePoolSettings`; what was changed counts here at once. */
   async replace(wanted: WantedSettings): Promise<PoolSettings> {
-    const source = this.#source();
-    const { database } = this.#deps;
+    const { database, source } = this.#deps;
     const { isCopied, ...changed } = await changePoolSettings(wanted, {
       database,
       channel: source.settingsChannel,
-      rulesOf: (id) => this.#rulesOf(id, source),
+      rulesOf: (id) => this.#rulesOf(id),
     });
     source.pools.settings.apply(changed);
-    return { ...this.#view(wanted.provider, changed, source), ...(!isCopied && { isPending: true }) };
-  }
-
-  #source(): SettingsSource {
-    const source = this.#deps.source();
-    if (source === undefined) throw new Failure('queue_unavailable');
-    return source;
+    return { ...this.#view(wanted.provider, changed), ...(!isCopied && { isPending: true }) };
   }
 
   /** The rules of the live workers; while there are none, those of this process's environment. */
-  #rulesOf(provider: ProviderId, { heartbeats: heard }: SettingsSource): readonly ModelRules[] {
-    const heartbeats = heard.of(provider) ?? [];
+  #rulesOf(provider: ProviderId): readonly ModelRules[] {
+    const heartbeats = this.#deps.source.heartbeats.of(provider) ?? [];
     if (heartbeats.length > 0) return heartbeats.map((heartbeat) => heartbeat.environment ?? heartbeat);
     return [rulesOf(poolConfig(this.#deps.config, provider))];
   }
 
-  #view(
-    provider: ProviderId,
-    setting: ProviderSettings | undefined,
-    { heartbeats: heard }: SettingsSource,
-  ): PoolSettings {
+  #view(provider: ProviderId, setting: ProviderSettings | undefined): PoolSettings {
     const { version = 0, changedAt, changedBy, overrides = {} } = setting ?? {};
-    const heartbeats = heard.of(provider) ?? [];
+    const heartbeats = this.#deps.source.heartbeats.of(provider) ?? [];
     const workers = heartbeats.reduce((sum, { concurrency }) => sum + concurrency, 0);
     const { globalConcurrency: global } = overrides;
     const suggestion = suggestConcurrency(heartbeats);

@@ -8,8 +8,7 @@ import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */
 export interface PoolQueues {
-  /** Undefined until the queue's store was reached. */
-  source: () => { queueOf(provider: ProviderId): ReturnType<QueueStore['createQueue']> } | undefined;
+  queueOf(provider: ProviderId): ReturnType<QueueStore['createQueue']>;
   readTimes: QueueStore['readTimes'];
 }
 
@@ -44,14 +43,13 @@ const maxListed = 10_000;
 
 /** Lists the jobs of a provider in one state, the newest first. Throws `queue_unavailable`. */
 export async function listJobs(
-  { source, readTimes }: PoolQueues,
+  { queueOf, readTimes }: PoolQueues,
   provider: ProviderId,
   { state = 'active', limit = defaultLimit, offset = '0' }: JobQuery,
 ): Promise<PoolJobPage> {
   const end = Math.min(Number(offset) + limit, maxListed);
   const read = async () => {
-    const queue = source()?.queueOf(provider);
-    if (queue === undefined) throw new TypeError('not connected yet');
+    const queue = queueOf(provider);
     const ids = await queue.getRanges([...listsOf[state]], 0, end);
     const jobs = await readTimes(queue, ids.slice(Number(offset), end));
     const data = jobs.map(({ id, attempts, addedAt, startedAt, endedAt }) => ({

@@ -4,8 +4,8 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
-import type { JobClient } from './jobs/job-client.js';
 import type { UserShares } from './user-shares.js';
 
 /** Until when a chat has to happen, in milliseconds since the epoch. */
@@ -46,7 +46,7 @@ export function resolveDeadlines(
 
 interface AdmissionOptions {
   shares: Pick<UserShares, 'of' | 'nextLevel'>;
-  jobClient: Pick<JobClient, 'pools' | 'check'>;
+  link: Pick<FleetLink, 'pools' | 'check'>;
   timeoutMs: number;
   fallback?: readonly Target[] | undefined;
 }
@@ -59,7 +59,7 @@ interface AdmissionOptions {
  * `queue_unavailable` when the store is down.
  */
 export async function admit(command: ChatCommand, options: AdmissionOptions): Promise<Attempt> {
-  const { pools } = options.jobClient;
+  const { pools } = options.link;
   const targets = targetsOf(command, options);
   const earlier: EndedAttempt[] = [];
   let paused: Attempt | undefined;
@@ -90,7 +90,7 @@ const unlessEmpty = <T>(list: readonly T[]): T[] | undefined => (list.length > 0
 /** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
   { provider, model, turns, parameters = {}, isStrict }: ChatCommand,
-  { jobClient: { pools }, fallback = [] }: AdmissionOptions,
+  { link: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
   const able = fallback.filter(
     (target) =>
@@ -121,11 +121,11 @@ function toEnded({ provider, model: asked }: Target, { code, retryable, facts }:
 async function refusalOf(
   { provider, model }: Target,
   command: ChatCommand,
-  { jobClient, shares, timeoutMs }: AdmissionOptions,
+  { link, shares, timeoutMs }: AdmissionOptions,
 ): Promise<Failure | undefined> {
   try {
     const owner = jobOwnerOf(command, provider);
-    jobClient.pools.admit(owner, {
+    link.pools.admit(owner, {
       ...{ timeoutMs, model, isStream: command.stream !== undefined },
       ...{ own: shares.of(provider), level: shares.nextLevel(owner) },
     });
@@ -134,7 +134,7 @@ async function refusalOf(
     if (!(error instanceof Failure)) throw error;
     // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
     if (error.code === 'provider_unavailable')
-      await withTimeout(timeoutMs, jobClient.check()).catch((cause) => {
+      await withTimeout(timeoutMs, link.check()).catch((cause) => {
         throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
       });
     return error;

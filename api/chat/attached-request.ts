@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Outcome } from '../../shared/protocol/outcome.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { type ChatCommand, type StreamOptions, throwIfLeft } from './chat-command.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-records.js';
-import type { LiveChat } from './live-chat.js';
+import type { LiveChat, WaitingRequest } from './live-chat.js';
 import { ReplyStream, resendLength } from './reply-stream.js';
 
 /** How a request waits for its chat. */
@@ -18,15 +18,13 @@ export interface RequestOptions {
   readonly stream?: StreamOptions | undefined;
   /** The records of the chat that the request joins: its worker does not know this reader. Absent for a new chat. */
   readonly joined?: JobResult | undefined;
-  readonly jobClient: Pick<JobClient, 'requestResend'>;
+  readonly link: Pick<FleetLink, 'requestResend'>;
 }
 
 /** One request that waits for a chat, and later perhaps follows it in the background. Has its timers and its signal. */
-export class AttachedRequest {
+export class AttachedRequest implements WaitingRequest {
   readonly chat: LiveChat;
-  /** The part of the reply that the request reads while it is written. */
   readonly reader: ReplyStream | undefined;
-  /** The name by which the worker knows the reader; that of the request that added the job needs none. */
   readonly readerName: string | undefined;
   /** The add of the chat's job; resolved for a request that only reads. */
   added: Promise<void> = Promise.resolve();
@@ -105,7 +103,7 @@ export class AttachedRequest {
   }
 
   #ask(place: { from: number; max: number; left?: true }): void {
-    this.#options.jobClient.requestResend(this.chat.job, { reader: this.readerName, ...place });
+    this.#options.link.requestResend(this.chat.job, { reader: this.readerName, ...place });
   }
 }
 

@@ -1,17 +1,15 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId, Target } from '../../shared/contract.js';
-import type { Turn } from '../../shared/conversation.js';
+import type { StoredImage, Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
+import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
+import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
 import type { Completion } from './chat-result.js';
-import type { UploadedImage } from './image-uploads.js';
-import type { NewJob } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-records.js';
-import type { ChatOpening } from './live-chat.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
 
@@ -61,6 +59,12 @@ export interface ChatCommand extends Attachment {
   storeOptions?: StoreOptions | undefined;
 }
 
+/** An image that came with a request. */
+export interface UploadedImage {
+  readonly part: StoredImage;
+  readonly bytes: Buffer;
+}
+
 /** How a reply is read while it is written. */
 export interface StreamOptions {
   readonly sink: DeltaSink;
@@ -106,6 +110,9 @@ export const jobOwnerOf = (
   isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
 });
 
+/** How much the clocks of two machines may differ: past the deadline by one, the job may be running by the other. */
+export const clockMarginMs = 5000;
+
 /** A chat that a request may be attached to. */
 export interface ClaimedChat {
   readonly id: string;
@@ -124,6 +131,17 @@ export interface ResolvedChat {
   readonly chat: ClaimedChat;
   /** The records of a chat that the command joins; absent for a new one. */
   readonly result?: JobResult | undefined;
+}
+
+/** The facts that the first `POST` of a chat in this process decides. */
+export interface ChatOpening {
+  readonly command: ChatCommand;
+  /** The share level of its user, which is the priority of its job. */
+  readonly level: ShareLevel;
+  /** Until when a streamed reply has to begin, in milliseconds since the epoch. */
+  readonly startBy: number;
+  /** When its request came, by the clock of `performance.now()`. */
+  readonly receivedAt: number;
 }
 
 /** The job of a chat's attempt. */

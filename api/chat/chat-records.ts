@@ -12,7 +12,7 @@ import {
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
-import { refuseNewer } from './jobs/job-records.js';
+import { refuseNewer } from '../fleet-link/job-records.js';
 
 /** An `Idempotency-Key`, and the name of the user whose it is. A name may be given again: see `isOwnedBy`. */
 export interface IdempotencyKey {

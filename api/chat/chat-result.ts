@@ -5,7 +5,7 @@ import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import { invalid } from '../../shared/validation.js';
-import type { JobResult } from './jobs/job-records.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
 
 /** A finished (`ok`) reply or one cut at the token limit (`truncated`). */
 export type Completion = Extract<Outcome, { text: string }>;

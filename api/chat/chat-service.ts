@@ -1,15 +1,17 @@
 import type { ProviderId, Target } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
 import { type AttachedRequest, outcomeFor } from './attached-request.js';
 import {
   type Attachment,
   type ChatCommand,
   type ChatReply,
+  clockMarginMs,
   failureCodeOf,
   isStored,
   jobOwnerOf,
@@ -19,21 +21,18 @@ import {
   toNewJob,
 } from './chat-command.js';
 import { statusOf, toCompletion } from './chat-result.js';
-import { clockMarginMs, type NewChat, toClaimedChat } from './idempotent-entry.js';
+import { type NewChat, toClaimedChat } from './idempotent-entry.js';
 import type { ImageUploads } from './image-uploads.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
 import type { LiveChats } from './live-chats.js';
 import { ReplyStream } from './reply-stream.js';
 import type { StoredChats } from './stored-chats.js';
 import type { Place, UserShares } from './user-shares.js';
 
-type Uses = 'pools' | 'check' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend';
+type Jobs = 'assertConnected' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend';
 
 interface ChatServiceDeps extends TimeLimits {
-  /** Undefined until the queue's store has been reached. */
-  jobClient: () => Pick<JobClient, Uses> | undefined;
+  link: Pick<FleetLink, Jobs | 'pools' | 'check'>;
   chats: LiveChats;
   shares: UserShares;
   storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'>;
@@ -87,9 +86,10 @@ export class ChatService {
     const { provider, ownerId } = chat;
     using place = this.#deps.shares.enter(ownerId);
     if (result.state === 'settled') return replay({ provider, stream, signal }, result.outcome);
+    this.#deps.link.assertConnected();
     place.joinStream();
     using request = this.#deps.chats.attach(toClaimedChat(chat), {
-      ...{ signal, stream, joined: result, jobClient: this.#connected() },
+      ...{ signal, stream, joined: result, link: this.#deps.link },
       waitUntil: chat.deadline + clockMarginMs,
     });
     try {
@@ -105,7 +105,7 @@ export class ChatService {
 
   /** The chat that the command's key stands for, or a new one once it was admitted. */
   async #open(command: ChatCommand, place: Place): Promise<OpenedChat> {
-    this.#connected();
+    this.#deps.link.assertConnected();
     const deadlines = resolveDeadlines(command, this.#deps, this.#now());
     const { deadline } = deadlines;
     const { storedChats } = this.#deps;
@@ -123,7 +123,7 @@ export class ChatService {
     { startBy, deadline, previousId }: Deadlines & Pick<NewChat, 'previousId'>,
   ): Promise<ResolvedChat> {
     const current = await admit(command, {
-      ...{ jobClient: this.#connected(), shares: this.#deps.shares },
+      ...{ link: this.#deps.link, shares: this.#deps.shares },
       fallback: command.fallback ?? this.#deps.defaultFallback?.(command.provider),
       timeoutMs: startBy - this.#now(),
     });
@@ -145,7 +145,7 @@ export class ChatService {
     const { signal, stream } = command;
     const level = this.#deps.shares.nextLevel(jobOwnerOf(command, chat.current.provider));
     const options = {
-      ...{ signal, stream, startBy, joined: result, jobClient: this.#connected() },
+      ...{ signal, stream, startBy, joined: result, link: this.#deps.link },
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };
@@ -170,7 +170,7 @@ export class ChatService {
     const job = toNewJob(chat.opening, chat.claimed, chat.attempt);
     if (command?.images?.length) chat.storing = this.#deps.imageUploads?.store(command, job, chat.storing);
     if (chat.storing) await chat.storing;
-    await this.#connected().add(jobIdOf(chat.id, job.attempt), job);
+    await this.#deps.link.add(jobIdOf(chat.id, job.attempt), job);
   }
 
   /** The store may still take the job although nothing waits for it; with a key, a repeated request may join it. */
@@ -178,7 +178,7 @@ export class ChatService {
     // After its deadline no worker makes a call for it.
     if (this.#now() >= claimed.deadline) return;
     const store = opening?.command.storeOptions;
-    if (store === undefined) this.#deps.jobClient()?.cancelUnconfirmed(job);
+    if (store === undefined) this.#deps.link.cancelUnconfirmed(job);
     else if (store.key === undefined) this.#deps.storedChats.cancelUnconfirmed({ owner: store.owner, id });
   }
 
@@ -198,7 +198,7 @@ export class ChatService {
       return result;
     } catch (error) {
       const hasFailed = request.reader?.hasFailed ?? false;
-      if (hasFailed && !isStored(command)) this.#deps.jobClient()?.cancel(request.chat.job);
+      if (hasFailed && !isStored(command)) this.#deps.link.cancel(request.chat.job);
       chats.leave(request, failureCodeOf(command, error), { goesOn: command.signal.aborted || hasFailed });
       throw error;
     }
@@ -211,14 +211,14 @@ export class ChatService {
   #cancelUnlessStored(command: ChatCommand, { added, chat, reader }: AttachedRequest): void {
     if (isStored(command) || !(command.signal.aborted || reader?.hasBegun === false)) return;
     added.then(
-      () => this.#deps.jobClient()?.cancel(chat.job),
+      () => this.#deps.link.cancel(chat.job),
       () => undefined,
     );
   }
 
   /** No message has brought an outcome in time: the records may have it, if they can be read at once. */
   #readOnce({ job }: LiveChat): Promise<JobResult> {
-    return withTimeout(finalReadMs, this.#connected().read(job)).catch(() => ({ state: 'unknown' }));
+    return withTimeout(finalReadMs, this.#deps.link.read(job)).catch(() => ({ state: 'unknown' }));
   }
 
   async #answer(
@@ -236,12 +236,6 @@ export class ChatService {
     const completion = toCompletion(result, provider);
     await reader?.finish(completion);
     return { kind: 'completed', completion };
-  }
-
-  #connected(): Pick<JobClient, Uses> {
-    const jobClient = this.#deps.jobClient();
-    if (jobClient === undefined) throw new Failure('queue_unavailable');
-    return jobClient;
   }
 }
 

@@ -6,10 +6,16 @@ import { needsParts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import { currentOf, encodeStoredChat, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import type { ChatCommand, ClaimedChat, ResolvedChat, StoredChatCommand } from './chat-command.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
+import {
+  type ChatCommand,
+  type ClaimedChat,
+  clockMarginMs,
+  type ResolvedChat,
+  type StoredChatCommand,
+} from './chat-command.js';
 import { type ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
-import type { JobResult } from './jobs/job-records.js';
 import type { Reservation, StoredAnswers } from './stored-answers.js';
 
 /** The chat of an `Idempotency-Key`. */
@@ -47,8 +53,6 @@ interface IdempotentEntryDeps {
 const bytesPerToken = 4;
 /** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;
-/** How much the clocks of two machines may differ: past the deadline by one, the job may be running by the other. */
-export const clockMarginMs = 5000;
 
 /** Creates the stored chats of commands, and joins them with those that send the same `Idempotency-Key`. */
 export class IdempotentEntry {

@@ -1,19 +1,17 @@
-import type { StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { retryBriefly } from '../../shared/queue/add-attempt.js';
 import { type ImageStore, writeImage } from '../../shared/queue/images.js';
 import { retry } from '../../shared/runtime/retry.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
-import { type ChatCommand, isStored, throwIfLeft } from './chat-command.js';
-import { clockMarginMs } from './idempotent-entry.js';
-import type { NewJob } from './jobs/job-client.js';
+import type { NewJob } from '../fleet-link/chat-receiver.js';
+import {
+  type ChatCommand,
+  clockMarginMs,
+  isStored,
+  throwIfLeft,
+  type UploadedImage,
+} from './chat-command.js';
 import type { Reservation, StoredAnswers } from './stored-answers.js';
-
-/** An image that came with a request. */
-export interface UploadedImage {
-  readonly part: StoredImage;
-  readonly bytes: Buffer;
-}
 
 interface ImageUploadsDeps {
   images: ImageStore;

@@ -3,21 +3,20 @@ import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { ShareLevel } from '../../shared/queue/priority.js';
-import type { AttachedRequest } from './attached-request.js';
-import type { ChatCommand, ClaimedChat } from './chat-command.js';
-import type { PendingJob } from './jobs/job-records.js';
-import type { PolledChat } from './jobs/result-poller.js';
+import type { PendingJob, PolledChat } from '../fleet-link/chat-receiver.js';
+import type { ChatOpening, ClaimedChat } from './chat-command.js';
+import type { ReplyStream } from './reply-stream.js';
 
-/** The facts that the first `POST` of a chat in this process decides. */
-export interface ChatOpening {
-  readonly command: ChatCommand;
-  /** The share level of its user, which is the priority of its job. */
-  readonly level: ShareLevel;
-  /** Until when a streamed reply has to begin, in milliseconds since the epoch. */
-  readonly startBy: number;
-  /** When its request came, by the clock of `performance.now()`. */
-  readonly receivedAt: number;
+/** A request that waits for the chat, or follows it in the background. */
+export interface WaitingRequest {
+  /** The part of the reply that the request reads while it is written. */
+  readonly reader: ReplyStream | undefined;
+  /** The name by which the worker knows the reader; that of the request that added the job needs none. */
+  readonly readerName: string | undefined;
+  readonly isInBackground: boolean;
+  settle(outcome: Outcome): void;
+  /** Stops its timers and no longer listens to its signal. */
+  release(): void;
 }
 
 /** The record of a job that has ended still exists after this time: a little less than its lifetime. */
@@ -26,7 +25,7 @@ const recordAliveMs = jobRecordTtlMs - 10_000;
 /** One chat that requests of this process wait for or read: its data, and its four transitions. */
 export class LiveChat implements PolledChat {
   readonly claimed: ClaimedChat;
-  readonly requests = new Set<AttachedRequest>();
+  readonly requests = new Set<WaitingRequest>();
   /** In milliseconds since the epoch. */
   readonly attachedAt: number;
   /** Which polls read it while it is only in the background. */
@@ -111,7 +110,7 @@ export class LiveChat implements PolledChat {
   }
 
   /** A request leaves; true when it was the last. */
-  detached(request: AttachedRequest): boolean {
+  detached(request: WaitingRequest): boolean {
     request.release();
     return this.requests.delete(request) && this.requests.size === 0;
   }

@@ -2,10 +2,10 @@ import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { Delta } from '../../shared/protocol/deltas.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import type { ChatReceiver, Poll } from '../fleet-link/chat-receiver.js';
 import { AttachedRequest, type RequestOptions } from './attached-request.js';
-import type { ChatCommand, ClaimedChat } from './chat-command.js';
-import type { ChatReceiver, Poll } from './jobs/result-poller.js';
-import { type ChatOpening, LiveChat } from './live-chat.js';
+import type { ChatCommand, ChatOpening, ClaimedChat } from './chat-command.js';
+import { LiveChat } from './live-chat.js';
 
 /** The events of the chats that `POST`s of this process began or joined. Listeners are cheap and never throw. */
 export interface ChatListener {

@@ -1,7 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import { encodeStoredResult } from '../../shared/protocol/stored-chat.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { ChatListener } from './live-chats.js';
 
 /** An answer, or an image. */
 interface Answer {
@@ -85,17 +83,6 @@ export class StoredAnswers {
     }
   }
 }
-
-/** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */
-export const answerSizes: ChatListener = {
-  ended: ({ claimed: { answer, current, deadline }, attempt }, outcome) => {
-    if (answer === undefined || outcome === undefined) return;
-    const result = Buffer.byteLength(encodeStoredResult(outcome, deadline));
-    // The record has the last attempt, with those before it.
-    const growth = Buffer.byteLength(JSON.stringify(attempt)) - Buffer.byteLength(JSON.stringify(current));
-    answer.shrink(result + Math.max(0, growth));
-  },
-};
 
 const detail =
   'There is no room to store another answer or image; there will be when the records of earlier chats end.';

@@ -1,17 +1,18 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { currentOf, type StoredChat } from '../../shared/protocol/stored-chat.js';
+import { currentOf, encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
 import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
-import type { JobClient } from './jobs/job-client.js';
-import type { JobResult, PendingJob } from './jobs/job-records.js';
 import type { LiveChat } from './live-chat.js';
+import type { ChatListener } from './live-chats.js';
 import { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
@@ -20,12 +21,9 @@ interface ChatName {
   id: string;
 }
 
-type Jobs = Pick<JobClient, 'read' | 'cancel' | 'end'>;
-
 interface StoredChatsDeps {
   records: RecordStore;
-  /** Undefined until the queue's store was reached. */
-  jobClient: () => Jobs | undefined;
+  link: Pick<FleetLink, 'assertConnected' | 'read' | 'cancel' | 'end'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
   /** The longest answer of a provider, in its tokens. */
@@ -41,41 +39,42 @@ const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: 
 
 /** The rules for creating, joining, reading and cancelling stored chats; all throw `queue_unavailable`. */
 export class StoredChats {
-  readonly #jobClient: () => Jobs | undefined;
+  readonly #link: StoredChatsDeps['link'];
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
   readonly #now: () => number;
 
   constructor(deps: StoredChatsDeps) {
-    const { records, jobClient, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
+    const { records, link, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
     const { answers = new StoredAnswers(now) } = deps;
-    this.#jobClient = jobClient;
+    this.#link = link;
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     this.#entry = new IdempotentEntry({
       ...{ records: this.#records, resultTtlMs, maxOutputTokens, answers, now },
-      readResult: (chat) => this.#readResult(chat),
+      readResult: (chat) => link.read(toPendingJob(chat)),
     });
   }
 
   /** See `IdempotentEntry.find`; throws `timeout` when the deadline passes first. */
   find(command: StoredChatCommand, deadline: number): Promise<FoundChat> {
-    return this.#beforeDeadline(deadline, command.provider, this.#entry.find(command));
+    return this.#inTime(this.#entry.find(command), { deadline, provider: command.provider });
   }
 
   /** See `IdempotentEntry.open`; throws `timeout` when the deadline passes first. */
   open(command: StoredChatCommand, newChat: NewChat): Promise<ResolvedChat> {
-    return this.#beforeDeadline(newChat.deadline, command.provider, this.#entry.open(command, newChat));
+    const { deadline } = newChat;
+    return this.#inTime(this.#entry.open(command, newChat), { deadline, provider: command.provider });
   }
 
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
   read(name: ChatName): Promise<{ chat: StoredChat; result: JobResult; status: ChatStatus }> {
-    return this.#answered(this.#read(name));
+    return this.#inTime(this.#read(name));
   }
 
   /** Cancels the chat unless it has ended; throws `not_found` unless it is the owner's. */
   cancel(name: ChatName): Promise<void> {
-    return this.#answered(this.#cancel(name));
+    return this.#inTime(this.#cancel(name));
   }
 
   /**
@@ -83,8 +82,8 @@ export class StoredChats {
    * of the user. Does nothing to a stored one that has ended; throws `not_found` where none is stored or under way.
    */
   async cancelAny(id: string, audit: (user: string) => Promise<void>): Promise<void> {
-    const chat = await this.#answered(this.#records.readChat(id));
-    if (chat === undefined) return this.#connected().end(id, audit);
+    const chat = await this.#inTime(this.#records.readChat(id));
+    if (chat === undefined) return this.#link.end(id, audit);
     const { status } = await this.read({ owner: 'any', id });
     if (hasEnded.has(status) || status === 'cancelled') return;
     await audit(chat.ownerId);
@@ -104,11 +103,11 @@ export class StoredChats {
   }
 
   async #read({ owner, id }: ChatName) {
-    this.#connected();
+    this.#link.assertConnected();
     const chat = await this.#records.readChat(id);
     const isTheirs = chat && (owner === 'any' || isOwnedBy(chat, owner));
     if (!isTheirs) throw new Failure('not_found');
-    const result = await this.#readResult(chat);
+    const result = await this.#link.read(toPendingJob(chat));
     return { chat, result, status: statusOf(result, { deadline: chat.deadline, now: this.#now() }) };
   }
 
@@ -117,32 +116,17 @@ export class StoredChats {
     // An end that was shown stays.
     if (hasEnded.has(status)) return;
     // Also when it was cancelled before: that process may have died before it published the cancel.
-    if (await this.#records.cancel(chat)) this.#connected().cancel(toPendingJob(chat));
+    if (await this.#records.cancel(chat)) this.#link.cancel(toPendingJob(chat));
   }
 
-  async #readResult(chat: StoredChat): Promise<JobResult> {
-    try {
-      return await this.#connected().read(toPendingJob(chat));
-    } catch (cause) {
-      throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
-    }
-  }
-
-  #beforeDeadline<T>(deadline: number, provider: ProviderId, work: Promise<T>): Promise<T> {
+  /** Throws `queue_unavailable` when the store takes too long, and `timeout` where the deadline passes first. */
+  #inTime<T>(
+    work: Promise<T>,
+    { deadline = Infinity, provider }: { deadline?: number; provider?: ProviderId } = {},
+  ): Promise<T> {
     const leftMs = deadline - this.#now();
-    const tooLate = () =>
-      new Failure(leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout', { provider });
-    return withTimeout(Math.min(leftMs, storeTimeoutMs), work, tooLate);
-  }
-
-  #answered<T>(work: Promise<T>): Promise<T> {
-    return withTimeout(storeTimeoutMs, work, () => new Failure('queue_unavailable'));
-  }
-
-  #connected(): Jobs {
-    const jobs = this.#jobClient();
-    if (jobs === undefined) throw new Failure('queue_unavailable');
-    return jobs;
+    const code = leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout';
+    return withTimeout(Math.min(leftMs, storeTimeoutMs), work, () => new Failure(code, { provider }));
   }
 }
 
@@ -154,3 +138,14 @@ const toPendingJob = (chat: StoredChat): PendingJob => ({
 
 /** Otherwise than cancelled. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
+
+/** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */
+export const answerSizes: ChatListener = {
+  ended: ({ claimed: { answer, current, deadline }, attempt }, outcome) => {
+    if (answer === undefined || outcome === undefined) return;
+    const result = Buffer.byteLength(encodeStoredResult(outcome, deadline));
+    // The record has the last attempt, with those before it.
+    const growth = Buffer.byteLength(JSON.stringify(attempt)) - Buffer.byteLength(JSON.stringify(current));
+    answer.shrink(result + Math.max(0, growth));
+  },
+};

@@ -10,7 +10,7 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
-import { checkModel } from '../chat/chat-request.js';
+import { checkModel } from '../chat-apis/quillgate/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { readConversation } from './conversation.js';
 import { isDataUrl, jsonBytesPerCharacter, type RequestImages } from './images.js';

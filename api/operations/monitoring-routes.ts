@@ -12,8 +12,8 @@ import { singleFlight } from '../../shared/runtime/single-flight.js';
 export interface HealthDeps {
   store: QueueStore;
   database: Pick<Database, 'check'>;
-  /** Whether the job client is connected to the queue. */
-  connected: () => boolean;
+  /** This process's end of the queue. */
+  link: { readonly isConnected: boolean };
   draining: () => boolean;
 }
 
@@ -24,9 +24,9 @@ export const livez: RequestHandler = (_request, response) => void response.json(
  * `GET /readyz`: 200 when requests can be served, otherwise 503, with the result of each check. Providers are never
  * checked. While draining it is 503, so that load balancers send requests elsewhere.
  */
-export function readyz({ store, database, connected, draining }: HealthDeps): RequestHandler {
+export function readyz({ store, database, link, draining }: HealthDeps): RequestHandler {
   return async (_request, response) => {
-    const [queue, databaseChecks] = await Promise.all([checkQueue(store, connected), database.check()]);
+    const [queue, databaseChecks] = await Promise.all([checkQueue(store, link), database.check()]);
     const checks = { ...databaseChecks, queue: { store: store.kind, ...queue } };
     const isReady = Object.values(checks).every((check) => check.status === 'ok');
     const status = draining() ? 'draining' : isReady ? 'ok' : 'failing';
@@ -34,9 +34,9 @@ export function readyz({ store, database, connected, draining }: HealthDeps): Re
   };
 }
 
-const checkQueue = (store: QueueStore, connected: () => boolean) =>
+const checkQueue = (store: QueueStore, link: HealthDeps['link']) =>
   store.check().then(
-    () => (connected() ? { status: 'ok' } : { status: 'failing', detail: 'not connected yet' }),
+    () => (link.isConnected ? { status: 'ok' } : { status: 'failing', detail: 'not connected yet' }),
     (error: unknown) => ({ status: 'failing', detail: reasonOf(error) }),
   );
 

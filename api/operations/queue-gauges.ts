@@ -1,6 +1,5 @@
 import { describeProviders } from '../../shared/fleet/fleet.js';
-import type { FleetState } from '../../shared/fleet/fleet-state.js';
-import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
+import type { FleetSource, FleetState } from '../../shared/fleet/fleet-state.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { intakes } from '../../shared/metrics/metrics.js';
@@ -36,17 +35,19 @@ export function observeQueues({ instruments, fleet, now = Date.now }: QueueGauge
   });
 }
 
-/** Shows at each scrape what is known of a provider here: its intake, and whether its chats fail, as on the board. */
+/**
+ * Shows at each scrape what is known of a provider here: its intake, and whether its chats fail, as on the board. Shows
+ * nothing until the queue has been reached.
+ */
 export function observeProviders(
   { metrics, onScrape }: Pick<ApiInstruments, 'metrics' | 'onScrape'>,
-  source: () => { readonly pools: Pick<LivePools, 'settings'>; readonly heartbeats: Heartbeats } | undefined,
+  source: Pick<FleetSource, 'heartbeats' | 'isConnected'> & { readonly pools: Pick<LivePools, 'settings'> },
 ): void {
   onScrape(() => {
-    const known = source();
-    if (known === undefined) return;
-    for (const { provider, failing } of describeProviders(known.heartbeats)) {
+    if (!source.isConnected) return;
+    for (const { provider, failing } of describeProviders(source.heartbeats)) {
       metrics.failing.set({ provider }, failing ? 1 : 0);
-      const { intake = 'open' } = known.pools.settings.of(provider);
+      const { intake = 'open' } = source.pools.settings.of(provider);
       for (const state of intakes) metrics.intake.set({ provider, state }, state === intake ? 1 : 0);
     }
   });

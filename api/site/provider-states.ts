@@ -8,8 +8,7 @@ export type ProviderState = 'real' | 'simulated' | 'no_worker' | 'unknown';
 export type ProviderStates = Readonly<Record<ProviderId, ProviderState>>;
 
 interface ProviderStatesDeps {
-  /** The known pools; undefined before the queue is connected. */
-  heartbeats: () => Pick<Heartbeats, 'of'> | undefined;
+  heartbeats: Pick<Heartbeats, 'of'>;
   /** Rejects when the queue's store is down. Simultaneous calls share one check, because strangers may ask. */
   checkStore: () => Promise<unknown>;
   /** How long a page waits for that, in milliseconds. */
@@ -28,7 +27,7 @@ export function createProviderStates({
       () => false,
     );
   const stateOf = (id: ProviderId): ProviderState => {
-    const heard = heartbeats()?.of(id);
+    const heard = heartbeats.of(id);
     if (heard === undefined) return 'unknown';
     if (heard.length === 0) return 'no_worker';
     return heard.every(({ simulated }) => simulated) ? 'simulated' : 'real';

@@ -6,19 +6,20 @@ import { release } from '../runtime/release.js';
 import { singleFlight } from '../runtime/single-flight.js';
 import { withTimeout } from '../runtime/with-timeout.js';
 import { describeProviders } from './fleet.js';
-import { Heartbeats } from './heartbeats.js';
+import type { Heartbeats } from './heartbeats.js';
 
-/** Knows the workers and counts jobs: the job client, once it is connected. */
+/** Knows the workers and counts jobs: an API process's link to the fleet. */
 export interface FleetSource {
   readonly heartbeats: Heartbeats;
-  /** Rejects while the store is down. */
+  /** Whether the queue has been reached. */
+  readonly isConnected: boolean;
+  /** Rejects while the store is down, and until the queue has been reached. */
   measure(provider: ProviderId): Promise<QueueDepth>;
 }
 
 interface FleetStateDeps {
   store: Pick<QueueStore, 'kind' | 'check'>;
-  /** Undefined until the queue has been reached. */
-  source: () => FleetSource | undefined;
+  source: FleetSource;
   /** The longest wait for the store, in milliseconds. */
   timeoutMs?: number;
 }
@@ -45,9 +46,8 @@ export class FleetState {
 
   /** Never rejects: what cannot be reached is part of the state. */
   async read(): Promise<Fleet> {
-    const source = this.#deps.source();
-    const [queue, depths] = await Promise.all([this.#readQueue(source), this.readDepths()]);
-    const heartbeats = source?.heartbeats ?? new Heartbeats();
+    const { heartbeats } = this.#deps.source;
+    const [queue, depths] = await Promise.all([this.#readQueue(), this.readDepths()]);
     if (queue.status === 'failing') heartbeats.recordOutage();
     return {
       at: new Date().toISOString(),
@@ -64,7 +64,7 @@ export class FleetState {
   /** How busy each provider is; what is not known is null. Never rejects, and takes a second at most. */
   async readLoads(): Promise<(Load & { provider: ProviderId })[]> {
     const depths = await this.readDepths();
-    const heartbeats = this.#deps.source()?.heartbeats ?? new Heartbeats();
+    const { heartbeats } = this.#deps.source;
     return describeProviders(heartbeats).map(({ provider, workers, inFlight, concurrency }) => {
       const depth = depths?.get(provider);
       const isHeard = workers.some(({ state }) => state !== 'silent');
@@ -76,14 +76,16 @@ export class FleetState {
     });
   }
 
-  async #readQueue(source: FleetSource | undefined): Promise<FleetQueue> {
+  async #readQueue(): Promise<FleetQueue> {
+    const { source, timeoutMs } = this.#deps;
     const { kind: store, check } = this.#deps.store;
     try {
-      await withTimeout(this.#deps.timeoutMs, check());
+      await withTimeout(timeoutMs, check());
     } catch (error) {
       return { store, status: 'failing', detail: reasonOf(error) };
     }
-    return source ? { store, status: 'ok' } : { store, status: 'failing', detail: 'not connected yet' };
+    if (!source.isConnected) return { store, status: 'failing', detail: 'not connected yet' };
+    return { store, status: 'ok' };
   }
 
   /** Waiting and active jobs, at most a second old; undefined while the store is silent. Takes a second at most. */
@@ -97,8 +99,7 @@ export class FleetState {
   }
 
   async #countAll(): Promise<Depths> {
-    const source = this.#deps.source();
-    if (source === undefined) throw new Error('not connected');
+    const { source } = this.#deps;
     const at = performance.now();
     const counts = providerIds.map(async (id) => [id, await source.measure(id)] as const);
     // The next count must not begin while a part of this one hangs.

@@ -23,7 +23,7 @@ interface HeartbeatsOptions {
   now?: () => number;
   /** The time, in milliseconds since the epoch. */
   time?: () => number;
-  /** When heartbeats began to arrive, by `now`; absent means now. */
+  /** When heartbeats began to arrive, by `now`; absent means now, and infinity that `begin` will be called. */
   since?: number;
 }
 
@@ -93,9 +93,14 @@ export class Heartbeats {
     this.chats.add(process, chats);
   }
 
+  /** Heartbeats can arrive from now on. */
+  begin(): void {
+    this.#since = this.#now();
+  }
+
   /** To be called while the store is down: until heartbeats must have come again, silence means nothing. */
   recordOutage(): void {
-    this.#since = this.#now();
+    this.#since = Math.max(this.#since, this.#now());
   }
 
   /** Whether every live worker must have been heard of, for so long that operators see it. */

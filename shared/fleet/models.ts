@@ -11,7 +11,5 @@ export interface ListedModel {
 }
 
 /** The models that pools name in their heartbeats; those of a provider without a worker stay for ten minutes. */
-export const listModels = (heartbeats: Heartbeats | undefined): ListedModel[] =>
-  providerIds.flatMap((provider) =>
-    (heartbeats?.modelsOf(provider) ?? []).map((model) => ({ provider, ...model })),
-  );
+export const listModels = (heartbeats: Heartbeats): ListedModel[] =>
+  providerIds.flatMap((provider) => heartbeats.modelsOf(provider).map((model) => ({ provider, ...model })));

@@ -15,7 +15,7 @@ interface Leg {
 
 const page = readFileSync('docs/architecture.md', 'utf8');
 const section = (from: string, to: string): string => page.slice(page.indexOf(from), page.indexOf(to));
-const chatSteps = section('\n1. `api/chat/chat.controller.ts`', '**Observers listen.**');
+const chatSteps = section('\n1. `api/chat-apis/quillgate/chat.controller.ts`', '**Observers listen.**');
 const chainStep = section('\n7. `workers/job/call-chain.ts`', '\n8. ');
 const postSteps = section('## A post', '## Between');
 /** The files that a part of the page does not name; a bare name is enough where no other one on the path has it. */
@@ -29,10 +29,10 @@ const unnamedIn = (part: string, files: readonly string[]): string[] => {
 };
 
 const spine = [
-  'api/chat/chat.controller.ts',
+  'api/chat-apis/quillgate/chat.controller.ts',
   'api/chat/chat-service.ts',
   'api/chat/live-chats.ts',
-  'api/chat/jobs/job-client.ts',
+  'api/fleet-link/fleet-link.ts',
   'workers/pool/intake.ts',
   'workers/job/chat-job.ts',
   'workers/job/call-chain.ts',
@@ -113,11 +113,11 @@ describe('the path of a plain chat', () => {
     });
     expect(status).toBe(200);
     // On a busy machine the poll for results whose message was lost may come first: another way, which is not plain.
-    const legs = readLegs().filter(({ files }) => !files.includes('api/chat/jobs/result-poller.ts'));
+    const legs = readLegs().filter(({ files }) => !files.includes('api/fleet-link/result-poller.ts'));
     const from = (start: string, kind: Leg['kind'] = 'sent') =>
       legs.filter((leg) => leg.kind === kind).flatMap((leg) => filesBetween(start, leg) ?? []);
-    const [controller = '', , , jobClient = '', intake = ''] = spine;
-    const passed = new Set([...from(controller), ...from(intake), ...from(jobClient, 'resolved')]);
+    const [controller = '', , , fleetLink = '', intake = ''] = spine;
+    const passed = new Set([...from(controller), ...from(intake), ...from(fleetLink, 'resolved')]);
     const files = [...passed].filter((file) => /^(api|workers|shared|db)\//.test(file));
     expect(files).toEqual(expect.arrayContaining(spine));
     expect(unnamedIn(chatSteps, [...files, ...takers])).toEqual([]);

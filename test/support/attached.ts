@@ -31,7 +31,7 @@ export function attach(
     claimed,
     {
       ...{ signal: asked.signal, waitUntil: deadline, stream: asked.stream },
-      jobClient: { requestResend: () => undefined },
+      link: { requestResend: () => undefined },
       ...options,
     },
     { command: asked, level, startBy: deadline, receivedAt: performance.now() },

@@ -13,6 +13,7 @@ import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { UserShares } from '../../api/chat/user-shares.js';
+import { FleetLink } from '../../api/fleet-link/fleet-link.js';
 import type { SiteDeps } from '../../api/site/site-router.js';
 import { Sitemap } from '../../api/site/sitemap.js';
 import { type Database, openDatabase } from '../../db/database/client.js';
@@ -74,7 +75,7 @@ export async function startChatApp({
   }),
   fleet,
   settings,
-  queues = { source: () => undefined, readTimes: async () => [] },
+  queues,
   sessions = directoryOf({ sessions: new MemorySessions() }),
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
@@ -84,11 +85,11 @@ export async function startChatApp({
   variables?: Environment;
   models?: readonly ListedModel[];
   providerStates?: SiteDeps['providerStates'];
-  /** The source of the fleet; absent until the queue was reached. */
+  /** The source of the fleet. This and the next two are a link that never connects unless they are given. */
   fleet?: FleetSource;
-  /** The source of the pools' settings; absent until the queue was reached. */
+  /** The source of the pools' settings. */
   settings?: SettingsSource;
-  /** The queues whose jobs operators list; none, as long as the queue has not been reached. */
+  /** The queues whose jobs operators list. */
   queues?: PoolQueues;
   /** The operators' changes. */
   adminDatabase?: Pick<Database, 'run'>;
@@ -105,7 +106,9 @@ export async function startChatApp({
   const store = openQueueStore(config, recording.log);
   const database = openDatabase({ url: 'postgres://127.0.0.1:1/x', poolSize: 1, log: recording.log });
   const posts = new PostStore(postsDatabase ?? database);
-  const fleetState = new FleetState({ store, source: () => fleet });
+  const instruments = openInstruments(apiMetrics);
+  const link = new FleetLink({ store, metrics: instruments.metrics, log: recording.log });
+  const fleetState = new FleetState({ store, source: fleet ?? link });
   const history = new History({ log: recording.log });
   const bytesInFlight = new BytesInFlight({
     perUser: config.CHAT_USER_MAX_QUEUED_BYTES,
@@ -129,7 +132,7 @@ export async function startChatApp({
     },
     storedChats: new StoredChats({
       records: store.records,
-      jobClient: () => undefined,
+      link,
       resultTtlMs: 1,
       maxOutputTokens: () => 4096,
     }),
@@ -140,11 +143,11 @@ export async function startChatApp({
       database: adminDatabase,
       reloadAccounts,
       environmentUsers: environmentUsers(config),
-      queues,
+      queues: queues ?? { queueOf: (id) => link.queueOf(id), readTimes: store.readTimes },
       fleet: fleetState,
       events: new FleetEvents({ fleet: fleetState, history, stopping }),
       history,
-      settings: new OperatorSettings({ config, database: adminDatabase, source: () => settings }),
+      settings: new OperatorSettings({ config, database: adminDatabase, source: settings ?? link }),
       sessions,
       preview: async (content) => `<p>${content}</p>`,
     },
@@ -161,11 +164,11 @@ export async function startChatApp({
     }),
     store,
     database,
-    connected: () => true,
+    link: { isConnected: true },
     models: () => models,
     providerStates,
     draining: () => false,
-    instruments: openInstruments(apiMetrics),
+    instruments,
     log: recording.log,
   });
   const server = await serve(app);
@@ -188,6 +191,7 @@ export async function startChatApp({
       }),
     close: async () => {
       await server.close();
+      await link.close();
       await store.close();
       await database.close();
     },

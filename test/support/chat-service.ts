@@ -4,11 +4,10 @@ import type { ChatCommand, ChatReply, StoreOptions } from '../../api/chat/chat-c
 import type { Completion } from '../../api/chat/chat-result.js';
 import { ChatService } from '../../api/chat/chat-service.js';
 import type { FoundChat } from '../../api/chat/idempotent-entry.js';
-import type { NewJob } from '../../api/chat/jobs/job-client.js';
-import type { JobResult } from '../../api/chat/jobs/job-records.js';
 import { LiveChats } from '../../api/chat/live-chats.js';
 import type { TextPosition } from '../../api/chat/reply-stream.js';
 import { UserShares } from '../../api/chat/user-shares.js';
+import type { JobResult, NewJob } from '../../api/fleet-link/chat-receiver.js';
 import { Failure } from '../../shared/failures.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';
@@ -18,7 +17,7 @@ import { command } from './attached.js';
 import { userNamed } from './identities.js';
 import { countOwnTimers } from './own-timers.js';
 
-type Jobs = NonNullable<ReturnType<ConstructorParameters<typeof ChatService>[0]['jobClient']>>;
+type Link = ConstructorParameters<typeof ChatService>[0]['link'];
 
 export const ok: Completion = {
   ...{ kind: 'ok', text: 'Hello', callId: 'call', model: 'm' },
@@ -171,7 +170,10 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
     },
   };
   const { asked, added } = started;
-  const jobs: Jobs = {
+  const link: Link = {
+    assertConnected: () => {
+      if (!started.isConnected) throw new Failure('queue_unavailable');
+    },
     pools: new LivePools(new Heartbeats(since === undefined ? {} : { since })),
     check: async () => undefined,
     add: (jobId, job) => {
@@ -190,7 +192,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
   const chatService = new ChatService({
     ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000 },
     ...(imageUploads && { imageUploads }),
-    jobClient: () => (started.isConnected ? jobs : undefined),
+    link,
     storedChats: {
       find: () => started.find(),
       open: async (_, { deadline, current }) => {

@@ -33,7 +33,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     store = opened;
     queues = new Map(providerIds.map((id) => [id, opened.createQueue(queueName(id))]));
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
-    app = await startChatApp({ queues: { source: () => ({ queueOf }), readTimes: opened.readTimes } });
+    app = await startChatApp({ queues: { queueOf, readTimes: opened.readTimes } });
     stop = async () => {
       await app.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -129,7 +129,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
   });
 
   it('says that the queue is unavailable when its store fails', async () => {
-    const away = { source: () => ({ queueOf }), readTimes: () => Promise.reject(new Error('away')) };
+    const away = { queueOf, readTimes: () => Promise.reject(new Error('away')) };
     await expect(listJobs(away, 'openai', {})).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });

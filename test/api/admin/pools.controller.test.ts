@@ -9,7 +9,10 @@ let app: ChatApp;
 const heartbeats = new Heartbeats();
 beforeAll(async () => {
   app = await startChatApp({
-    fleet: { heartbeats, measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }) },
+    fleet: {
+      ...{ heartbeats, isConnected: true },
+      measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
+    },
   });
 });
 afterAll(() => app.close());

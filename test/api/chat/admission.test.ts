@@ -76,7 +76,7 @@ describe('admit with a fallback', () => {
   const beat = (provider: ProviderId, own: Partial<PoolHeartbeat> = {}) =>
     heartbeats.add(heartbeatOf({ provider, concurrency: 2, meanJobMs: 100, defaultModel: 'm', ...own }));
   const ask = (...fallback: Target[]) =>
-    admit(command(), { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
+    admit(command(), { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback });
 
   it('asks the provider first, and keeps those for later that somebody serves', async () => {
     for (const provider of ['openai', 'anthropic'] as const) beat(provider);
@@ -119,7 +119,7 @@ describe('admit with a fallback', () => {
   it('strictly asks nobody who would ignore a parameter', async () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
-    const options = { jobClient: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
+    const options = { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
     const asked = command({ parameters: { seed: 1 } });
     expect(await admit(asked, options)).toMatchObject({ fallback });
     expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
@@ -171,7 +171,7 @@ describe('admit with a fallback', () => {
 describe('admit', () => {
   const pools = new LivePools(new Heartbeats({ since: Number.NEGATIVE_INFINITY }));
   const ask = (check: () => Promise<void>, timeoutMs = 1000) =>
-    admit(command(), { jobClient: { pools, check }, shares, timeoutMs });
+    admit(command(), { link: { pools, check }, shares, timeoutMs });
 
   it('says that no worker serves the provider', async () => {
     await expect(ask(async () => {})).rejects.toMatchObject({ code: 'provider_unavailable' });

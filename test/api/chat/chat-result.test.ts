@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { outcomeToFailure, statusOf, toCompletion } from '../../../api/chat/chat-result.js';
-import type { JobResult } from '../../../api/chat/jobs/job-records.js';
+import type { JobResult } from '../../../api/fleet-link/chat-receiver.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 
 const deadline = 100_000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { JobResult } from '../../../api/chat/jobs/job-records.js';
 import type { LiveChat } from '../../../api/chat/live-chat.js';
+import type { JobResult } from '../../../api/fleet-link/chat-receiver.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BytesInFlight } from '../../../api/access/bytes-in-flight.js';
-import type { ChatCommand } from '../../../api/chat/chat-command.js';
-import { ImageUploads, type UploadedImage } from '../../../api/chat/image-uploads.js';
+import type { ChatCommand, UploadedImage } from '../../../api/chat/chat-command.js';
+import { ImageUploads } from '../../../api/chat/image-uploads.js';
 import { StoredAnswers } from '../../../api/chat/stored-answers.js';
 import { Failure } from '../../../shared/failures.js';
 import { command } from '../../support/attached.js';

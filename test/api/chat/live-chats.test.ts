@@ -74,8 +74,8 @@ describe('a request', () => {
   it('only reads a chat → it has no events, and does not keep it', () => {
     const deadline = Date.now() + 60_000;
     const claimed = { id: 'one', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;
-    const jobClient = { requestResend: () => undefined };
-    const read = { signal: new AbortController().signal, waitUntil: deadline, jobClient };
+    const link = { requestResend: () => undefined };
+    const read = { signal: new AbortController().signal, waitUntil: deadline, link };
     const request = chats.attach(claimed, read);
     expect([ids(), chats.onLost('one', Date.now())]).toEqual([['one'], false]);
     chats.leave(request, 'cancelled', { goesOn: false });
@@ -182,15 +182,15 @@ describe('onLost', () => {
 
 describe('a reader', () => {
   const asked = vi.fn();
-  const jobClient = { requestResend: asked };
+  const link = { requestResend: asked };
   const stored = { expiresAt: Date.now() + 60_000 };
   const stream = { sink, from: undefined };
   beforeEach(() => void asked.mockReset());
   const places = () => asked.mock.calls.map(([, place]: unknown[]) => place);
 
   it('has deltas that are for it → gets those', () => {
-    const adder = attach(chats, 'one', { stream, jobClient });
-    const joined = attach(chats, 'one', { stream, jobClient, joined: { state: 'queued' } });
+    const adder = attach(chats, 'one', { stream, link });
+    const joined = attach(chats, 'one', { stream, link, joined: { state: 'queued' } });
     chats.onDelta({ jobId: 'one', callId: 'call', at: 0, text: 'Hel' });
     expect([adder.reader?.hasBegun, joined.reader?.hasBegun]).toEqual([true, false]);
     const { readerName = '' } = joined;
@@ -201,13 +201,13 @@ describe('a reader', () => {
   });
 
   it('has joined → asks the worker for nothing until one runs the job', () => {
-    using waiting = attach(chats, 'one', { chat: stored, stream, jobClient, joined: { state: 'queued' } });
+    using waiting = attach(chats, 'one', { chat: stored, stream, link, joined: { state: 'queued' } });
     waiting.chat.seen(Date.now(), { isRunning: false });
     expect(places()).toEqual([]);
     waiting.chat.seen(Date.now(), { isRunning: true });
     expect(places()).toEqual([{ reader: waiting.readerName, from: 0, max: expect.any(Number) }]);
     asked.mockReset();
-    using running = attach(chats, 'two', { chat: stored, stream, jobClient, joined: { state: 'running' } });
+    using running = attach(chats, 'two', { chat: stored, stream, link, joined: { state: 'running' } });
     expect(places()).toHaveLength(1);
     for (const request of [waiting, running]) leave(chats, request);
   });

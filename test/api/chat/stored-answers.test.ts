@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { answerSizes, StoredAnswers } from '../../../api/chat/stored-answers.js';
+import { StoredAnswers } from '../../../api/chat/stored-answers.js';
+import { answerSizes } from '../../../api/chat/stored-chats.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { encodeStoredResult } from '../../../shared/protocol/stored-chat.js';

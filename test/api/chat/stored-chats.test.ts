@@ -2,9 +2,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
-import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
+import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { queueName } from '../../../shared/protocol/messages.js';
@@ -38,7 +38,7 @@ const underWay = { state: 'unknown' };
 
 let shared: SharedStore;
 let store: QueueStore;
-let jobs: JobClient;
+let link: FleetLink;
 let queue: Queue;
 let chats: StoredChats;
 /** Milliseconds since the epoch, for the rules alone. */
@@ -51,12 +51,13 @@ let maxOutputTokens: number;
 beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
   store = shared.store;
-  jobs = await JobClient.open({ store, chats: live, metrics: apiInstruments.metrics, log });
+  link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+  await link.start(live);
   queue = store.createQueue(queueName('openai'));
 });
 afterAll(async () => {
   await queue?.close();
-  await jobs?.close();
+  await link?.close();
   await shared?.stop();
 });
 beforeEach(() => {
@@ -66,7 +67,7 @@ beforeEach(() => {
 
 const storedChats = ({ records = store.records } = {}) =>
   new StoredChats({
-    ...{ records, jobClient: () => jobs, resultTtlMs: 60_000, now: () => now },
+    ...{ records, link, resultTtlMs: 60_000, now: () => now },
     maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
   });
 interface Asked extends Partial<StoredChatCommand> {
@@ -104,7 +105,7 @@ const existing = async (ids: readonly string[]) => {
 const add = async ({ chat }: ResolvedChat) => {
   const { id, deadline, expiresAt = 0 } = chat;
   const { turns } = command(undefined);
-  await jobs.add(id, { user: me.id, provider: 'openai', turns, deadline, keptUntil: expiresAt });
+  await link.add(id, { user: me.id, provider: 'openai', turns, deadline, keptUntil: expiresAt });
 };
 const take = async (id: string) => expect(await queue.remove(id)).toBe(1);
 /** Adds the chat's job, and has a worker that records nothing do it. */
@@ -425,7 +426,7 @@ describe('a chat that an operator cancels', () => {
 
   const addJob = (jobId: string, own: object = {}) => {
     const job = { user: you.id, provider: 'openai', turns: command(undefined).turns } as const;
-    return jobs.add(jobId, { ...job, deadline: now + 10_000, ...own });
+    return link.add(jobId, { ...job, deadline: now + 10_000, ...own });
   };
 
   const cancelled = { outcome: { kind: 'cancelled' } };

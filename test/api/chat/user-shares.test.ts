@@ -129,7 +129,7 @@ describe('an outstanding chat', () => {
     const { signal } = command();
     const deadline = Date.now() + 60_000;
     const claimed = { id: 'read', deadline, current: { provider: 'openai' }, ...stored } as const;
-    chats.attach(claimed, { signal, waitUntil: deadline, jobClient: { requestResend: () => {} } });
+    chats.attach(claimed, { signal, waitUntil: deadline, link: { requestResend: () => {} } });
     chats.onMoved('read', { provider: 'bedrock', attempt: 2 });
     expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 0]);
     open({}, { id: 'read' });

@@ -15,7 +15,7 @@ const config = parseConfig({ REDIS_URL: 'redis://:canary@127.0.0.1:1' }, 'config
 const unreachable = openQueueStore(config, createRecordingLog().log);
 let store: QueueStore;
 let databaseChecks: DatabaseHealth;
-let connected: boolean;
+let isConnected: boolean;
 let draining: boolean;
 
 const app = express();
@@ -24,7 +24,7 @@ app.get('/readyz', (request, response, next) =>
   readyz({
     store,
     database: { check: async () => databaseChecks },
-    connected: () => connected,
+    link: { isConnected },
     draining: () => draining,
   })(request, response, next),
 );
@@ -37,7 +37,7 @@ afterAll(async () => {
 beforeEach(() => {
   store = { ...unreachable, check: async () => {} };
   databaseChecks = { database: { status: 'ok' }, migrations: { status: 'ok' } };
-  connected = true;
+  isConnected = true;
   draining = false;
 });
 
@@ -59,7 +59,7 @@ describe('readyz', () => {
   it.each<[string, () => void, object]>([
     ['the database fails', () => (databaseChecks.database = failing), { database: failing }],
     ['migrations are missing', () => (databaseChecks.migrations = failing), { migrations: failing }],
-    ['the job client is not connected', () => (connected = false), { queue: { status: 'failing' } }],
+    ['the link to the queue is not connected', () => (isConnected = false), { queue: { status: 'failing' } }],
     [
       'an operator has to correct the store',
       () => (store = { ...unreachable, check: misconfigured }),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import { observeProviders, observeQueues } from '../../../api/operations/queue-gauges.js';
 import { FleetState } from '../../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
@@ -71,7 +71,7 @@ describe('observeQueues', () => {
 describe('observeProviders', () => {
   it('the chats of a provider fail -> is 1 for that one while its workers take jobs', async () => {
     const heartbeats = new Heartbeats();
-    observeProviders(instruments, () => ({ heartbeats, pools: new LivePools(heartbeats) }));
+    observeProviders(instruments, { isConnected: true, heartbeats, pools: new LivePools(heartbeats) });
     const read = async () =>
       [...readMetrics((await instruments.scrape()).text)].flatMap(([series, value]) =>
         series.startsWith('quillgate_pool_failing') && value === 1 ? [series] : [],
@@ -90,14 +90,14 @@ describe('observeProviders', () => {
   it('what operators have set -> is shown once it is known', async () => {
     const heartbeats = new Heartbeats({ since: 0 });
     const pools = new LivePools(heartbeats);
-    let isConnected = false;
-    observeProviders(instruments, () => (isConnected ? { pools, heartbeats } : undefined));
+    const link = { isConnected: false, pools, heartbeats };
+    observeProviders(instruments, link);
     const read = async () =>
       [...readMetrics((await instruments.scrape()).text)].flatMap(([series, value]) =>
         series.startsWith('quillgate_intake') && value === 1 ? [series.replace('quillgate_intake', '')] : [],
       );
     expect(await read()).toEqual([]);
-    isConnected = true;
+    link.isConnected = true;
     const record = { v: 1, version: 1, changedAt: '', changedBy: 'x' } as const;
     pools.settings.apply({ ...record, provider: 'bedrock', overrides: { intake: 'paused' } });
     pools.settings.apply({ ...record, provider: 'vertexai', overrides: { intake: 'draining' } });
@@ -114,11 +114,12 @@ describe('observeProviders', () => {
 
 describe.each(findStores())('observeQueues on $kind', (server) => {
   let shared: SharedStore;
-  let link: JobClient;
+  let link: FleetLink;
   beforeAll(async () => {
     shared = await openSharedStore(server, log);
     const { metrics } = openInstruments(apiMetrics);
-    link = await JobClient.open({ store: shared.store, chats: new LiveChats(), metrics, log });
+    link = new FleetLink({ store: shared.store, metrics, log });
+    await link.start(new LiveChats());
   });
   afterAll(async () => {
     await link?.close();
@@ -126,7 +127,7 @@ describe.each(findStores())('observeQueues on $kind', (server) => {
   });
 
   it('a store that falls silent -> says so instead of waiting, and is right again once it answers', async () => {
-    observeQueues({ instruments, fleet: new FleetState({ store: shared.store, source: () => link }) });
+    observeQueues({ instruments, fleet: new FleetState({ store: shared.store, source: link }) });
     await link.add(randomUUID(), {
       ...{ user: 'me', provider: 'openai' },
       turns: [{ role: 'user', content: 'Hello' }],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createProviderStates } from '../../../api/site/provider-states.js';
 import type { ProviderId } from '../../../shared/contract.js';
+import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
@@ -12,7 +13,7 @@ const statesOf = (
   checkStore: () => Promise<unknown> = async () => undefined,
 ) =>
   createProviderStates({
-    heartbeats: () => ({ of: (id) => heard[id] }),
+    heartbeats: { of: (id) => heard[id] },
     checkStore,
     storeTimeoutMs: 50,
   })();
@@ -29,7 +30,8 @@ describe('createProviderStates', () => {
   });
 
   it('knows nothing before the queue is connected', async () => {
-    const look = createProviderStates({ heartbeats: () => undefined, checkStore: async () => undefined });
+    const heartbeats = new Heartbeats({ since: Infinity });
+    const look = createProviderStates({ heartbeats, checkStore: async () => undefined });
     expect(new Set(Object.values(await look()))).toEqual(new Set(['unknown']));
   });
 

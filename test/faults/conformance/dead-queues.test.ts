@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DeadQueues } from '../../../api/chat/jobs/dead-queues.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { DeadQueues } from '../../../api/fleet-link/dead-queues.js';
 import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
 import { jobIdOf } from '../../../shared/protocol/attempts.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';

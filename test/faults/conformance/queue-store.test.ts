@@ -3,8 +3,8 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
-import { JobClient } from '../../../api/chat/jobs/job-client.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import type { BackendCalls } from '../../../shared/queue/patches/postgres-adds.js';
 import { aroundJobs } from '../../../shared/queue/patches/process-job.js';
@@ -326,17 +326,19 @@ describe.each(findStores())('a $kind store', (server) => {
       redis.disconnect();
     });
 
-    it('an ACL that forbids scripts -> a job client does not open, and does once they are allowed', async () => {
+    it('an ACL that forbids scripts -> a link does not connect, and does once they are allowed', async () => {
       const redis = new Redis(url.href);
       onTestFinished(() => redis.disconnect());
       await redis.acl('SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', '-eval', '-evalsha');
       const store = await ready(Object.assign(new URL(url), { username: 'limited', password: 'secret' }));
       const { log } = logged;
-      const openClient = () =>
-        JobClient.open({ store, chats: new LiveChats(), metrics: apiInstruments.metrics, log });
-      expect(await failure(openClient())).toBeInstanceOf(Error);
+      const link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+      onTestFinished(() => link.close());
+      const connected = link.start(new LiveChats());
+      await vi.waitFor(() => expect(logged.text()).toContain('the queue store refused'), patience);
+      expect(link.state).toBe('connecting');
       await redis.acl('SETUSER', 'limited', '+@all');
-      await (await openClient()).close();
+      expect(await connected).toBe(true);
     });
 
     it("events that are forgotten -> no more of BullMQ's than the last jobs have written", async () => {

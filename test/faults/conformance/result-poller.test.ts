@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { JobRecords } from '../../../api/chat/jobs/job-records.js';
-import { ResultPoller } from '../../../api/chat/jobs/result-poller.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { JobRecords } from '../../../api/fleet-link/job-records.js';
+import { ResultPoller } from '../../../api/fleet-link/result-poller.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeStoredChat, type StoredChat } from '../../../shared/protocol/stored-chat.js';

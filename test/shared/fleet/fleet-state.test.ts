@@ -9,9 +9,9 @@ const never = new Promise<never>(() => {});
 let check: () => Promise<void>;
 let measure: () => Promise<QueueDepth>;
 let counts: number;
-let source: FleetSource | undefined;
+let source: FleetSource;
 const open = (times = {}) =>
-  new FleetState({ store: { kind: 'redis', check: () => check() }, source: () => source, ...times });
+  new FleetState({ store: { kind: 'redis', check: () => check() }, source, ...times });
 let state: FleetState;
 beforeEach(() => {
   check = async () => {};
@@ -19,6 +19,7 @@ beforeEach(() => {
   counts = 0;
   source = {
     heartbeats: new Heartbeats(),
+    isConnected: true,
     measure: (provider) => {
       counts += 1;
       return provider === 'openai' ? measure() : Promise.resolve({ ...none });
@@ -28,7 +29,7 @@ beforeEach(() => {
 });
 const none: QueueDepth = { waiting: 0, active: 0, oldestAddedAt: undefined };
 const hear = () =>
-  source?.heartbeats.add(heartbeatOf({ concurrency: 2, inFlight: 1, meanJobMs: 1, simulated: true }));
+  source.heartbeats.add(heartbeatOf({ concurrency: 2, inFlight: 1, meanJobMs: 1, simulated: true }));
 
 describe('FleetState', () => {
   it('a fleet -> the queue, every provider with what waits, and its workers', async () => {
@@ -85,7 +86,9 @@ describe('FleetState', () => {
   });
 
   it('a queue that was never reached -> says so', async () => {
-    source = undefined;
+    const measure = () => Promise.reject(new Error('not connected'));
+    source = { heartbeats: new Heartbeats({ since: Infinity }), isConnected: false, measure };
+    state = open();
     expect(await state.readDepths()).toBeUndefined();
     const { queue, providers } = await state.read();
     expect(queue).toEqual({ store: 'redis', status: 'failing', detail: 'not connected yet' });

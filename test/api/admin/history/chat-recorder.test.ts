@@ -58,7 +58,7 @@ function request({ isStored = false, current, ...own }: Asked = {}): AttachedReq
       ...{ id: 'id', deadline, current: { provider, ...(model && { model }), ...current } },
       ...(isStored && { expiresAt: deadline + forMs }),
     },
-    { signal, waitUntil: deadline, jobClient: { requestResend: () => undefined } },
+    { signal, waitUntil: deadline, link: { requestResend: () => undefined } },
     { command: asked, level: 0, startBy: deadline, receivedAt: performance.now() - elapsedMs },
   );
 }
@@ -260,7 +260,7 @@ describe('a chat that', () => {
     const { signal } = command();
     const deadline = Date.now() + forMs;
     const claimed = { id: 'id', deadline, expiresAt: deadline, current: { provider: 'openai' } } as const;
-    const options = { signal, waitUntil: deadline, jobClient: { requestResend: () => undefined } };
+    const options = { signal, waitUntil: deadline, link: { requestResend: () => undefined } };
     fail(chats.attach(claimed, options));
     chats.attach(claimed, options);
     settle(ok);

@@ -11,13 +11,19 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
-import type { AcceptedChat, ChatRequest, ChatResponse, Problem, ProviderId } from '../../shared/contract.js';
-import { queuedBytesOf } from '../../shared/protocol/messages.js';
-import type { AuthenticatedRequest } from '../access/caller.js';
-import { holdAtLeast, readChatBody } from '../http/json-body.js';
+import type {
+  AcceptedChat,
+  ChatRequest,
+  ChatResponse,
+  Problem,
+  ProviderId,
+} from '../../../shared/contract.js';
+import { queuedBytesOf } from '../../../shared/protocol/messages.js';
+import type { AuthenticatedRequest } from '../../access/caller.js';
+import type { ChatService } from '../../chat/chat-service.js';
+import { holdAtLeast, readChatBody } from '../../http/json-body.js';
 import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
-import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
 /** The dependencies of `POST /chat`. */

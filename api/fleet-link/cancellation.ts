@@ -1,20 +1,20 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
-import type { ProviderId } from '../../../shared/contract.js';
-import type { ApiInstruments } from '../../../shared/metrics/instruments.js';
-import { attemptAfter, jobIdOf } from '../../../shared/protocol/attempts.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { ApiInstruments } from '../../shared/metrics/instruments.js';
+import { attemptAfter, jobIdOf } from '../../shared/protocol/attempts.js';
 import {
   type Cancel,
   type ChatJobPayload,
   type ResultMessage,
   topics,
-} from '../../../shared/protocol/messages.js';
-import { writtenVersion } from '../../../shared/protocol/version.js';
-import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import type { Relay } from '../../../shared/queue/relay.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import type { PendingJob } from './job-records.js';
+} from '../../shared/protocol/messages.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { PendingJob } from './chat-receiver.js';
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;

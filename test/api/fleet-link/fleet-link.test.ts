@@ -1,31 +1,34 @@
+import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { JobClient, type NewJob } from '../../../../api/chat/jobs/job-client.js';
-import { JobRecords, type PendingJob } from '../../../../api/chat/jobs/job-records.js';
-import { ResultPoller } from '../../../../api/chat/jobs/result-poller.js';
-import { LiveChats } from '../../../../api/chat/live-chats.js';
-import { describeProviders } from '../../../../shared/fleet/fleet.js';
-import { resendSchema } from '../../../../shared/protocol/deltas.js';
-import { queueName, topics } from '../../../../shared/protocol/messages.js';
-import { encodeOutcome, type Outcome } from '../../../../shared/protocol/outcome.js';
-import { encodeStoredResult, resultKey } from '../../../../shared/protocol/stored-chat.js';
-import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { openRelay, type Relay } from '../../../../shared/queue/relay.js';
-import { attach, leave } from '../../../support/attached.js';
-import { heartbeatOf } from '../../../support/heartbeats.js';
-import { heldTimeouts } from '../../../support/held-timeouts.js';
-import { apiInstruments } from '../../../support/metrics.js';
-import { patience } from '../../../support/patience.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
-import { storeOf } from '../../../support/stores.js';
+import { LiveChats } from '../../../api/chat/live-chats.js';
+import type { NewJob, PendingJob } from '../../../api/fleet-link/chat-receiver.js';
+import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
+import { JobRecords } from '../../../api/fleet-link/job-records.js';
+import { ResultPoller } from '../../../api/fleet-link/result-poller.js';
+import { describeProviders } from '../../../shared/fleet/fleet.js';
+import { listModels } from '../../../shared/fleet/models.js';
+import { resendSchema } from '../../../shared/protocol/deltas.js';
+import { queueName, topics } from '../../../shared/protocol/messages.js';
+import { encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import { encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { openRelay, type Relay } from '../../../shared/queue/relay.js';
+import { attach, leave } from '../../support/attached.js';
+import { heartbeatOf } from '../../support/heartbeats.js';
+import { heldTimeouts } from '../../support/held-timeouts.js';
+import { apiInstruments } from '../../support/metrics.js';
+import { patience } from '../../support/patience.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
+import { storeOf } from '../../support/stores.js';
 
 const chats = new LiveChats();
 const { log } = createRecordingLog();
 const timeouts = heldTimeouts();
 let shared: SharedStore;
 let store: QueueStore;
-let client: JobClient;
+let link: FleetLink;
 /** That of another process. */
 let relay: Relay;
 
@@ -33,12 +36,13 @@ beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
   store = shared.store;
   const { metrics } = apiInstruments;
-  client = await JobClient.open({ store, chats, metrics, log, withTimeout: timeouts.withTimeout });
+  link = new FleetLink({ store, metrics, log, withTimeout: timeouts.withTimeout });
+  await link.start(chats);
   relay = await openRelay(shared.another, { name: 'test', log });
 });
 afterAll(async () => {
   await relay?.close();
-  await client?.close();
+  await link?.close();
   await shared?.stop();
 });
 
@@ -46,15 +50,15 @@ const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: '
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
 const add = (jobId: string, own: Partial<NewJob> = {}) =>
-  client.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
+  link.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
 
-describe('the client of jobs', () => {
+describe('a connected link', () => {
   it('misses the message of an outcome -> finds it in the record', async () => {
     const { outcome } = attach(chats, 'unpublished');
     await add('unpublished');
     const worker = store.createWorker(queueName('openai'), async () => encodeOutcome(ok), {});
     expect(await outcome).toEqual(ok);
-    const record = await client.read({ jobId: 'unpublished', provider: 'openai' });
+    const record = await link.read({ jobId: 'unpublished', provider: 'openai' });
     expect(record).toEqual({ state: 'settled', outcome: ok });
     await worker.close();
   });
@@ -65,20 +69,20 @@ describe('the client of jobs', () => {
     await store.records.create(resultKey('stored'), { value: encodeStoredResult(ok, 1000), ttlMs: 60_000 });
     await relay.publish(topics.storedResult, { v: 1, settled: [{ jobId: 'stored' }] });
     expect(await waiting.outcome).toEqual(ok);
-    expect(await client.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
+    expect(await link.read(job)).toEqual({ state: 'settled', outcome: ok, settledAt: 1000 });
   });
 
   it('hears one message of a process -> has the heartbeats of all of its pools', async () => {
     const pools = ['bedrock', 'unheard of', 'vertexai'].map((provider) => ({ ...heartbeatOf(), provider }));
     await relay.broadcast(topics.processes, { v: 1, worker: 'one', pools });
     const heard = () =>
-      describeProviders(client.heartbeats).flatMap(({ provider, workers }) => workers.map(() => provider));
+      describeProviders(link.heartbeats).flatMap(({ provider, workers }) => workers.map(() => provider));
     await vi.waitFor(() => expect(heard()).toEqual(['bedrock', 'vertexai']), patience);
     await relay.broadcast(topics.processes, {
       ...{ v: 1, worker: 'one' },
       pools: pools.map((each) => ({ ...each, state: 'stopped' })),
     });
-    await vi.waitFor(() => expect(describeProviders(client.heartbeats)[2]?.workers).toEqual([]), patience);
+    await vi.waitFor(() => expect(describeProviders(link.heartbeats)[2]?.workers).toEqual([]), patience);
   });
 
   it('has a reader who leaves a chat -> tells every provider that may have it', async () => {
@@ -91,17 +95,17 @@ describe('the client of jobs', () => {
       ...{ jobId: 'read', provider: 'openai', isStored: true },
       fallback: [{ provider: 'anthropic' }, { provider: 'openai', model: 'm' }],
     };
-    client.requestResend(read, { reader: undefined, from: 0, max: 1, left: true });
+    link.requestResend(read, { reader: undefined, from: 0, max: 1, left: true });
     await vi.waitFor(() => expect(told.toSorted()).toEqual(['anthropic', 'openai']), patience);
   });
 
   it('reads a job -> whether it is queued, or unknown', async () => {
     await add('queued', { provider: 'vertexai' });
-    expect(await client.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
+    expect(await link.read({ jobId: 'queued', provider: 'vertexai' })).toEqual({ state: 'queued' });
     await add('later-2', { provider: 'vertexai' });
     const second = { jobId: 'later', provider: 'vertexai', attempt: 2 } as const;
-    expect(await client.read(second)).toEqual({ state: 'queued', wasTaken: true });
-    expect(await client.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
+    expect(await link.read(second)).toEqual({ state: 'queued', wasTaken: true });
+    expect(await link.read({ jobId: 'never-added', provider: 'vertexai' })).toEqual({ state: 'unknown' });
   });
 
   it('reads many records, and one cannot be read -> has the others', async () => {
@@ -131,8 +135,8 @@ describe('the client of jobs', () => {
   });
 
   it('has chats that nobody does any more -> passes them on, but no stream that has begun', async () => {
-    const abandoned = vi.spyOn(client.pools, 'isAbandoned').mockReturnValue(true);
-    const served = vi.spyOn(client.pools, 'isServed').mockReturnValue(true);
+    const abandoned = vi.spyOn(link.pools, 'isAbandoned').mockReturnValue(true);
+    const served = vi.spyOn(link.pools, 'isServed').mockReturnValue(true);
     const named = { provider: 'vertexai' as const, fallback: [{ provider: 'bedrock' as const }] };
     const stream = { from: undefined, sink: { begin: () => {}, write: () => true, drained: async () => {} } };
     const waiting = ['begun', 'queued anew'].map(async (jobId) => {
@@ -181,10 +185,10 @@ describe('the client of jobs', () => {
     });
 
     it.each<[string, () => Promise<unknown>]>([
-      ['reads a job', () => client.read({ jobId: 'silent', provider: 'openai' })],
+      ['reads a job', () => link.read({ jobId: 'silent', provider: 'openai' })],
       [
         'reads the job of a stored chat',
-        () => client.read({ jobId: 'silent', provider: 'openai', isStored: true }),
+        () => link.read({ jobId: 'silent', provider: 'openai', isStored: true }),
       ],
       ['adds a job', () => add('silent')],
     ])('%s -> gives up after two and a half seconds', async (_, work) => {
@@ -197,6 +201,72 @@ describe('the client of jobs', () => {
       await timeouts.elapse(1);
       // At once, and not because the store's own connection gives up later.
       expect(await Promise.race([end, turn('waits')])).toBe('given up');
+    });
+  });
+});
+
+describe('a link that has not reached its store yet', () => {
+  const early: PendingJob = { jobId: 'early', provider: 'openai' };
+  let link: FleetLink;
+  let connected: Promise<boolean>;
+  beforeEach(() => {
+    const whenReady = (signal: AbortSignal) => once(signal, 'abort').then(() => false);
+    link = new FleetLink({ store: { ...store, whenReady }, metrics: apiInstruments.metrics, log });
+    connected = link.start(chats);
+    return () => link.close();
+  });
+
+  it.each<[string, () => unknown]>([
+    ['checks its store', () => link.check()],
+    ['adds a job', () => link.add('early', { ...job, turns: [...job.turns], deadline: later() })],
+    ['reads a job', () => link.read(early)],
+    ['ends a chat', () => link.end('early', async () => undefined)],
+    ['measures a queue', () => link.measure('openai')],
+    ['gives a queue', () => link.queueOf('openai')],
+    ['gives its relay', () => link.relay],
+    ['gives the channel of settings', () => link.settingsChannel],
+    ['has to be connected', () => link.assertConnected()],
+  ])('%s -> queue_unavailable at once', async (_, use) => {
+    const end = (async () => use())().catch((error: unknown) => error);
+    expect(await Promise.race([end, turn('waits')])).toMatchObject({ code: 'queue_unavailable' });
+  });
+
+  it('cancels a job, or asks for its text -> does nothing', async () => {
+    link.cancel(early);
+    link.cancelUnconfirmed(early);
+    link.requestResend(early, { reader: undefined, from: 0, max: 1 });
+    expect(link.state).toBe('connecting');
+  });
+
+  it('is asked for workers -> knows of none, and that some may be there', () => {
+    const { heartbeats, pools } = link;
+    heartbeats.recordOutage();
+    expect(describeProviders(heartbeats).map(({ state }) => state)).toEqual(Array(4).fill('unknown'));
+    expect(listModels(heartbeats)).toEqual([]);
+    expect(pools.totalConcurrency()).toBeUndefined();
+    expect([pools.isServed(early), pools.isAbandoned(early)]).toEqual([true, false]);
+  });
+
+  it('is closed -> has stopped without a connection', async () => {
+    await link.close();
+    expect([link.state, await connected]).toEqual(['stopped', false]);
+    await expect(link.check()).rejects.toMatchObject({ code: 'queue_unavailable' });
+  });
+});
+
+describe('a link that is prepared', () => {
+  it('-> counts as connected after that, and until it is closed', async () => {
+    const link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+    const states: string[] = [];
+    const isConnected = await link.start(chats, async ({ records }) => {
+      await records.read('any');
+      states.push(link.state);
+    });
+    states.push(link.state);
+    await link.close();
+    expect([isConnected, ...states, link.state]).toEqual([true, 'connecting', 'connected', 'stopped']);
+    await expect(link.read({ jobId: 'late', provider: 'openai' })).rejects.toMatchObject({
+      code: 'queue_unavailable',
     });
   });
 });

@@ -1,13 +1,13 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ChatResponse, ProviderId } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
-import type { EndedAttempt } from '../../shared/protocol/attempts.js';
-import { invalidRequest } from '../../shared/validation.js';
-import { EventResponse, eventStreamType } from '../http/event-response.js';
-import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
-import type { ChatReply } from './chat-command.js';
-import { answeredBy, type Completion } from './chat-result.js';
-import type { DeltaSink, ReplySource, TextPosition } from './reply-stream.js';
+import type { ChatResponse, ProviderId } from '../../../shared/contract.js';
+import { Failure } from '../../../shared/failures.js';
+import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
+import { invalidRequest } from '../../../shared/validation.js';
+import type { ChatReply } from '../../chat/chat-command.js';
+import { answeredBy, type Completion } from '../../chat/chat-result.js';
+import type { DeltaSink, ReplySource, TextPosition } from '../../chat/reply-stream.js';
+import { EventResponse, eventStreamType } from '../../http/event-response.js';
+import { recordFailure, requestIdOf, toProblem } from '../../http/problem.js';
 
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 

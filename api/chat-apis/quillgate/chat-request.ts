@@ -1,25 +1,25 @@
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
-import { parseTargets } from '../../shared/config/targets.js';
+import { parseTargets } from '../../../shared/config/targets.js';
 import {
   type ChatRequest,
   type ProblemError,
   providerIds,
   type Role,
   type Target,
-} from '../../shared/contract.js';
-import { type Turn, toTurns } from '../../shared/conversation.js';
-import { Failure } from '../../shared/failures.js';
-import { isObject } from '../../shared/json.js';
-import { isModelName } from '../../shared/model-names.js';
-import { invalid, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
-import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
-import type { AuthenticatedRequest } from '../access/caller.js';
-import { readIdempotencyKey } from '../http/idempotency-key.js';
-import { listFields, unknownFieldsOf } from '../http/ignored-fields.js';
-import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
-import { elapsedMsOf, requestIdOf } from '../http/problem.js';
-import { traceOf } from '../http/request-trace.js';
-import type { Attachment, ChatCommand, StoreOptions } from './chat-command.js';
+} from '../../../shared/contract.js';
+import { type Turn, toTurns } from '../../../shared/conversation.js';
+import { Failure } from '../../../shared/failures.js';
+import { isObject } from '../../../shared/json.js';
+import { isModelName } from '../../../shared/model-names.js';
+import { invalid, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
+import { onCredentialsEnd, reloadAccess } from '../../access/authentication.js';
+import type { AuthenticatedRequest } from '../../access/caller.js';
+import type { Attachment, ChatCommand, StoreOptions } from '../../chat/chat-command.js';
+import { readIdempotencyKey } from '../../http/idempotency-key.js';
+import { listFields, unknownFieldsOf } from '../../http/ignored-fields.js';
+import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../../http/prefer.js';
+import { elapsedMsOf, requestIdOf } from '../../http/problem.js';
+import { traceOf } from '../../http/request-trace.js';
 import { markChat } from './chat-response.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */

@@ -1,15 +1,15 @@
-import { providerIds } from '../../../shared/contract.js';
-import { type Cancel, topics } from '../../../shared/protocol/messages.js';
+import { providerIds } from '../../shared/contract.js';
+import { type Cancel, topics } from '../../shared/protocol/messages.js';
 import {
   decodeRemovedUsers,
   encodeRemovedUsers,
   removedUsersKey,
-} from '../../../shared/protocol/removed-users.js';
-import { writtenVersion } from '../../../shared/protocol/version.js';
-import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import type { Relay } from '../../../shared/queue/relay.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import { retry } from '../../../shared/runtime/retry.js';
+} from '../../shared/protocol/removed-users.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { RecordStore } from '../../shared/queue/queue-store.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
 
 interface RemovedUsersDeps {
   records: Pick<RecordStore, 'read' | 'create' | 'replace'>;

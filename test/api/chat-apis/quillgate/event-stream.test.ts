@@ -2,11 +2,15 @@ import { getEventListeners, once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import express, { type Response as HttpResponse, type Request } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ChatReply } from '../../../api/chat/chat-command.js';
-import { acceptsEventStream, EventStream, readLastEventId } from '../../../api/chat/event-stream.js';
-import { Failure } from '../../../shared/failures.js';
-import { countOwnTimers } from '../../support/own-timers.js';
-import { type Served, serve } from '../../support/serve.js';
+import type { ChatReply } from '../../../../api/chat/chat-command.js';
+import {
+  acceptsEventStream,
+  EventStream,
+  readLastEventId,
+} from '../../../../api/chat-apis/quillgate/event-stream.js';
+import { Failure } from '../../../../shared/failures.js';
+import { countOwnTimers } from '../../../support/own-timers.js';
+import { type Served, serve } from '../../../support/serve.js';
 
 let served: Served;
 let arrived: PromiseWithResolvers<{ request: Request; response: HttpResponse }>;
@@ -14,7 +18,7 @@ let arrived: PromiseWithResolvers<{ request: Request; response: HttpResponse }>;
 let ownTimers: () => number;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
-  ownTimers = countOwnTimers('api/chat');
+  ownTimers = countOwnTimers('api/chat-apis');
   arrived = Promise.withResolvers();
   const app = express().use((request, response) => arrived.resolve({ request, response }));
   served = await serve(app);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Problem, providerIds } from '../../../shared/contract.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
-import { growth, linear } from '../../support/growth.js';
+import { type Problem, providerIds } from '../../../../shared/contract.js';
+import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { growth, linear } from '../../../support/growth.js';
 
 let app: ChatApp;
 beforeAll(async () => {

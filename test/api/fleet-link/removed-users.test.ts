@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import { RemovedUsers } from '../../../../api/chat/jobs/removed-users.js';
-import { providerIds } from '../../../../shared/contract.js';
-import { topics } from '../../../../shared/protocol/messages.js';
-import { decodeRemovedUsers, removedUsersKey } from '../../../../shared/protocol/removed-users.js';
-import type { RecordStore } from '../../../../shared/queue/queue-store.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { createRecordingRelay } from '../../../support/recording-relay.js';
+import { RemovedUsers } from '../../../api/fleet-link/removed-users.js';
+import { providerIds } from '../../../shared/contract.js';
+import { topics } from '../../../shared/protocol/messages.js';
+import { decodeRemovedUsers, removedUsersKey } from '../../../shared/protocol/removed-users.js';
+import type { RecordStore } from '../../../shared/queue/queue-store.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay } from '../../support/recording-relay.js';
 
 function start() {
   const relay = createRecordingRelay();

@@ -1,45 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ProviderId } from '../../../shared/contract.js';
-import type { Attempt } from '../../../shared/protocol/attempts.js';
-import type { Delta } from '../../../shared/protocol/deltas.js';
-import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { chatKey, currentOf, decodeStoredChat } from '../../../shared/protocol/stored-chat.js';
-import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import type { Log } from '../../../shared/runtime/log.js';
+import type { ProviderId } from '../../shared/contract.js';
+import type { Attempt } from '../../shared/protocol/attempts.js';
+import { chatKey, currentOf, decodeStoredChat } from '../../shared/protocol/stored-chat.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { ChatReceiver, PolledChat } from './chat-receiver.js';
 import type { DeadQueues } from './dead-queues.js';
-import type { JobRecords, PendingJob } from './job-records.js';
-
-/** A chat that is waited for in this process, as the queue's side sees it. */
-export interface PolledChat {
-  readonly id: string;
-  readonly job: PendingJob;
-  /** Whether any reader here has got a part of the reply. */
-  readonly isRead: boolean;
-  /** Whether this process is passing it on: no job of it may be in the store then. */
-  isPassedOn: boolean;
-  /** A poll has found its job, which it asked for at this time, in milliseconds since the epoch. */
-  seen(at: number, facts: { isRunning: boolean }): void;
-}
-
-/** Which chats a poll is for. */
-export interface Poll {
-  /** Only those that came before this time, in milliseconds since the epoch. */
-  readonly attachedBefore: number;
-  /** Counts the polls: chats in the background come up less often. */
-  readonly slot: number;
-}
-
-/** The owner of the chats in this process. It ignores results of other chats. */
-export interface ChatReceiver {
-  find(id: string): PolledChat | undefined;
-  due(poll: Poll): PolledChat[];
-  /** An outcome with a `next` is a move. */
-  onOutcome(id: string, outcome: Outcome): void;
-  onMoved(id: string, next: Attempt): void;
-  onDelta(delta: Delta): void;
-  /** The store did not know the job at `askedAt`; true when it is added again. */
-  onLost(id: string, askedAt: number): boolean;
-}
+import type { JobRecords } from './job-records.js';
 
 interface ResultPollerDeps {
   chats: ChatReceiver;

@@ -1,8 +1,8 @@
 import type { Response as HttpResponse } from 'express';
-import type { AcceptedChat, ChatResponse, ProviderId } from '../../shared/contract.js';
-import { type Applied, markApplied } from '../http/prefer.js';
-import { requestIdOf } from '../http/problem.js';
-import { answeredBy, attemptsHeader, type Completion } from './chat-result.js';
+import type { AcceptedChat, ChatResponse, ProviderId } from '../../../shared/contract.js';
+import { answeredBy, attemptsHeader, type Completion } from '../../chat/chat-result.js';
+import { type Applied, markApplied } from '../../http/prefer.js';
+import { requestIdOf } from '../../http/problem.js';
 
 /** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
 export function sendAccepted(

@@ -1,15 +1,15 @@
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
-import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
-import type { LivePools } from '../../../shared/fleet/live-pools.js';
-import { type Attempt, attemptAfter, jobIdOf } from '../../../shared/protocol/attempts.js';
-import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
-import { resultKey } from '../../../shared/protocol/stored-chat.js';
-import { addNextAttempt, type FollowedJob } from '../../../shared/queue/add-attempt.js';
-import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import { retry } from '../../../shared/runtime/retry.js';
-import type { ChatReceiver, PolledChat } from './result-poller.js';
+import { type ProviderId, providerIds, type Target } from '../../shared/contract.js';
+import type { LivePools } from '../../shared/fleet/live-pools.js';
+import { type Attempt, attemptAfter, jobIdOf } from '../../shared/protocol/attempts.js';
+import type { ChatJobPayload } from '../../shared/protocol/messages.js';
+import { resultKey } from '../../shared/protocol/stored-chat.js';
+import { addNextAttempt, type FollowedJob } from '../../shared/queue/add-attempt.js';
+import type { QueueStore } from '../../shared/queue/queue-store.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { retry } from '../../shared/runtime/retry.js';
+import type { ChatReceiver, PolledChat } from './chat-receiver.js';
 
 interface DeadQueuesDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;

@@ -1,13 +1,13 @@
 import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Cancellation } from '../../../../api/chat/jobs/cancellation.js';
-import { queueName, topics } from '../../../../shared/protocol/messages.js';
-import type { QueueStore } from '../../../../shared/queue/queue-store.js';
-import { apiInstruments } from '../../../support/metrics.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { createRecordingRelay, type RecordingRelay } from '../../../support/recording-relay.js';
-import { openSharedStore, type SharedStore } from '../../../support/shared-store.js';
-import { storeOf } from '../../../support/stores.js';
+import { Cancellation } from '../../../api/fleet-link/cancellation.js';
+import { queueName, topics } from '../../../shared/protocol/messages.js';
+import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { apiInstruments } from '../../support/metrics.js';
+import { createRecordingLog } from '../../support/recording-log.js';
+import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
+import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
+import { storeOf } from '../../support/stores.js';
 
 const { log } = createRecordingLog();
 let shared: SharedStore;

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
-import { Failure } from '../../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
-import { userNamed } from '../../support/identities.js';
-import { patience } from '../../support/patience.js';
+import type { ChatCommand, ChatReply } from '../../../../api/chat/chat-command.js';
+import { Failure } from '../../../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { userNamed } from '../../../support/identities.js';
+import { patience } from '../../../support/patience.js';
 
 let app: ChatApp;
 /** The chat service's reaction to the next commands. */

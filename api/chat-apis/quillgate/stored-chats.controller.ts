@@ -12,26 +12,26 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
-import { auditCancel } from '../../db/access/users.js';
-import type { UserInfo } from '../../shared/accounts.js';
-import type { ChatCompletion } from '../../shared/completion-contract.js';
-import type { Chat, ChatStatus, Problem } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
-import { textOfTape } from '../../shared/protocol/parts.js';
-import type { StoredChat } from '../../shared/protocol/stored-chat.js';
-import { invalidRequest } from '../../shared/validation.js';
-import type { AuthenticatedRequest } from '../access/caller.js';
-import { operatorsBase } from '../access/operators.js';
-import { toProblem } from '../http/problem.js';
-import { checkUuidParam } from '../http/uuid-param.js';
+import { auditCancel } from '../../../db/access/users.js';
+import type { UserInfo } from '../../../shared/accounts.js';
+import type { ChatCompletion } from '../../../shared/completion-contract.js';
+import type { Chat, ChatStatus, Problem } from '../../../shared/contract.js';
+import { Failure } from '../../../shared/failures.js';
+import { givenFields } from '../../../shared/given-fields.js';
+import { textOfTape } from '../../../shared/protocol/parts.js';
+import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
+import { invalidRequest } from '../../../shared/validation.js';
+import type { AuthenticatedRequest } from '../../access/caller.js';
+import { operatorsBase } from '../../access/operators.js';
+import { answeredBy, type Completion, isCompletion, outcomeToFailure } from '../../chat/chat-result.js';
+import type { ChatService } from '../../chat/chat-service.js';
+import type { StoredChats } from '../../chat/stored-chats.js';
+import type { UserShares } from '../../chat/user-shares.js';
+import type { JobResult } from '../../fleet-link/chat-receiver.js';
+import { toProblem } from '../../http/problem.js';
+import { checkUuidParam } from '../../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
-import { answeredBy, type Completion, isCompletion, outcomeToFailure } from './chat-result.js';
-import type { ChatService } from './chat-service.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
-import type { JobResult } from './jobs/job-records.js';
-import type { StoredChats } from './stored-chats.js';
-import type { UserShares } from './user-shares.js';
 
 /** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {

@@ -1,34 +1,20 @@
 import { Job, type Queue } from 'bullmq';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import { Failure } from '../../../shared/failures.js';
-import { type Attempt, jobIdOf } from '../../../shared/protocol/attempts.js';
-import type { ChatJobPayload } from '../../../shared/protocol/messages.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { Failure } from '../../shared/failures.js';
+import { jobIdOf } from '../../shared/protocol/attempts.js';
+import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import {
   brokenOutcome,
   decodeOutcome,
   givenUpOutcome,
   nextOf,
   type Outcome,
-} from '../../../shared/protocol/outcome.js';
-import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
-import { isNewer } from '../../../shared/protocol/version.js';
-import type { QueueStore, StoredJob } from '../../../shared/queue/queue-store.js';
-import { storeTimeoutMs, withTimeout } from '../../../shared/runtime/with-timeout.js';
-
-/** The state of a job in the records: `unknown` when there is none, because it was never added or has expired. */
-export type JobResult =
-  | { readonly state: 'running' | 'unknown' }
-  /** `wasTaken`: a worker has taken it, or an earlier attempt at the chat, before. */
-  | { readonly state: 'queued'; readonly wasTaken?: true }
-  | { readonly state: 'settled'; readonly outcome: Outcome; readonly settledAt?: number };
-
-/** The job of a chat: that of the attempt that is under way, as far as it is known. */
-export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attempt' | 'fallback'> {
-  /** Id of the chat, and of its first job. */
-  readonly jobId: string;
-  /** Whether it belongs to a stored chat, whose outcome has a record of its own. */
-  readonly isStored?: boolean;
-}
+} from '../../shared/protocol/outcome.js';
+import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
+import { isNewer } from '../../shared/protocol/version.js';
+import type { QueueStore, StoredJob } from '../../shared/queue/queue-store.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { JobResult, PendingJob, UnfinishedJob } from './chat-receiver.js';
 
 /** The first, and one for each of the four providers that a fallback may name. */
 const maxAttempts = 5;
@@ -60,8 +46,8 @@ export class JobRecords {
     return next ? this.read({ ...job, ...next }) : result.value;
   }
 
-  /** The job of a chat whose provider is not known, and its user's id; undefined unless it is queued or running. */
-  async find(jobId: string): Promise<(PendingJob & { readonly user: string }) | undefined> {
+  /** The job of a chat whose provider is not known; undefined unless it is queued or running. */
+  async find(jobId: string): Promise<UnfinishedJob | undefined> {
     const queues = providerIds.map(this.#deps.queueOf);
     const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
     const found = queues.flatMap((queue) => ids.map((id) => Job.fromId<ChatJobPayload>(queue, id)));
