@@ -4,8 +4,8 @@ import { workCodes } from '../../shared/metrics/metrics.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import { Cancelled, LockLost } from '../gate/ends.js';
+import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
 type Completion = Extract<Outcome, { kind: 'ok' }>;

@@ -15,7 +15,7 @@ describe('ModelNotes', () => {
 });
 
 describe('RefusedHints', () => {
-  const request: ModelRequest = { model: 'm', turns: [], parameters: { temperature: 0 } };
+  const request: ModelRequest = { model: 'm', turns: [], maxOutputTokens: 9, parameters: { temperature: 0 } };
   const isOmittedFor = (refused: RefusedHints, user: string) =>
     refused.omittedFrom(request, user).hints?.has('temperature') ?? false;
 

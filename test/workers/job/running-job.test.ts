@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LockLost, type RunningJob } from '../../../workers/job/running-job.js';
+import { LockLost } from '../../../workers/gate/ends.js';
+import type { RunningJob } from '../../../workers/job/running-job.js';
 import { takeJob } from '../../support/running-jobs.js';
 
 describe('RunningJob', () => {

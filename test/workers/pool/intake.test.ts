@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { LockLost } from '../../../workers/job/running-job.js';
+import { LockLost } from '../../../workers/gate/ends.js';
+import { Slots } from '../../../workers/gate/slots.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
-import { Slots } from '../../../workers/job/slots.js';
 import { Intake } from '../../../workers/pool/intake.js';
 import { Requeue } from '../../../workers/pool/requeue.js';
 import { poolSettings } from '../../support/chat-jobs.js';
@@ -47,7 +47,6 @@ beforeEach(() => {
     },
     deltas: { open: unused },
     nextAttempts: { find: unused, begin: unused },
-    circuits: { of: unused },
     call: unused,
     storedResults: unavailableResults(log),
     times: { meanMs: 0 },
