@@ -41,7 +41,10 @@ export function toOutcome(
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
   return {
-    ...{ kind: 'failed', code, retryable, retryAfterMs: facts.retryAfterMs },
+    kind: 'failed',
+    code,
+    retryable,
+    retryAfterMs: facts.retryAfterMs,
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
     refusedParameter: callErrorOf(failure)?.refusedParameter ?? facts.refusedParameter,

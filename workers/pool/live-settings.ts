@@ -39,7 +39,8 @@ export class LiveSettings {
     const { fallback: _, model, models, ...own } = overrides;
     const environment = rulesOf(this.#environment);
     this.#current = {
-      ...{ ...this.#environment, ...own },
+      ...this.#environment,
+      ...own,
       // The API has checked this by what it knew: an operator's token must not choose where prompts go.
       ...(model !== undefined && isSettable(model, environment) && { model }),
       ...(models && { models: models.filter((pattern) => isSettable(pattern, environment)) }),
