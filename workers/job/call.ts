@@ -43,6 +43,9 @@ export interface TimedCall extends PreparedCall {
   readonly traceparent?: string | undefined;
 }
 
+/** Makes a call, or hands it on to what makes it. */
+export type Next<C extends Call> = (call: C) => Promise<ProviderReply>;
+
 /** The state of a call that its job and the retry read. */
 export interface CallProgress {
   /** Whether a part of the reply may have been read. */
@@ -60,17 +63,12 @@ export interface CallingJob {
   readonly signal: AbortSignal;
   readonly now: () => number;
   readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
-  readonly trace: { watchCall: CallTrace } | undefined;
+  readonly trace: { watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> } | undefined;
   /** The progress of its latest call. */
   progress: CallProgress | undefined;
   begin(): void;
   recordFirstDelta(): void;
 }
-
-type CallTrace = (
-  call: TimedCall,
-  next: (call: TimedCall) => Promise<ProviderReply>,
-) => Promise<ProviderReply>;
 
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 

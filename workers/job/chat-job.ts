@@ -4,8 +4,7 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled } from '../gate/ends.js';
-import { firstCall, startOf } from './call.js';
-import type { Next } from './call-chain.js';
+import { type Call, firstCall, type Next, startOf } from './call.js';
 import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
@@ -17,7 +16,7 @@ export interface ChatJobDeps {
   settings: PoolConfig;
   /** How long the pool's jobs take, in milliseconds; undefined before the first answer. */
   times: { readonly meanMs: number | undefined };
-  call: Next;
+  call: Next<Call>;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
   storedResults: Pick<StoredResults, 'find' | 'record'>;

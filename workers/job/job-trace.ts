@@ -5,7 +5,7 @@ import { describeJob } from '../../shared/queue/job-spans.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { TimedCall } from './call.js';
+import type { Next, TimedCall } from './call.js';
 import type { ModelRequest } from './model-request.js';
 import { codeOfError, codeOfOutcome, type JobEnd } from './outcomes.js';
 
@@ -73,10 +73,7 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  async watchCall(
-    call: TimedCall,
-    next: (call: TimedCall) => Promise<ProviderReply>,
-  ): Promise<ProviderReply> {
+  async watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> {
     const startedAt = performance.now();
     const { sent, job } = call;
     const attributes = describeRequest(this.#provider, sent, job.deltas !== undefined);
