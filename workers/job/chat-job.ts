@@ -60,13 +60,13 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
 }
 
 async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<Outcome> {
-  const { now, deltas } = job;
+  const { deltas } = job;
   try {
-    const startBy = startOf(chatJob);
-    throwIfCancelled(startBy, job);
+    job.signal.throwIfAborted();
+    const leftMs = startOf(chatJob) - job.now();
+    if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
-    if (deltas === undefined)
-      throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
+    if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
     const { settings } = deps;
     const request = toModelRequest(chatJob, settings);
     const schema = schemaOf(chatJob.provider, request);
@@ -83,19 +83,11 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
   }
 }
 
-function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
-  signal.throwIfAborted();
-  if (now() >= startBy) throw new Failure('timeout');
-}
-
 /**
  * A job that has waited for most of its time, and has less than half of a usual call left, would most likely be paid
  * for and cut short. One that has hardly waited is tried: its caller knows better how long the call may take.
  */
-function throwIfTooLate(
-  { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
-  { meanMs = 0 }: ChatJobDeps['times'],
-): void {
+function throwIfTooLate(waitedMs: number, leftMs: number, { meanMs = 0 }: ChatJobDeps['times']): void {
   if (waitedMs > leftMs && leftMs < meanMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanMs) });
 }
