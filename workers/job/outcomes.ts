@@ -104,13 +104,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
 export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
   const [first, ...more] = attempts;
   if (first === undefined || more.length === 0 || own.kind === 'cancelled') return own;
-  const total = (pick: (attempt: EndedAttempt) => number | undefined) =>
-    attempts.reduce((sum, attempt) => sum + (pick(attempt) ?? 0), 0);
-  const all = {
-    queueMs: total(({ queueMs }) => queueMs),
-    providerMs: total(({ providerMs }) => providerMs),
-    attempts: [...attempts],
-  };
+  const total = (name: 'queueMs' | 'providerMs') =>
+    attempts.reduce((sum, attempt) => sum + (attempt[name] ?? 0), 0);
+  const all = { queueMs: total('queueMs'), providerMs: total('providerMs'), attempts: [...attempts] };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
   const { code, retryAfterMs, credentialsRefused, contextTokens } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);
