@@ -5,8 +5,8 @@ import type { FinishReason } from './provider.js';
 /** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
 export const tokenCount = z.number().int().nonnegative().optional().catch(undefined);
 
-/** The parts of a token count; what else stands there is treated as not given. */
-export const tokenCounts = <Counts extends Record<string, typeof tokenCount>>(counts: Counts) =>
+/** The token counts of an answer, or the parts of one; what else stands there is treated as not given. */
+export const tokenCounts = <Counts extends z.core.$ZodLooseShape>(counts: Counts) =>
   z.object(counts).nullish().catch(undefined);
 
 /** The model that answered; anything that could not stand in a header is treated as not given. */

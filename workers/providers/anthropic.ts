@@ -6,7 +6,7 @@ import { type EndWord, endOf, modelName, tokenCount, tokenCounts } from './answe
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import type { HttpClient } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
@@ -26,8 +26,7 @@ export interface AnthropicSettings {
  * Anthropic's Messages API. System texts have a field of their own, and newer models refuse a last turn by the
  * assistant. https://platform.claude.com/docs/en/api/messages
  */
-export function createAnthropicProvider(settings: AnthropicSettings, limits: ResponseLimits): Provider {
-  const http = new HttpClient(limits);
+export function createAnthropicProvider(settings: AnthropicSettings, http: HttpClient): Provider {
   const client = new Anthropic({
     // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
     apiKey: settings.apiKey,
@@ -67,17 +66,12 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
 
-async function* streamed(
-  client: Anthropic,
-  request: ProviderRequest,
-  asked: Body,
-): AsyncGenerator<ReplyPart> {
+async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  const body = { ...asked, stream: true as const };
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions(request, request.onActivity);
-  const response = await client.messages.create(body, { fetchOptions }).asResponse();
+  const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
@@ -154,16 +148,13 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['pause_turn', 'broken'],
 ]);
 
-const usage = z
-  .object({
-    input_tokens: tokenCount,
-    output_tokens: tokenCount,
-    cache_read_input_tokens: tokenCount,
-    cache_creation_input_tokens: tokenCount,
-    output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
-  })
-  .nullish()
-  .catch(undefined);
+const usage = tokenCounts({
+  input_tokens: tokenCount,
+  output_tokens: tokenCount,
+  cache_read_input_tokens: tokenCount,
+  cache_creation_input_tokens: tokenCount,
+  output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
+});
 
 const text = z.string().nullish();
 const block = z.object({
@@ -177,12 +168,7 @@ const block = z.object({
   data: text,
 });
 
-const message = z.object({
-  model: modelName,
-  content: z.array(block),
-  stop_reason: z.string().nullish(),
-  usage,
-});
+const message = z.object({ model: modelName, content: z.array(block), stop_reason: text, usage });
 
 const streamEvent = z.object({
   type: text,
@@ -196,7 +182,7 @@ const streamEvent = z.object({
       partial_json: text,
       thinking: text,
       signature: text,
-      stop_reason: z.string().nullish(),
+      stop_reason: text,
     })
     .nullish(),
   usage,

@@ -4,11 +4,11 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { type EndWord, endOf, tokenCount } from './answer-fields.js';
+import { type EndWord, endOf, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
+import { type HttpClient, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
@@ -25,17 +25,15 @@ export interface BedrockSettings {
  * Bedrock's Converse API. System texts have a field of their own; turns must alternate, start with the user and
  * not be blank. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
  */
-export function createBedrockProvider(
-  { region, endpoint, credentials }: BedrockSettings,
-  limits: ResponseLimits,
-): Provider {
+export function createBedrockProvider(settings: BedrockSettings, http: HttpClient): Provider {
+  const { region, endpoint, credentials } = settings;
   const client = new BedrockRuntimeClient({
     region,
     ...(endpoint !== undefined && { endpoint }),
     // Named, because a bearer token in the environment would come before keys that are given.
     ...(credentials && { credentials, authSchemePreference: ['sigv4'] }),
     maxAttempts: 1,
-    requestHandler: createRequestHandler(new HttpClient(limits)),
+    requestHandler: createRequestHandler(http),
     logger: silence,
   });
   return {
@@ -59,10 +57,8 @@ interface CallOptions {
   traceparent?: string | undefined;
 }
 
-const toOptions = ({ signal: abortSignal, traceparent }: ProviderRequest): CallOptions => ({
-  abortSignal,
-  traceparent,
-});
+const toOptions = ({ signal, traceparent }: ProviderRequest) =>
+  ({ abortSignal: signal, traceparent }) satisfies CallOptions;
 
 /** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
 function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
@@ -169,15 +165,12 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ['malformed_model_output', 'malformed'],
 ]);
 
-const usage = z
-  .object({
-    inputTokens: tokenCount,
-    outputTokens: tokenCount,
-    cacheReadInputTokens: tokenCount,
-    cacheWriteInputTokens: tokenCount,
-  })
-  .optional()
-  .catch(undefined);
+const usage = tokenCounts({
+  inputTokens: tokenCount,
+  outputTokens: tokenCount,
+  cacheReadInputTokens: tokenCount,
+  cacheWriteInputTokens: tokenCount,
+});
 const text = z.string().optional();
 const reasoning = z.object({
   reasoningText: z.object({ text, signature: text }).optional(),

@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../../shared/json.js';
 import { type EndWord, endOf, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import type { HttpClient } from './http-client.js';
 import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
@@ -25,8 +25,7 @@ export interface OpenAiSettings {
  * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
  * https://platform.openai.com/docs/api-reference/chat
  */
-export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseLimits): Provider {
-  const http = new HttpClient(limits);
+export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient): Provider {
   // Each null keeps a variable of the environment from being read in its place.
   const client = new OpenAI({
     apiKey: settings.apiKey,
@@ -167,15 +166,12 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
   ...['error', 'abort', 'insufficient_system_resource'].map((word) => [word, 'broken'] as const),
 ]);
 
-const usage = z
-  .object({
-    prompt_tokens: tokenCount,
-    completion_tokens: tokenCount,
-    prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-    completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-  })
-  .nullish()
-  .catch(undefined);
+const usage = tokenCounts({
+  prompt_tokens: tokenCount,
+  completion_tokens: tokenCount,
+  prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
+  completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
+});
 const text = z.string().nullish();
 const toolCall = z.object({
   /** Of a piece in a stream; a whole answer has the calls in their order. */
