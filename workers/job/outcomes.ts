@@ -8,8 +8,6 @@ import { Cancelled, LockLost } from '../gate/ends.js';
 import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
-type Completion = Extract<Outcome, { kind: 'ok' }>;
-
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
 /** A code that calls and jobs are counted by. */
@@ -22,15 +20,14 @@ export interface JobEnd {
   readonly outcome: Outcome;
 }
 
-interface ReplyFacts extends Timings, Pick<Completion, 'callId' | 'askedModel'> {
+interface ReplyFacts extends Timings, Pick<Extract<Outcome, { kind: 'ok' }>, 'callId' | 'askedModel'> {
   readonly ignored?: readonly string[] | undefined;
 }
 
 /** A reply as an outcome for the API. */
-export function toOutcome(
-  { text, marks = [], reason, model, usage }: ProviderReply,
-  { callId, askedModel, ignored, ...timings }: ReplyFacts,
-): Outcome {
+export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
+  const { text, marks = [], reason, model, usage } = reply;
+  const { callId, askedModel, ignored, ...timings } = facts;
   const parts = { marks: marks.length > 0 ? [...marks] : undefined, ignored: ignored && [...ignored] };
   const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
   if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
