@@ -25,14 +25,10 @@ export interface Call extends GatedCall {
 }
 
 /** A call that may begin. */
-export interface PassedCall extends Call {
-  readonly pass: Pass;
-}
+export type PassedCall = Call & { readonly pass: Pass };
 
 /** A call with the request that it makes. */
-export interface PreparedCall extends PassedCall {
-  readonly sent: ModelRequest;
-}
+export type PreparedCall = PassedCall & { readonly sent: ModelRequest };
 
 /** A call that ends in time. */
 export interface TimedCall extends PreparedCall {
