@@ -22,11 +22,13 @@ export const modelName = z
  */
 export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
 
-/** The meaning of a word by a table of a provider's words; undefined where there is none. */
-export const endOf = (
-  words: ReadonlyMap<string, EndWord>,
-  word: string | null | undefined,
-): EndWord | undefined => (word ? (words.get(word) ?? 'unknown') : undefined);
+/** Reads a provider's word for the end of a reply by a table of its words; undefined where there is none. */
+export function endReader(table: Partial<Record<EndWord, readonly string[]>>) {
+  const ends = Object.keys(table) as EndWord[];
+  const meanings = new Map(ends.flatMap((end) => (table[end] ?? []).map((word) => [word, end] as const)));
+  return (word: string | null | undefined): EndWord | undefined =>
+    word ? (meanings.get(word) ?? 'unknown') : undefined;
+}
 
 const word = z.string().optional().catch(undefined);
 const unread = z.unknown().optional();

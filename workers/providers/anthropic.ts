@@ -2,7 +2,7 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { type EndWord, endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
@@ -61,7 +61,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: endOf(finishReasons, stop_reason), isWhole: true, model, usage: toUsage(usage) };
+  yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
   const blocks = new Blocks();
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
@@ -81,7 +81,7 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
       yield {
         ...blocks.read(event),
         // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
-        reason: endOf(finishReasons, event.delta?.stop_reason),
+        reason: toEnd(event.delta?.stop_reason),
         isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
@@ -137,16 +137,13 @@ function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof
   return read;
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['tool_use', 'stop'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['refusal', 'blocked'],
+const toEnd = endReader({
+  stop: ['end_turn', 'stop_sequence', 'tool_use'],
+  length: ['max_tokens', 'model_context_window_exceeded'],
+  blocked: ['refusal'],
   // It goes on when it is sent back, which happens with tools of Anthropic's own alone.
-  ['pause_turn', 'broken'],
-]);
+  broken: ['pause_turn'],
+});
 
 const usage = tokenCounts({
   input_tokens: tokenCount,

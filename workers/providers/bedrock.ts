@@ -4,7 +4,7 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { type EndWord, endOf, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
@@ -95,7 +95,7 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: endOf(finishReasons, answer.stopReason), usage: toUsage(answer.usage) };
+  yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
@@ -110,7 +110,7 @@ async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest)
     yield {
       ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
       ...(contentBlockStop && { call: { key: index, isEnded: true } }),
-      reason: endOf(finishReasons, messageStop?.stopReason),
+      reason: toEnd(messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
   }
@@ -153,17 +153,12 @@ function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
   };
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['tool_use', 'stop'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['content_filtered', 'blocked'],
-  ['guardrail_intervened', 'blocked'],
-  ['malformed_tool_use', 'malformed'],
-  ['malformed_model_output', 'malformed'],
-]);
+const toEnd = endReader({
+  stop: ['end_turn', 'stop_sequence', 'tool_use'],
+  length: ['max_tokens', 'model_context_window_exceeded'],
+  blocked: ['content_filtered', 'guardrail_intervened'],
+  malformed: ['malformed_tool_use', 'malformed_model_output'],
+});
 
 const usage = tokenCounts({
   inputTokens: tokenCount,

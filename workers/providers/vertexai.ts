@@ -1,7 +1,7 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
-import { type EndWord, endOf, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
@@ -90,7 +90,7 @@ async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGene
 function toParts(said: z.infer<typeof answer>, firstKey: number): ReplyPart[] {
   const candidate = said.candidates?.[0];
   const isBlocked = said.promptFeedback?.blockReason;
-  const reason = isBlocked ? 'blocked' : endOf(finishReasons, candidate?.finishReason);
+  const reason = isBlocked ? 'blocked' : toEnd(candidate?.finishReason);
   const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
   const parts: ReplyPart[] = [];
   for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
@@ -104,19 +104,12 @@ function toParts(said: z.infer<typeof answer>, firstKey: number): ReplyPart[] {
   return [...parts, rest];
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['STOP', 'stop'],
-  ['MAX_TOKENS', 'length'],
-  ['SAFETY', 'blocked'],
-  ['RECITATION', 'blocked'],
-  ['BLOCKLIST', 'blocked'],
-  ['PROHIBITED_CONTENT', 'blocked'],
-  ['SPII', 'blocked'],
-  ['MALFORMED_FUNCTION_CALL', 'malformed'],
-  ['UNEXPECTED_TOOL_CALL', 'malformed'],
-  ['TOO_MANY_TOOL_CALLS', 'malformed'],
-  ['MALFORMED_RESPONSE', 'malformed'],
-]);
+const toEnd = endReader({
+  stop: ['STOP'],
+  length: ['MAX_TOKENS'],
+  blocked: ['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
+  malformed: ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
+});
 
 const usage = tokenCounts({
   promptTokenCount: tokenCount,
