@@ -93,9 +93,8 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const ids = config.WORKER_PROVIDERS.filter((id) => runsHere(config, id, log));
   // All are loaded, and their release is registered, before the first takes a job.
   const providers = await Promise.all(ids.map((id) => openProvider(id, config)));
-  const nextAttempts = lifecycle.opened('fallback', new NextAttempts({ store, queues, log }), (open) =>
-    open.close(),
-  );
+  const nextAttempts = new NextAttempts({ store, queues, log });
+  lifecycle.opened('fallback', nextAttempts, (open) => open.close());
   const parts = providers.map((provider) => ({ provider, settings: openSettings(config, provider.id) }));
   const settings = new Map(parts.map((part) => [part.provider.id, part.settings]));
   const jobs = new RunningJobs();
@@ -113,13 +112,11 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   lifecycle.opened('pools', starting, async () => {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
-  const shared = {
-    ...{ ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName },
-    withImages: (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user),
-    imageRoom: new ImageRoom({ maxBytes: maxImageBytes }),
-  };
+  const imageRoom = new ImageRoom({ maxBytes: maxImageBytes });
+  const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user);
+  const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
   for (const part of parts) {
-    const pool = new Pool({ ...shared, ...part });
+    const pool = new Pool({ ...shared, ...part, withImages: loadImages });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);

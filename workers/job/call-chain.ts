@@ -2,33 +2,25 @@ import type { Turn } from '../../shared/conversation.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { Gate } from '../gate/gate.js';
 import type { Provider, ProviderReply } from '../providers/provider.js';
-import type { Call, PassedCall, PreparedCall, TimedCall } from './call.js';
+import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
 import type { ModelNotes } from './model-notes.js';
 import { narrow } from './model-request.js';
 import { withOneRetry } from './retry.js';
-
-/** Makes the call of a job. */
-export type Next = (call: Call) => Promise<ProviderReply>;
 
 export interface CallChainDeps {
   provider: Provider;
   gate: Pick<Gate, 'run' | 'heldMs'>;
   /** Notes about the pool's models. */
   notes: Pick<ModelNotes, 'find' | 'of'>;
-  metrics: {
-    watchCall(
-      call: PreparedCall,
-      next: (call: PreparedCall) => Promise<ProviderReply>,
-    ): Promise<ProviderReply>;
-  };
+  metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
 export const callChain =
-  (deps: CallChainDeps): Next =>
+  (deps: CallChainDeps): Next<Call> =>
   (first) =>
     withOneRetry(first, deps, (call) =>
       deps.gate.run(call, (passed) =>
@@ -57,7 +49,7 @@ export function prepare<T>(
   return next({ ...call, sent });
 }
 
-const trace = (call: TimedCall, next: (call: TimedCall) => Promise<ProviderReply>): Promise<ProviderReply> =>
+const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {

@@ -25,14 +25,10 @@ export interface Call extends GatedCall {
 }
 
 /** A call that may begin. */
-export interface PassedCall extends Call {
-  readonly pass: Pass;
-}
+export type PassedCall = Call & { readonly pass: Pass };
 
 /** A call with the request that it makes. */
-export interface PreparedCall extends PassedCall {
-  readonly sent: ModelRequest;
-}
+export type PreparedCall = PassedCall & { readonly sent: ModelRequest };
 
 /** A call that ends in time. */
 export interface TimedCall extends PreparedCall {
@@ -42,6 +38,9 @@ export interface TimedCall extends PreparedCall {
   /** The span of the call, when it is traced. */
   readonly traceparent?: string | undefined;
 }
+
+/** Makes a call, or hands it on to what makes it. */
+export type Next<C extends Call> = (call: C) => Promise<ProviderReply>;
 
 /** The state of a call that its job and the retry read. */
 export interface CallProgress {
@@ -60,17 +59,12 @@ export interface CallingJob {
   readonly signal: AbortSignal;
   readonly now: () => number;
   readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
-  readonly trace: { watchCall: CallTrace } | undefined;
+  readonly trace: { watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> } | undefined;
   /** The progress of its latest call. */
   progress: CallProgress | undefined;
   begin(): void;
   recordFirstDelta(): void;
 }
-
-type CallTrace = (
-  call: TimedCall,
-  next: (call: TimedCall) => Promise<ProviderReply>,
-) => Promise<ProviderReply>;
 
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 

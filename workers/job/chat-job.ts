@@ -4,8 +4,7 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled } from '../gate/ends.js';
-import { firstCall, startOf } from './call.js';
-import type { Next } from './call-chain.js';
+import { type Call, firstCall, type Next, startOf } from './call.js';
 import { schemaOf, toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
@@ -17,7 +16,7 @@ export interface ChatJobDeps {
   settings: PoolConfig;
   /** How long the pool's jobs take, in milliseconds; undefined before the first answer. */
   times: { readonly meanMs: number | undefined };
-  call: Next;
+  call: Next<Call>;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
   storedResults: Pick<StoredResults, 'find' | 'record'>;
@@ -61,13 +60,13 @@ export async function runChatJob(job: RunningJob, chatJob: ChatJob, deps: ChatJo
 }
 
 async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Promise<Outcome> {
-  const { now, deltas } = job;
+  const { deltas } = job;
   try {
-    const startBy = startOf(chatJob);
-    throwIfCancelled(startBy, job);
+    job.signal.throwIfAborted();
+    const leftMs = startOf(chatJob) - job.now();
+    if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
-    if (deltas === undefined)
-      throwIfTooLate({ waitedMs: job.timings.queueMs, leftMs: startBy - now() }, deps.times);
+    if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
     const { settings } = deps;
     const request = toModelRequest(chatJob, settings);
     const schema = schemaOf(chatJob.provider, request);
@@ -84,19 +83,11 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
   }
 }
 
-function throwIfCancelled(startBy: number, { now, signal }: RunningJob): void {
-  signal.throwIfAborted();
-  if (now() >= startBy) throw new Failure('timeout');
-}
-
 /**
  * A job that has waited for most of its time, and has less than half of a usual call left, would most likely be paid
  * for and cut short. One that has hardly waited is tried: its caller knows better how long the call may take.
  */
-function throwIfTooLate(
-  { waitedMs, leftMs }: { waitedMs: number; leftMs: number },
-  { meanMs = 0 }: ChatJobDeps['times'],
-): void {
+function throwIfTooLate(waitedMs: number, leftMs: number, { meanMs = 0 }: ChatJobDeps['times']): void {
   if (waitedMs > leftMs && leftMs < meanMs / 2)
     throw new Failure('overloaded', { retryAfterMs: Math.ceil(meanMs) });
 }

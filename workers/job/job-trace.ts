@@ -5,8 +5,7 @@ import { describeJob } from '../../shared/queue/job-spans.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { TimedCall } from './call.js';
-import type { ModelRequest } from './model-request.js';
+import type { Next, TimedCall } from './call.js';
 import { codeOfError, codeOfOutcome, type JobEnd } from './outcomes.js';
 
 /** The facts of a running job that its spans describe. */
@@ -73,16 +72,12 @@ export class JobTrace {
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});
   }
 
-  async watchCall(
-    call: TimedCall,
-    next: (call: TimedCall) => Promise<ProviderReply>,
-  ): Promise<ProviderReply> {
+  async watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> {
     const startedAt = performance.now();
-    const { sent, job } = call;
-    const attributes = describeRequest(this.#provider, sent, job.deltas !== undefined);
+    const attributes = describeRequest(this.#provider, call);
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
     this.#calls += 1;
-    const span = this.#span.start(`chat ${sent.model}`, { kind: 'client', attributes });
+    const span = this.#span.start(`chat ${call.sent.model}`, { kind: 'client', attributes });
     const begin = () => {
       span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 });
       call.begin();
@@ -114,16 +109,13 @@ const finishReasons: Record<ProviderReply['reason'], string> = {
 };
 
 /** Without the texts to stop at, which are the caller's. */
-function describeRequest(
-  provider: ProviderId,
-  { model, maxOutputTokens, parameters = {} }: ModelRequest,
-  isStream: boolean,
-): SpanAttributes {
+function describeRequest(provider: ProviderId, { sent, job }: TimedCall): SpanAttributes {
+  const { model, maxOutputTokens, parameters = {} } = sent;
   return {
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': providerNames[provider],
     'gen_ai.request.model': model,
-    ...(isStream && { 'gen_ai.request.stream': true }),
+    ...(job.deltas && { 'gen_ai.request.stream': true }),
     'gen_ai.request.max_tokens': maxOutputTokens,
     'gen_ai.request.temperature': parameters.temperature,
     'gen_ai.request.top_p': parameters.topP,

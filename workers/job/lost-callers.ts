@@ -58,10 +58,8 @@ export class LostCallers {
   async check(): Promise<void> {
     const { jobs, relay, log } = this.#deps;
     const askedAt = this.#deps.clock();
-    const awaited = [...jobs.apis];
-    const isAnyLate = awaited.some(
-      (api) => askedAt - (this.#aliveAt.get(api) ?? Number.NEGATIVE_INFINITY) > lateAfterMs,
-    );
+    const isLate = (aliveAt = Number.NEGATIVE_INFINITY) => askedAt - aliveAt > lateAfterMs;
+    const isAnyLate = [...jobs.apis].some((api) => isLate(this.#aliveAt.get(api)));
     const isDue = isAnyLate || askedAt - this.#answeredAt >= askEveryMs;
     if (this.#isAsking || !isDue) return;
     this.#isAsking = true;
@@ -90,8 +88,7 @@ export class LostCallers {
     if (answeredAt - this.#interruptedAt < comebackMs) return;
     for (const api of jobs.apis) {
       const aliveAt = this.#aliveAt.get(api);
-      const isGone = aliveAt !== undefined && answeredAt - aliveAt >= goneAfterMs;
-      if (!isGone) continue;
+      if (aliveAt === undefined || answeredAt - aliveAt < goneAfterMs) continue;
       if (!this.#goneAt.has(api))
         log.warn({ api }, 'API process gone: the calls that only it waits for are cancelled');
       // The next attempt, which another worker has added since, is unwanted too.

@@ -36,10 +36,8 @@ export function toModelRequest(
     imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = parametersFor(
-    job.provider,
-    job.parameters ?? {},
-  );
+  const taken = parametersFor(job.provider, job.parameters ?? {});
+  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = taken;
   return {
     turns: job.turns,
     model,
@@ -88,17 +86,11 @@ export interface Omitted {
   readonly signatures?: boolean;
 }
 
-/** A request as a call makes it. */
-export interface NarrowedRequest {
-  readonly request: ModelRequest;
-  /** Whether anything was left out. */
-  readonly isNarrower: boolean;
-  /** The hints among that, unless they change nothing; absent means none. */
-  readonly ignored: readonly string[] | undefined;
-}
-
-/** The request without what its model refuses. */
-export function narrow(request: ModelRequest, omitted: Omitted): NarrowedRequest {
+/**
+ * The request without what its model refuses, and whether anything was left out; `ignored` are the hints among that,
+ * unless they change nothing, and absent without any.
+ */
+export function narrow(request: ModelRequest, omitted: Omitted) {
   const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
   const kept = { ...parameters };
   for (const name of omitted.hints ?? []) delete kept[name];

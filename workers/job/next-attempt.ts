@@ -87,19 +87,11 @@ export class NextAttempts {
 
   /** Repeats the work until the store answers, or this job's lock is lost, or its caller has gone. */
   #untilAnswered<T>(work: () => Promise<T>, { signal }: FailingJob, chatJob: ChatJob): Promise<T> {
-    const isOver = () => {
-      const { aborted, reason } = signal;
-      const isLeft = aborted && (reason instanceof Cancelled || reason instanceof LockLost);
-      return isLeft || this.#isClosing;
-    };
+    const isLeft = () => signal.reason instanceof Cancelled || signal.reason instanceof LockLost;
+    const shouldRetry = () => !isLeft() && !this.#isClosing;
     // To ask again does nothing when the store has taken the job.
     const { answerWithinMs } = this.#deps;
     const once = () => withTimeout(Math.min(answerWithinMs, this.#leftMs(chatJob)), work());
-    return retry(once, {
-      ...pauses,
-      maxMs: this.#leftMs(chatJob),
-      shouldRetry: () => !isOver(),
-      unref: true,
-    });
+    return retry(once, { ...pauses, maxMs: this.#leftMs(chatJob), shouldRetry, unref: true });
   }
 }

@@ -8,8 +8,6 @@ import { Cancelled, LockLost } from '../gate/ends.js';
 import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 
-type Completion = Extract<Outcome, { kind: 'ok' }>;
-
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
 /** A code that calls and jobs are counted by. */
@@ -22,15 +20,14 @@ export interface JobEnd {
   readonly outcome: Outcome;
 }
 
-interface ReplyFacts extends Timings, Pick<Completion, 'callId' | 'askedModel'> {
+interface ReplyFacts extends Timings, Pick<Extract<Outcome, { kind: 'ok' }>, 'callId' | 'askedModel'> {
   readonly ignored?: readonly string[] | undefined;
 }
 
 /** A reply as an outcome for the API. */
-export function toOutcome(
-  { text, marks = [], reason, model, usage }: ProviderReply,
-  { callId, askedModel, ignored, ...timings }: ReplyFacts,
-): Outcome {
+export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
+  const { text, marks = [], reason, model, usage } = reply;
+  const { callId, askedModel, ignored, ...timings } = facts;
   const parts = { marks: marks.length > 0 ? [...marks] : undefined, ignored: ignored && [...ignored] };
   const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
   if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
@@ -41,7 +38,10 @@ export function toOutcome(
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
   return {
-    ...{ kind: 'failed', code, retryable, retryAfterMs: facts.retryAfterMs },
+    kind: 'failed',
+    code,
+    retryable,
+    retryAfterMs: facts.retryAfterMs,
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
     refusedParameter: callErrorOf(failure)?.refusedParameter ?? facts.refusedParameter,
@@ -101,13 +101,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
 export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outcome {
   const [first, ...more] = attempts;
   if (first === undefined || more.length === 0 || own.kind === 'cancelled') return own;
-  const total = (pick: (attempt: EndedAttempt) => number | undefined) =>
-    attempts.reduce((sum, attempt) => sum + (pick(attempt) ?? 0), 0);
-  const all = {
-    queueMs: total(({ queueMs }) => queueMs),
-    providerMs: total(({ providerMs }) => providerMs),
-    attempts: [...attempts],
-  };
+  const total = (name: 'queueMs' | 'providerMs') =>
+    attempts.reduce((sum, attempt) => sum + (attempt[name] ?? 0), 0);
+  const all = { queueMs: total('queueMs'), providerMs: total('providerMs'), attempts: [...attempts] };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
   const { code, retryAfterMs, credentialsRefused, contextTokens } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);

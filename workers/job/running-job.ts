@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
+import { isObject } from '../../shared/json.js';
 import { LockLost } from '../gate/ends.js';
 import type { Slot } from '../gate/slots.js';
 import type { CallProgress } from './call.js';
@@ -43,8 +44,7 @@ const factsSchema = z.object({
 
 /** Id of the chat that the job is an attempt at. */
 export function chatIdOf({ id = '', data }: Pick<QueuedJob, 'id' | 'data'>): string {
-  const isNamed = typeof data === 'object' && data !== null && 'chatId' in data;
-  return isNamed && typeof data.chatId === 'string' ? data.chatId : id;
+  return isObject(data) && typeof data.chatId === 'string' ? data.chatId : id;
 }
 
 /** A job that this worker has taken, until BullMQ is done with it. All that is known here of the job is a field. */
@@ -75,6 +75,8 @@ export class RunningJob {
   progress: CallProgress | undefined;
   readonly #listeners: readonly JobListener[];
   readonly #controller = new AbortController();
+  /** Aborts with `Cancelled`, with `LockLost`, or with the `Failure` that the job is to end with. */
+  readonly signal = this.#controller.signal;
   #startedAt: number | undefined;
   #firstDeltaAt: number | undefined;
 
@@ -90,11 +92,6 @@ export class RunningJob {
   /** The API process that alone waits for it; undefined for a stored chat, which any of them may be asked for. */
   get api(): string | undefined {
     return this.facts.keptUntil === undefined ? this.facts.replyTo : undefined;
-  }
-
-  /** Aborts with `Cancelled`, with `LockLost`, or with the `Failure` that the job is to end with. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   abort(reason: Error): void {

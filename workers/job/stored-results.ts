@@ -41,25 +41,20 @@ export class StoredResults {
   async find(job: StoredJob, deadline: number): Promise<Outcome | undefined> {
     if (job.facts.keptUntil === undefined) return undefined;
     const { now, timeoutMs } = this.#deps;
-    return this.#retry(() => this.#read(job), job, {
-      giveUpAt: Math.min(now() + timeoutMs, deadline),
-      fallback: undefined,
-    });
+    return this.#retry(() => this.#read(job), job, Math.min(timeoutMs, deadline - now()));
   }
 
   /** Records the outcome and returns the one that counts: this, or another that was recorded before. */
   async record(job: StoredJob, outcome: Outcome): Promise<Outcome> {
-    const { chatId, facts } = job;
-    const { keptUntil } = facts;
+    const { keptUntil } = job.facts;
     if (keptUntil === undefined) return outcome;
     const { records, now, timeoutMs } = this.#deps;
     const value = encodeStoredResult(outcome, now());
-    const write = async (): Promise<Outcome> => {
+    const write = async () => {
       const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
-      if (await records.create(resultKey(chatId), { value, ttlMs })) return outcome;
-      return (await this.#read(job)) ?? outcome;
+      return (await records.create(resultKey(job.chatId), { value, ttlMs })) ? outcome : this.#read(job);
     };
-    return this.#retry(write, job, { giveUpAt: now() + timeoutMs, fallback: outcome });
+    return (await this.#retry(write, job, timeoutMs)) ?? outcome;
   }
 
   async #read({ chatId }: StoredJob): Promise<Outcome | undefined> {
@@ -75,24 +70,20 @@ export class StoredResults {
     }
   }
 
-  /** Retries while the store is unavailable, until the job is aborted. */
-  async #retry<T>(
-    work: () => Promise<T>,
-    { chatId, signal }: StoredJob,
-    { giveUpAt, fallback }: { giveUpAt: number; fallback: Awaited<T> },
-  ): Promise<Awaited<T>> {
-    const { log, now } = this.#deps;
+  /** Retries while the store is unavailable, until the job is aborted; undefined if it has not answered by then. */
+  async #retry(work: () => Promise<Outcome | undefined>, { chatId, signal }: StoredJob, maxMs: number) {
     throwIfLost(signal);
     try {
-      return await retry(work, { pauseMs, maxMs: Math.max(0, giveUpAt - now()), signal });
+      return await retry(work, { pauseMs, maxMs: Math.max(0, maxMs), signal }).catch((error) => {
+        throwIfLost(signal);
+        if (!signal.aborted) throw error;
+        // The abort may have ended a pause: the store may be back, and this is the last try.
+        return work();
+      });
     } catch (err) {
       throwIfLost(signal);
-      // The abort may have ended a pause: the store may be back, and this is the last try.
-      const last = signal.aborted ? await Promise.allSettled([work()]) : [];
-      if (last[0]?.status === 'fulfilled') return last[0].value;
-      throwIfLost(signal);
-      log.warn({ err, jobId: chatId }, 'stored result unavailable');
-      return fallback;
+      this.#deps.log.warn({ err, jobId: chatId }, 'stored result unavailable');
+      return undefined;
     }
   }
 }

@@ -9,14 +9,6 @@ interface EndedCall {
   readonly endedAt: number;
 }
 
-/** Calls that failed with one code, with no other result in between. */
-interface FailureRun {
-  readonly code: string;
-  readonly beganAt: number;
-  lastAt: number;
-  isOver: boolean;
-}
-
 const callsMs = 60_000;
 /** Calls that are kept: enough for percentiles, and little to sort once a second. */
 const maxCalls = 500;
@@ -26,7 +18,10 @@ export class CallRecord {
   readonly #now: () => number;
   /** Oldest first. */
   #calls: EndedCall[] = [];
-  #failures: FailureRun | undefined;
+  /** The last failure, and when calls began to fail with its code. */
+  #failure: { readonly code: string; readonly beganAt: number; readonly lastAt: number } | undefined;
+  /** Whether a call has given a reply since. */
+  #hasReplied = false;
 
   /** `now` is a clock that never jumps, in milliseconds. */
   constructor(now = () => performance.now()) {
@@ -35,16 +30,20 @@ export class CallRecord {
 
   /** `code` is that of the failure, of a call that its provider or its caller did not end well. */
   record(result: CallResult, { tookMs, code }: { tookMs: number; code?: string | undefined }): void {
-    this.#calls.push({ result, tookMs, endedAt: this.#now() });
+    const now = this.#now();
+    this.#calls.push({ result, tookMs, endedAt: now });
     if (this.#calls.length > 2 * maxCalls) this.#forgetCalls();
-    if (code !== undefined) this.#recordFailure(code);
-    else if (result === 'reply' && this.#failures) this.#failures.isOver = true;
+    if (result === 'reply') this.#hasReplied = true;
+    if (code === undefined) return;
+    const beganAt = this.#failure?.code === code && !this.#hasReplied ? this.#failure.beganAt : now;
+    this.#failure = { code, beganAt, lastAt: now };
+    this.#hasReplied = false;
   }
 
   /** The last call that failed; undefined before the first. */
   get lastError(): LastError | undefined {
-    if (this.#failures === undefined) return undefined;
-    const { code, beganAt, lastAt } = this.#failures;
+    if (this.#failure === undefined) return undefined;
+    const { code, beganAt, lastAt } = this.#failure;
     const ago = (at: number) => Math.round(this.#now() - at);
     return { code, agoMs: ago(lastAt), sinceMs: ago(beganAt) };
   }
@@ -64,13 +63,6 @@ export class CallRecord {
       rateLimitRate: share('limit'),
       latencyMs: replies.length > 0 ? latencyMs : undefined,
     };
-  }
-
-  #recordFailure(code: string): void {
-    const now = this.#now();
-    const isSame = this.#failures?.code === code && !this.#failures.isOver;
-    if (this.#failures && isSame) this.#failures.lastAt = now;
-    else this.#failures = { code, beganAt: now, lastAt: now, isOver: false };
   }
 
   #forgetCalls(): void {

@@ -23,7 +23,7 @@ import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import type { LockRenewal } from './lock-renewal.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import type { RequeuableJob, Requeue } from './requeue.js';
+import { handBack, pauseFor, type RequeuableJob } from './requeue.js';
 
 export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'storedResults' | 'times'> {
   provider: Pick<Provider, 'id'>;
@@ -32,7 +32,6 @@ export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'storedResults' |
   jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'find'>;
   slots: Pick<Slots, 'open'>;
   locks: Pick<LockRenewal, 'renewIfLate'>;
-  requeue: Pick<Requeue, 'requeue' | 'deferToNewerRelease'>;
   replies: Pick<ReplyPublisher, 'publish' | 'publishFailure'>;
   deltas: Pick<DeltaPublisher, 'open'>;
   nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
@@ -63,6 +62,7 @@ const longRequest = 16_384;
 export class Intake {
   readonly #deps: IntakeDeps;
   readonly #listeners: readonly JobListener[];
+  #hasDeferred = false;
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
@@ -132,20 +132,26 @@ export class Intake {
   };
 
   async #runInSlot(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
-    const { requeue } = this.#deps;
     try {
-      if (isNewer(queued.data)) {
-        job.holdsLock = false;
-        return await requeue.deferToNewerRelease(queued, job.token);
-      }
+      if (isNewer(queued.data)) return await this.#deferToNewerRelease(job, queued);
       return await this.#run(job);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
       job.holdsLock = false;
-      return await requeue.requeue(queued, job.token);
+      return await handBack(queued, job.token, this.#deps);
     } finally {
       job.slot.close();
     }
+  }
+
+  #deferToNewerRelease(job: RunningJob, queued: RequeuableJob): Promise<never> {
+    const { store, log } = this.#deps;
+    // There may be thousands: only the first is a warning.
+    const level = this.#hasDeferred ? 'debug' : 'warn';
+    log[level]({ jobId: job.id }, 'job of a newer release left to its workers');
+    this.#hasDeferred = true;
+    job.holdsLock = false;
+    return handBack(queued, job.token, { pauseMs: pauseFor(queued, store.now()), log });
   }
 
   async #run(job: RunningJob): Promise<JobEnd> {

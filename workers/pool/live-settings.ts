@@ -9,16 +9,15 @@ export interface LivePoolSettings
 
 /** The settings of a pool, to be read from `current` at each use; only a job keeps those with which it began. */
 export class LiveSettings {
+  /** The environment's settings, as in heartbeats. */
+  readonly configured: ConfiguredSettings;
   readonly #environment: PoolConfig;
   #current: LivePoolSettings;
   #version = 0;
   readonly #listeners: (() => void)[] = [];
 
-  /** `configured` is what the environment sets, as in heartbeats. */
-  constructor(
-    environment: PoolConfig,
-    readonly configured: ConfiguredSettings = {},
-  ) {
+  constructor(environment: PoolConfig, configured: ConfiguredSettings = {}) {
+    this.configured = configured;
     this.#environment = environment;
     this.#current = environment;
   }
@@ -39,7 +38,8 @@ export class LiveSettings {
     const { fallback: _, model, models, ...own } = overrides;
     const environment = rulesOf(this.#environment);
     this.#current = {
-      ...{ ...this.#environment, ...own },
+      ...this.#environment,
+      ...own,
       // The API has checked this by what it knew: an operator's token must not choose where prompts go.
       ...(model !== undefined && isSettable(model, environment) && { model }),
       ...(models && { models: models.filter((pattern) => isSettable(pattern, environment)) }),

@@ -14,7 +14,6 @@ import type { RunningJobs } from '../job/running-jobs.js';
 import { StoredResults } from '../job/stored-results.js';
 import { Intake, type IntakeDeps } from './intake.js';
 import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
-import { Requeue } from './requeue.js';
 
 /** The dependencies of the pools of a process. */
 export interface PoolWorkerTools
@@ -32,7 +31,7 @@ export interface PoolWorkerTools
 
 type PoolWorkerDeps = PoolWorkerTools &
   Omit<CallChainDeps, 'notes'> &
-  Omit<IntakeDeps, 'call' | 'locks' | 'replies' | 'requeue' | 'storedResults'> &
+  Omit<IntakeDeps, 'call' | 'locks' | 'replies' | 'storedResults'> &
   Pick<LockRenewalDeps, 'now'>;
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
@@ -77,7 +76,6 @@ export class PoolWorker {
       call: callChain({ ...deps, notes: new ModelNotes() }),
       locks: this.#locks,
       replies: this.#replies,
-      requeue: new Requeue(log, store.now),
       storedResults,
     });
     this.bullWorker = store.createWorker(queueName(provider.id), intake.process, {

@@ -11,39 +11,19 @@ export interface RequeuableJob extends QueuedJob {
 const minPauseMs = 200;
 const maxPauseMs = 5000;
 
-/** Puts jobs of a pool back into their queue, none of which counts as stalled for it, and throws `HandedBack`. */
-export class Requeue {
-  readonly #log: Log;
-  readonly #now: () => number;
-  #hasWarned = false;
+/** How long a job stays away that this worker cannot do, in milliseconds: it may be that no other one can, either. */
+export const pauseFor = ({ timestamp }: QueuedJob, now: number): number =>
+  // PostgreSQL accepts whole milliseconds only.
+  Math.min(maxPauseMs, Math.max(minPauseMs, Math.round((now - timestamp) / 2)));
 
-  constructor(log: Log, now: () => number = Date.now) {
-    this.#log = log;
-    this.#now = now;
-  }
-
-  /** For any worker to take at once. */
-  requeue(job: RequeuableJob, token: string | undefined): Promise<never> {
-    return this.#handBack(job, job.moveToWait(token));
-  }
-
-  /** For a worker of a newer release, after a pause that grows with the job's age: there may be no such worker. */
-  deferToNewerRelease(job: RequeuableJob, token: string | undefined): Promise<never> {
-    // There may be thousands: only the first is a warning.
-    this.#log[this.#hasWarned ? 'debug' : 'warn'](
-      { jobId: job.id },
-      'job of a newer release left to its workers',
-    );
-    this.#hasWarned = true;
-    const ageMs = this.#now() - job.timestamp;
-    // PostgreSQL accepts whole milliseconds only.
-    const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, Math.round(ageMs / 2)));
-    return this.#handBack(job, job.moveToDelayed(Date.now() + pauseMs, token));
-  }
-
-  async #handBack({ id: jobId }: RequeuableJob, moving: Promise<unknown>): Promise<never> {
-    // Without the store the job's lock expires, and another worker takes it over.
-    await moving.catch((err) => this.#log.debug({ err, jobId }, 'job not requeued'));
-    throw new HandedBack();
-  }
+/** Puts a job back into its queue, for any worker to take after the pause. Throws `HandedBack`: it has not stalled. */
+export async function handBack(
+  job: RequeuableJob,
+  token: string,
+  { pauseMs, log }: { pauseMs?: number | undefined; log: Log },
+): Promise<never> {
+  const moving = pauseMs ? job.moveToDelayed(Date.now() + pauseMs, token) : job.moveToWait(token);
+  // Without the store the job's lock expires, and another worker takes it over.
+  await moving.catch((err) => log.debug({ err, jobId: job.id }, 'job not requeued'));
+  throw new HandedBack();
 }

@@ -9,7 +9,7 @@ import type { JobListener } from '../job/running-job.js';
 interface Slice {
   readonly beganAt: number;
   readonly durations: DurationCounts;
-  waitingBefore: number | undefined;
+  waitingBefore?: number;
 }
 
 const jobsMs = 300_000;
@@ -20,12 +20,13 @@ export class ServiceTimes implements JobListener {
   readonly #now: () => number;
   readonly #mean = new MovingMean();
   /** Oldest first. */
-  #slices: Slice[];
+  #slices: Slice[] = [];
 
   /** `now` is a clock that never jumps, in milliseconds. */
   constructor(now = () => performance.now()) {
     this.#now = now;
-    this.#slices = [newSlice(now())];
+    // From now on jobs may end.
+    this.#slice();
   }
 
   /** Moving mean of the jobs that were answered, in milliseconds; undefined before the first. */
@@ -69,17 +70,11 @@ export class ServiceTimes implements JobListener {
     const now = this.#now();
     const latest = this.#slices.at(-1);
     if (latest && now - latest.beganAt < sliceMs) return latest;
-    const slice = newSlice(now);
+    const slice: Slice = { beganAt: now, durations: new DurationCounts() };
     this.#slices = [...this.#slices.filter(({ beganAt }) => now - beganAt < jobsMs), slice];
     return slice;
   }
 }
-
-const newSlice = (beganAt: number): Slice => ({
-  beganAt,
-  durations: new DurationCounts(),
-  waitingBefore: undefined,
-});
 
 /**
  * Whether a job says something about the pace: if it was answered, or timed out after more than the mean. If a shorter

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
-import type { EndWord } from './provider-call.js';
+import type { FinishReason } from './provider.js';
 
 /** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
 export const tokenCount = z.number().int().nonnegative().optional().catch(undefined);
 
-/** The parts of a token count; what else stands there is treated as not given. */
-export const tokenCounts = <Counts extends Record<string, typeof tokenCount>>(counts: Counts) =>
+/** The token counts of an answer, or the parts of one; what else stands there is treated as not given. */
+export const tokenCounts = <Counts extends z.core.$ZodLooseShape>(counts: Counts) =>
   z.object(counts).nullish().catch(undefined);
 
 /** The model that answered; anything that could not stand in a header is treated as not given. */
@@ -16,11 +16,19 @@ export const modelName = z
   .optional()
   .catch(undefined);
 
-/** The meaning of a provider's word for the end of a reply, by a table of its words; undefined where there is none. */
-export const endOf = (
-  words: ReadonlyMap<string, EndWord>,
-  word: string | null | undefined,
-): EndWord | undefined => (word ? (words.get(word) ?? 'unknown') : undefined);
+/**
+ * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
+ * that the reply is not finished, and `unknown` that the word is new here.
+ */
+export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
+
+/** Reads a provider's word for the end of a reply by a table of its words; undefined where there is none. */
+export function endReader(table: Partial<Record<EndWord, readonly string[]>>) {
+  const ends = Object.keys(table) as EndWord[];
+  const meanings = new Map(ends.flatMap((end) => (table[end] ?? []).map((word) => [word, end] as const)));
+  return (word: string | null | undefined): EndWord | undefined =>
+    word ? (meanings.get(word) ?? 'unknown') : undefined;
+}
 
 const word = z.string().optional().catch(undefined);
 const unread = z.unknown().optional();

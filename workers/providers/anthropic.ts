@@ -2,14 +2,14 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import type { HttpClient } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
@@ -26,8 +26,7 @@ export interface AnthropicSettings {
  * Anthropic's Messages API. System texts have a field of their own, and newer models refuse a last turn by the
  * assistant. https://platform.claude.com/docs/en/api/messages
  */
-export function createAnthropicProvider(settings: AnthropicSettings, limits: ResponseLimits): Provider {
-  const http = new HttpClient(limits);
+export function createAnthropicProvider(settings: AnthropicSettings, http: HttpClient): Provider {
   const client = new Anthropic({
     // An explicit key is the client's only credential: the SDK then reads no other from the environment or disk.
     apiKey: settings.apiKey,
@@ -62,22 +61,17 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const response = await client.messages.create(body, { fetchOptions }).asResponse();
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: endOf(finishReasons, stop_reason), isWhole: true, model, usage: toUsage(usage) };
+  yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
   const blocks = new Blocks();
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
 
-async function* streamed(
-  client: Anthropic,
-  request: ProviderRequest,
-  asked: Body,
-): AsyncGenerator<ReplyPart> {
+async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  const body = { ...asked, stream: true as const };
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions(request, request.onActivity);
-  const response = await client.messages.create(body, { fetchOptions }).asResponse();
+  const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
@@ -87,7 +81,7 @@ async function* streamed(
       yield {
         ...blocks.read(event),
         // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
-        reason: endOf(finishReasons, event.delta?.stop_reason),
+        reason: toEnd(event.delta?.stop_reason),
         isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
@@ -143,38 +137,35 @@ function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof
   return read;
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['tool_use', 'stop'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['refusal', 'blocked'],
+const toEnd = endReader({
+  stop: ['end_turn', 'stop_sequence', 'tool_use'],
+  length: ['max_tokens', 'model_context_window_exceeded'],
+  blocked: ['refusal'],
   // It goes on when it is sent back, which happens with tools of Anthropic's own alone.
-  ['pause_turn', 'broken'],
-]);
+  broken: ['pause_turn'],
+});
 
-const usage = z
-  .object({
-    ...{ input_tokens: tokenCount, output_tokens: tokenCount },
-    ...{ cache_read_input_tokens: tokenCount, cache_creation_input_tokens: tokenCount },
-    output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
-  })
-  .nullish()
-  .catch(undefined);
+const usage = tokenCounts({
+  input_tokens: tokenCount,
+  output_tokens: tokenCount,
+  cache_read_input_tokens: tokenCount,
+  cache_creation_input_tokens: tokenCount,
+  output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
+});
 
 const text = z.string().nullish();
 const block = z.object({
-  ...{ type: z.string(), text, id: text, name: text, input: z.unknown().optional() },
-  ...{ thinking: text, signature: text, data: text },
+  type: z.string(),
+  text,
+  id: text,
+  name: text,
+  input: z.unknown().optional(),
+  thinking: text,
+  signature: text,
+  data: text,
 });
 
-const message = z.object({
-  model: modelName,
-  content: z.array(block),
-  stop_reason: z.string().nullish(),
-  usage,
-});
+const message = z.object({ model: modelName, content: z.array(block), stop_reason: text, usage });
 
 const streamEvent = z.object({
   type: text,
@@ -183,8 +174,12 @@ const streamEvent = z.object({
   content_block: block.nullish(),
   delta: z
     .object({
-      ...{ type: text, text, partial_json: text, thinking: text, signature: text },
-      stop_reason: z.string().nullish(),
+      type: text,
+      text,
+      partial_json: text,
+      thinking: text,
+      signature: text,
+      stop_reason: text,
     })
     .nullish(),
   usage,
@@ -197,7 +192,8 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   return {
     inputTokens: input_tokens === undefined ? undefined : input_tokens + (read ?? 0) + (written ?? 0),
     outputTokens: output_tokens,
-    ...{ cachedTokens: read, cacheWriteTokens: written },
+    cachedTokens: read,
+    cacheWriteTokens: written,
     reasoningTokens: output_tokens_details?.thinking_tokens,
   };
 }

@@ -32,12 +32,8 @@ import type { ProviderRequest } from './provider.js';
 type Json = NonNullable<ContentBlock.ToolUseMember['toolUse']['input']>;
 
 /** The input of Converse and ConverseStream. */
-export function toInput({
-  turns,
-  model,
-  maxOutputTokens,
-  parameters = {},
-}: ProviderRequest): ConverseCommandInput {
+export function toInput(request: ProviderRequest): ConverseCommandInput {
+  const { turns, model, maxOutputTokens, parameters = {} } = request;
   const { system, turns: messages } = toAlternating(turns);
   const { temperature, topP, stop: stopSequences } = parameters;
   return {

@@ -4,13 +4,13 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { endOf, tokenCount } from './answer-fields.js';
+import { endReader, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
+import { type HttpClient, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {
@@ -25,17 +25,15 @@ export interface BedrockSettings {
  * Bedrock's Converse API. System texts have a field of their own; turns must alternate, start with the user and
  * not be blank. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
  */
-export function createBedrockProvider(
-  { region, endpoint, credentials }: BedrockSettings,
-  limits: ResponseLimits,
-): Provider {
+export function createBedrockProvider(settings: BedrockSettings, http: HttpClient): Provider {
+  const { region, endpoint, credentials } = settings;
   const client = new BedrockRuntimeClient({
     region,
     ...(endpoint !== undefined && { endpoint }),
     // Named, because a bearer token in the environment would come before keys that are given.
     ...(credentials && { credentials, authSchemePreference: ['sigv4'] }),
     maxAttempts: 1,
-    requestHandler: createRequestHandler(new HttpClient(limits)),
+    requestHandler: createRequestHandler(http),
     logger: silence,
   });
   return {
@@ -59,10 +57,8 @@ interface CallOptions {
   traceparent?: string | undefined;
 }
 
-const toOptions = ({ signal: abortSignal, traceparent }: ProviderRequest): CallOptions => ({
-  abortSignal,
-  traceparent,
-});
+const toOptions = ({ signal, traceparent }: ProviderRequest) =>
+  ({ abortSignal: signal, traceparent }) satisfies CallOptions;
 
 /** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
 function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
@@ -74,7 +70,11 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
       const answer = await http.send({
         origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
         path: path + toSearch(query),
-        ...{ method, headers, body, signal, traceparent },
+        method,
+        headers,
+        body,
+        signal,
+        traceparent,
       });
       const { status: statusCode, body: content } = answer;
       return { response: { statusCode, headers: singleFields(answer.headers), body: content } };
@@ -95,7 +95,7 @@ function toSearch(query: Query = {}): string {
 async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(toInput(request));
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: endOf(finishReasons, answer.stopReason), usage: toUsage(answer.usage) };
+  yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
@@ -110,7 +110,7 @@ async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest)
     yield {
       ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
       ...(contentBlockStop && { call: { key: index, isEnded: true } }),
-      reason: endOf(finishReasons, messageStop?.stopReason),
+      reason: toEnd(messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
   }
@@ -153,30 +153,25 @@ function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
   };
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['tool_use', 'stop'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['content_filtered', 'blocked'],
-  ['guardrail_intervened', 'blocked'],
-  ['malformed_tool_use', 'malformed'],
-  ['malformed_model_output', 'malformed'],
-]);
+const toEnd = endReader({
+  stop: ['end_turn', 'stop_sequence', 'tool_use'],
+  length: ['max_tokens', 'model_context_window_exceeded'],
+  blocked: ['content_filtered', 'guardrail_intervened'],
+  malformed: ['malformed_tool_use', 'malformed_model_output'],
+});
 
-const usage = z
-  .object({
-    ...{ inputTokens: tokenCount, outputTokens: tokenCount },
-    ...{ cacheReadInputTokens: tokenCount, cacheWriteInputTokens: tokenCount },
-  })
-  .optional()
-  .catch(undefined);
+const usage = tokenCounts({
+  inputTokens: tokenCount,
+  outputTokens: tokenCount,
+  cacheReadInputTokens: tokenCount,
+  cacheWriteInputTokens: tokenCount,
+});
 const text = z.string().optional();
 const reasoning = z.object({
   reasoningText: z.object({ text, signature: text }).optional(),
   redactedContent: z.instanceof(Uint8Array).optional(),
-  ...{ text, signature: text },
+  text,
+  signature: text,
 });
 const block = z.object({
   text,

@@ -27,10 +27,7 @@ export class EventBytes implements AsyncIterableIterator<Buffer> {
   }
 
   push(chunk: Buffer): void {
-    if (this.#reading) {
-      this.#settle(({ resolve }) => resolve({ done: false, value: chunk }));
-      return;
-    }
+    if (this.#reading) return void this.#settle(({ resolve }) => resolve({ done: false, value: chunk }));
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
     if (this.#unreadBytes >= maxUnreadBytes) this.#source.pause();

@@ -79,11 +79,14 @@ export class HttpClient {
 /** Longer than a provider keeps an idle connection: it says for how long, or closes it. */
 const keepAliveMs = 600_000;
 
+type Controller = Dispatcher.DispatchController;
+
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #hooks: CallHooks;
   readonly #maxBytes: number;
   readonly #answering = Promise.withResolvers<HttpAnswer>();
-  #controller: Dispatcher.DispatchController | undefined;
+  readonly answer = this.#answering.promise;
+  #controller: Controller | undefined;
   #head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} };
   #events: EventBytes | undefined;
   #chunks: Buffer[] = [];
@@ -95,26 +98,18 @@ class Exchange implements Dispatcher.DispatchHandler {
     hooks.signal?.addEventListener('abort', this.#abort);
   }
 
-  get answer(): Promise<HttpAnswer> {
-    return this.#answering.promise;
-  }
-
   readonly #abort = (): void => {
     const reason = this.#hooks.signal?.reason;
     if (this.#controller) this.#controller.abort(reason);
     else this.#answering.reject(reason);
   };
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: Controller): void {
     this.#controller = controller;
     if (this.#hooks.signal?.aborted) this.#abort();
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
+  onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
     this.#head = { status, headers };
@@ -123,7 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#answering.resolve({ ...this.#head, body: this.#events });
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_: Controller, chunk: Buffer): void {
     this.#bytes += chunk.length;
     if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
     if (!this.#events) return void this.#chunks.push(chunk);

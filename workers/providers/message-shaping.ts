@@ -37,9 +37,7 @@ export function toAlternating(turns: readonly Turn[]): AlternatingConversation {
   const spoken = speakSystemOnly(turns);
   const system = spoken.filter((turn) => turn.role === 'system').map(textOf);
   const alternating = betweenUserTurns(withResultsFirst(mergeRuns(spoken)));
-  return system.length === 0
-    ? { turns: alternating }
-    : { system: system.join(blankLine), turns: alternating };
+  return { ...(system.length > 0 && { system: system.join(blankLine) }), turns: alternating };
 }
 
 /** Gives system texts to the user when there is no other turn, so that there is one to reply to. */

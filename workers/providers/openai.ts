@@ -2,14 +2,14 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
-import { endOf, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import type { HttpClient } from './http-client.js';
 import { toBody } from './openai-body.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
@@ -25,8 +25,7 @@ export interface OpenAiSettings {
  * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
  * https://platform.openai.com/docs/api-reference/chat
  */
-export function createOpenAiProvider(settings: OpenAiSettings, limits: ResponseLimits): Provider {
-  const http = new HttpClient(limits);
+export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient): Provider {
   // Each null keeps a variable of the environment from being read in its place.
   const client = new OpenAI({
     apiKey: settings.apiKey,
@@ -58,7 +57,7 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
-    reason: message.refusal ? 'blocked' : readEnd(finish_reason),
+    reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
     isWhole: true,
     model: answer.model,
     usage: toUsage(answer.usage),
@@ -87,7 +86,7 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       const choice = choices?.[0];
       if (choice?.delta?.refusal) blocked = 'blocked';
       isUnderstood &&= Boolean(choices ?? usage);
-      const end = readEnd(choice?.finish_reason);
+      const end = toEnd(choice?.finish_reason?.toLowerCase());
       const rest = { reason: end && (blocked ?? end), model, usage: toUsage(usage) };
       for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
     }
@@ -149,32 +148,24 @@ const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPi
   arguments: toJsonText(called?.arguments),
 });
 
-/** In any case, since some servers write `STOP`. */
-const readEnd = (word: string | null | undefined): EndWord | undefined =>
-  endOf(finishReasons, word?.toLowerCase());
-
 /**
  * The words of OpenAI, and of others that speak its protocol, by their clients or source: `eos` of Together,
- * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek.
+ * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek. They are compared
+ * in lower case, since some servers write `STOP`.
  */
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ...['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'].map(
-    (word) => [word, 'stop'] as const,
-  ),
-  ['length', 'length'],
-  ['max_tokens', 'length'],
-  ['content_filter', 'blocked'],
-  ...['error', 'abort', 'insufficient_system_resource'].map((word) => [word, 'broken'] as const),
-]);
+const toEnd = endReader({
+  stop: ['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'],
+  length: ['length', 'max_tokens'],
+  blocked: ['content_filter'],
+  broken: ['error', 'abort', 'insufficient_system_resource'],
+});
 
-const usage = z
-  .object({
-    ...{ prompt_tokens: tokenCount, completion_tokens: tokenCount },
-    prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-    completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-  })
-  .nullish()
-  .catch(undefined);
+const usage = tokenCounts({
+  prompt_tokens: tokenCount,
+  completion_tokens: tokenCount,
+  prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
+  completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
+});
 const text = z.string().nullish();
 const toolCall = z.object({
   /** Of a piece in a stream; a whole answer has the calls in their order. */

@@ -1,7 +1,7 @@
 import { type Config, namesSet } from '../../shared/config/config.js';
 import { isSimulated } from '../../shared/config/provider-credentials.js';
 import type { ProviderId } from '../../shared/contract.js';
-import type { ResponseLimits } from './http-client.js';
+import { HttpClient, type ResponseLimits } from './http-client.js';
 import type { Provider } from './provider.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
@@ -17,7 +17,7 @@ export type ProviderSettings = {
   [Id in ProviderId]: Parameters<Awaited<ReturnType<(typeof registry)[Id]>>>[0];
 };
 
-type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], limits: ResponseLimits) => Provider;
+type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: HttpClient) => Provider;
 
 /** Loads a provider's SDK and builds its adapter. */
 export async function loadProvider<Id extends ProviderId>(
@@ -26,7 +26,7 @@ export async function loadProvider<Id extends ProviderId>(
   limits: ResponseLimits,
 ): Promise<Provider> {
   const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
-  return (await factories[id]())(settings, limits);
+  return (await factories[id]())(settings, new HttpClient(limits));
 }
 
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */

@@ -75,19 +75,13 @@ export class Tape {
   }
 
   addText(piece: string): void {
-    if (this.#isInText) {
-      this.#write(piece);
-      return;
-    }
+    if (this.#isInText) return void this.#write(piece);
     // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
     const text = this.#held + piece;
     this.#held = text;
     if (isBlank(piece) && this.#waiting.length === 0) return;
     this.#held = '';
-    if (!this.#endCall()) {
-      this.#waiting.push(text);
-      return;
-    }
+    if (!this.#endCall()) return void this.#waiting.push(text);
     this.#isInText = true;
     this.#write(text, this.#text === '' ? undefined : { kind: 'text', at: this.#text.length });
   }
@@ -182,10 +176,7 @@ export class Tape {
     this.#ids.add(ownId);
     // As it travels: as JSON text.
     const isSigned = signature !== undefined && JSON.stringify(signature).length <= maxSignatureLength;
-    return {
-      ...{ kind: 'call', at: this.#text.length, id: ownId, name },
-      ...(isSigned && { signature }),
-    };
+    return { kind: 'call', at: this.#text.length, id: ownId, name, ...(isSigned && { signature }) };
   }
 
   #write(piece: string, mark?: Mark): void {

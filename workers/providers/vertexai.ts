@@ -1,12 +1,12 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
-import { endOf, errorIn, modelName, tokenCount } from './answer-fields.js';
+import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import type { HttpClient } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 import { toBody } from './vertexai-body.js';
 
@@ -22,8 +22,7 @@ export type VertexAiSettings = { baseUrl?: string | undefined } & (
  * Gemini models on Vertex AI. System texts have a field of their own; turns must not end on the model nor be empty.
  * https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
-export function createVertexAiProvider(settings: VertexAiSettings, limits: ResponseLimits): Provider {
-  const http = new HttpClient(limits);
+export function createVertexAiProvider(settings: VertexAiSettings, http: HttpClient): Provider {
   const fetch = createSdkFetch(http);
   const client = new GoogleGenAI({
     vertexai: true,
@@ -33,13 +32,16 @@ export function createVertexAiProvider(settings: VertexAiSettings, limits: Respo
   return {
     id: 'vertexai',
     run: (request, onDelta) => {
-      let exchange: Exchange = { fetch };
+      // Kept, because the SDK's errors drop its headers (`Retry-After`).
+      let response: Response | undefined;
       const parts = (own: ProviderRequest) => {
-        exchange = createExchange(fetch, own);
-        return (onDelta ? streamed : whole)(client, toParameters(own, exchange));
+        const ownFetch: typeof fetch = async (input, init) => {
+          response = await fetch(input, { ...init, ...toFetchOptions(own) });
+          return response;
+        };
+        return (onDelta ? streamed : whole)(client, toParameters(own, ownFetch));
       };
-      const readOwnError = (error: unknown) => readError(error, exchange.answer);
-      return callProvider({ request, parts, readError: readOwnError }, onDelta);
+      return callProvider({ request, parts, readError: (error) => readError(error, response) }, onDelta);
     },
     close: () => http.close(),
   };
@@ -53,27 +55,11 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
 }
 
 /** The argument of the SDK's methods. */
-function toParameters(request: ProviderRequest, { fetch }: Exchange) {
+function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
   // On by default, continuation would call the provider again by itself when a reply breaks off.
   const how = { automaticContinuation: false, httpOptions: { fetch } };
   return { ...body, config: { ...config, ...how } };
-}
-
-interface Exchange {
-  fetch: typeof fetch;
-  answer?: Response;
-}
-
-/** Keeps the raw answer of one call, because the SDK's errors drop its headers (`Retry-After`). */
-function createExchange(fetch: typeof globalThis.fetch, request: ProviderRequest): Exchange {
-  const exchange: Exchange = {
-    fetch: async (input, init) => {
-      exchange.answer = await fetch(input, { ...init, ...toFetchOptions(request) });
-      return exchange.answer;
-    },
-  };
-  return exchange;
 }
 
 type Parameters = ReturnType<typeof toParameters>;
@@ -101,12 +87,10 @@ async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGene
  * One part for each call, with the text before it, and one for the rest; the keys of the calls begin at `firstKey`.
  * Reads the fields itself: the SDK's own `text` warns on the console about parts that are not text.
  */
-function toParts(
-  { candidates, promptFeedback, ...said }: z.infer<typeof answer>,
-  firstKey: number,
-): ReplyPart[] {
-  const candidate = candidates?.[0];
-  const reason = promptFeedback?.blockReason ? 'blocked' : endOf(finishReasons, candidate?.finishReason);
+function toParts(said: z.infer<typeof answer>, firstKey: number): ReplyPart[] {
+  const candidate = said.candidates?.[0];
+  const isBlocked = said.promptFeedback?.blockReason;
+  const reason = isBlocked ? 'blocked' : toEnd(candidate?.finishReason);
   const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
   const parts: ReplyPart[] = [];
   for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
@@ -120,52 +104,41 @@ function toParts(
   return [...parts, rest];
 }
 
-const finishReasons: ReadonlyMap<string, EndWord> = new Map([
-  ['STOP', 'stop'],
-  ['MAX_TOKENS', 'length'],
-  ['SAFETY', 'blocked'],
-  ['RECITATION', 'blocked'],
-  ['BLOCKLIST', 'blocked'],
-  ['PROHIBITED_CONTENT', 'blocked'],
-  ['SPII', 'blocked'],
-  ['MALFORMED_FUNCTION_CALL', 'malformed'],
-  ['UNEXPECTED_TOOL_CALL', 'malformed'],
-  ['TOO_MANY_TOOL_CALLS', 'malformed'],
-  ['MALFORMED_RESPONSE', 'malformed'],
-]);
+const toEnd = endReader({
+  stop: ['STOP'],
+  length: ['MAX_TOKENS'],
+  blocked: ['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
+  malformed: ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
+});
 
-const usage = z
-  .object({
-    ...{ promptTokenCount: tokenCount, candidatesTokenCount: tokenCount },
-    ...{ cachedContentTokenCount: tokenCount, thoughtsTokenCount: tokenCount },
-  })
-  .optional()
-  .catch(undefined);
+const usage = tokenCounts({
+  promptTokenCount: tokenCount,
+  candidatesTokenCount: tokenCount,
+  cachedContentTokenCount: tokenCount,
+  thoughtsTokenCount: tokenCount,
+});
+const text = z.string().optional();
+const functionCall = z.object({ id: text, name: text, args: z.unknown().optional() });
 const part = z.object({
-  text: z.string().optional(),
+  text,
   thought: z.boolean().optional(),
-  thoughtSignature: z.string().optional(),
-  functionCall: z
-    .object({ id: z.string().optional(), name: z.string().optional(), args: z.unknown().optional() })
-    .optional(),
+  thoughtSignature: text,
+  functionCall: functionCall.optional(),
+});
+const candidate = z.object({
+  content: z.object({ parts: z.array(part).nullish() }).nullish(),
+  finishReason: z.string().nullish(),
 });
 
 const answer = z.object({
-  candidates: z
-    .array(
-      z.object({
-        content: z.object({ parts: z.array(part).nullish() }).nullish(),
-        finishReason: z.string().nullish(),
-      }),
-    )
-    .nullish(),
+  candidates: z.array(candidate).nullish(),
   promptFeedback: z.object({ blockReason: z.string().nullish() }).nullish(),
   modelVersion: modelName,
   usageMetadata: usage,
 });
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  if (counts === undefined) return undefined;
+  if (!counts) return undefined;
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
   // The other providers count thinking tokens as output, so they are added here, also if no text came.
   const outputTokens =

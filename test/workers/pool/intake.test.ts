@@ -5,7 +5,6 @@ import { LockLost } from '../../../workers/gate/ends.js';
 import { Slots } from '../../../workers/gate/slots.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Intake } from '../../../workers/pool/intake.js';
-import { Requeue } from '../../../workers/pool/requeue.js';
 import { poolSettings } from '../../support/chat-jobs.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { unavailableResults } from '../../support/stored-results.js';
@@ -39,7 +38,6 @@ beforeEach(() => {
     jobs,
     slots: new Slots({ size: () => 1, onChange: () => {} }),
     locks: { renewIfLate: () => void heldWhenLate.push(held()) },
-    requeue: new Requeue(log),
     replies: {
       publish: ({ chatId }, outcome, { isStored = false } = {}) =>
         void published.push(`${chatId}: ${outcome}, ${isStored ? 'stored' : 'not stored'}`),

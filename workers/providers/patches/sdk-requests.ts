@@ -17,9 +17,6 @@ export function reuseRequest<
   client.buildRequest = async (options) => {
     building ??= build({ ...options, body: {}, fetchOptions: {} });
     const built = await building;
-    return {
-      ...built,
-      req: { ...built.req, body: JSON.stringify(options.body), ...options.fetchOptions },
-    };
+    return { ...built, req: { ...built.req, body: JSON.stringify(options.body), ...options.fetchOptions } };
   };
 }
