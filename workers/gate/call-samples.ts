@@ -25,6 +25,7 @@ export class CallSamples {
     const { error, tookMs } = call;
     if (isTimeout(error) || isEndedByCaller(error)) return this.#takeSilence(call);
     if (isProviderFault(error)) return { kind: 'bad', reason: error.code };
+    if (callErrorOf(error)?.namesModel) return { kind: 'bad', reason: 'credentials' };
     if (error !== undefined && !isAnswer(error)) return undefined;
     this.#answeredSince = Math.max(this.#answeredSince, performance.now() - tookMs);
     if (error !== undefined) return { kind: 'answer' };
@@ -51,9 +52,6 @@ const isEndedByCaller = (error: unknown): boolean =>
   error instanceof Cancelled ||
   (error instanceof Failure && (error.code === 'timeout' || error.cause instanceof CutForFallback));
 
-/** Whether the error concerns every model: refused credentials, or no connection. */
-const concernsAccount = (error: unknown): boolean => callErrorOf(error)?.concernsAccount ?? false;
-
 /** Whether nothing reached the provider. */
 export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
 
@@ -64,7 +62,7 @@ const isProviderFault = (error: unknown): error is Failure =>
   error instanceof Failure &&
   error.code === 'provider_error' &&
   error.retryable &&
-  !concernsAccount(error) &&
+  !callErrorOf(error)?.concernsAccount &&
   !callErrorOf(error)?.isUnusable;
 
 /** Whether the provider answered, though not with a reply. */
@@ -74,13 +72,17 @@ const isAnswer = (error: unknown): boolean =>
 
 const refusalCodes = ['provider_rejected', 'context_length_exceeded', 'content_blocked'];
 
-/** Samples calls for refused credentials and failed connections. Any other answer is good, and none shows nothing. */
+/**
+ * Samples calls for the health of the account: no connection, spent credit and refused credentials. Any other answer is
+ * good, but for one about a model's credentials; no answer shows nothing.
+ */
 export class AccountSamples {
   take({ error }: Pick<EndedCall, 'error'>): Shown | undefined {
-    if (concernsAccount(error))
-      return { kind: 'bad', reason: isUnreachable(error) ? 'unreachable' : 'credentials', isCertain: true };
-    return error === undefined || hasStatus(error) ? { kind: 'good' } : undefined;
+    const cause = callErrorOf(error);
+    if (cause?.isUnreachable) return { kind: 'bad', reason: 'unreachable', isCertain: true };
+    if (cause?.isOutOfCredit) return { kind: 'down', reason: 'credit', isCertain: true };
+    if (cause?.concernsAccount) return { kind: 'bad', reason: 'credentials' };
+    const isAnswered = error === undefined || cause?.status !== undefined;
+    return isAnswered && !cause?.namesModel ? { kind: 'good' } : undefined;
   }
 }
-
-const hasStatus = (error: unknown): boolean => callErrorOf(error)?.status !== undefined;

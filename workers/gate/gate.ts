@@ -30,7 +30,8 @@ const maxHandedBack = 1000;
 /**
  * Decides when a call of a pool may begin. In order:
  * 1. it waits for its model, without a slot: for the breaker, for the end of a cooldown, and for its turn (`Circuit`);
- * 2. it is refused while the breaker of the account is open, and its job goes back to the queue, or to its fallback;
+ * 2. it is refused while a breaker of the account is open for its user, and its job goes back to the queue (after a
+ *    pause, if for its user alone), or to its fallback;
  * 3. it waits for room for its images;
  * 4. it is made, and all of these learn from its end. A job whose first call never left goes back to the queue once.
  */
@@ -119,7 +120,7 @@ export class Gate {
   async #enter<T>(call: GatedCall, admitted: AdmittedCall, make: () => Promise<T>): Promise<T> {
     const begun = this.#account.begin(call.user);
     if (begun === undefined) {
-      if (call.kind === 'first' && !call.hasFallback) throw new NotBegun();
+      if (call.kind === 'first' && !call.hasFallback) throw new NotBegun(this.#account.isAlone(call.user));
       throw new Failure('provider_unavailable');
     }
     admitted.isProbe ||= begun.isProbe;

@@ -213,7 +213,7 @@ export class PoolWorker {
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
       job.holdsLock = false;
-      return await this.#requeue.requeue(queued, job.token);
+      return await this.#requeue.requeue(queued, job.token, error.isDelayed);
     } finally {
       job.slot.close();
     }

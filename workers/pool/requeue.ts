@@ -22,12 +22,12 @@ export class Requeue {
     this.#now = now;
   }
 
-  /** For any worker to take at once. */
-  requeue(job: RequeuableJob, token: string | undefined): Promise<never> {
-    return this.#handBack(job, job.moveToWait(token));
+  /** For any worker to take, at once or after a pause. */
+  requeue(job: RequeuableJob, token: string | undefined, isDelayed = false): Promise<never> {
+    return this.#handBack(job, isDelayed ? this.#delay(job, token) : job.moveToWait(token));
   }
 
-  /** For a worker of a newer release, after a pause that grows with the job's age: there may be no such worker. */
+  /** For a worker of a newer release. */
   deferToNewerRelease(job: RequeuableJob, token: string | undefined): Promise<never> {
     // There may be thousands: only the first is a warning.
     this.#log[this.#hasWarned ? 'debug' : 'warn'](
@@ -35,10 +35,15 @@ export class Requeue {
       'job of a newer release left to its workers',
     );
     this.#hasWarned = true;
+    return this.#handBack(job, this.#delay(job, token));
+  }
+
+  /** The pause grows with the job's age: there may be no worker that does better. */
+  #delay(job: RequeuableJob, token: string | undefined): Promise<unknown> {
     const ageMs = this.#now() - job.timestamp;
     // PostgreSQL accepts whole milliseconds only.
     const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, Math.round(ageMs / 2)));
-    return this.#handBack(job, job.moveToDelayed(Date.now() + pauseMs, token));
+    return job.moveToDelayed(Date.now() + pauseMs, token);
   }
 
   async #handBack({ id: jobId }: RequeuableJob, moving: Promise<unknown>): Promise<never> {

@@ -72,6 +72,10 @@ const ends: Record<string, Error | undefined> = {
   'an unknown tool': unusableAnswer('unknown_tool'),
   'malformed arguments': unusableAnswer('malformed_arguments'),
   '401': called(new ProviderCallError('Error', 401)),
+  '401 for the model': called(
+    Object.assign(new ProviderCallError('Error', 401), { namesModel: true as const }),
+  ),
+  'out of credit': called(new ProviderCallError('Error', 429, 'insufficient_quota'), 'provider_error'),
   '404': called(new ProviderCallError('Error', 404)),
   unreachable: called(new ProviderCallError('Error', undefined, 'ECONNREFUSED'), 'provider_error'),
 };
@@ -305,6 +309,7 @@ describe('calls of several users', () => {
     [inTurn(3, 'timed out'), 'open for all: provider_timeout'],
     // By an error of the provider.
     ['5 of M failed; M is refused', 'open for M: provider_error'],
+    ['5 of M 401 for the model; M is refused', 'open for M: credentials'],
     ['5 of M failed; 1 of V answered; 100 of M failed; M is refused', 'open for M: provider_error'],
     ['5 of M failed; 100 ms; 1 of V answered; 1 of M failed', 'open for M: provider_error'],
     ['5 of M failed; 100 ms; 1 of V answered; 1 of M answered', 'closed'],
@@ -357,8 +362,18 @@ describe('the account', () => {
   });
 
   it.each([
+    ['5 of M 401; M is refused', 'open for M: credentials'],
+    ['5 of M 401; 1 of V 404; 100 ms; 1 of M 401', 'open for M: credentials'],
+    ['5 of M 401; 100 ms; 1 of M 404', 'closed'],
+    ['5 of M 401; 5 of V 401', 'open for all: credentials, open for M: credentials'],
+    [`${'1 of M 401; 1 of V 401; '.repeat(3)}V is refused`, 'open for all: credentials'],
+    // An odd name is in any text: such an answer is held neither against the account, nor for it.
+    ['4 of M 401; 50 of M 401 for the model; 1 of M 401', 'open for M: credentials'],
     // No user can have brought this about.
     ['5 of M unreachable', 'open for all: unreachable'],
+    ['1 of M out of credit; V is refused', 'open for all: credit'],
+    ['100 of V answered; 1 of M out of credit; 100 ms; 1 of V out of credit', 'open for all: credit'],
+    ['1 of M out of credit; 100 ms; 1 of V answered', 'closed'],
     ['5 of M unreachable; 100 ms; 1 of M unreachable', 'open for all: unreachable'],
     ['5 of M unreachable; 100 ms; 1 of M 404', 'closed'],
     [
