@@ -42,13 +42,9 @@ export function callOf(own: Own = {}): Call {
 
 /** A call that its circuit has let in just now. */
 export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
-  ...{
-    user: undefined,
-    progress: { hasBegun: false },
-    isProbe: false,
-    isUsersProbe: false,
-    isCompiling: false,
-  },
+  progress: { hasBegun: false },
+  isProbe: false,
+  isCompiling: false,
   startedAt: performance.now(),
   park: () => true,
   ...own,

@@ -1,6 +1,4 @@
 import CircuitBreaker from 'opossum';
-import { Failure } from '../../shared/failures.js';
-import type { AdmittedCall, EndedCall, Sample } from './gated-call.js';
 
 /** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
@@ -15,8 +13,6 @@ export interface BreakerTimes {
 interface BreakerOptions {
   /** Read when the first bad sample opens the windows. */
   times: () => BreakerTimes;
-  /** Classifies a call by the health of what this breaker protects, and gives the reason of a bad one. */
-  samples: { take(call: EndedCall): Sample | undefined; reasonOf(error: unknown): string };
   onChange: (state: BreakerState) => void;
 }
 
@@ -29,17 +25,21 @@ const minWindowMs = 30_000;
 const maxGood = 100;
 /** Fast failures give many samples in this time; in the long window the good ones before would outweigh them. */
 const shortWindowMs = 10_000;
+/** This many bad samples without a good one between them are enough, after any history. */
+const maxBadInRow = 10;
 
 /**
  * A circuit breaker that counts only calls that show the provider's health. opossum counts every call that it wraps, so
  * it is given a sample after the call instead. Calls end by their own signals, so its timeout is off.
  */
 export class Breaker {
+  /** The one call that it has let through while half-open. */
+  probe: object | undefined;
   readonly #options: BreakerOptions;
   /** From the first bad sample on; most models never have one. */
   #windows: Windows | undefined;
   #good = { count: 0, lastAt: 0 };
-  #isProbing = false;
+  #badInRow = 0;
   #nextProbeAt = 0;
   #reason: string | undefined;
   #forced: 'open' | 'closed' | undefined;
@@ -60,30 +60,55 @@ export class Breaker {
     return this.state === 'closed' ? undefined : this.#reason;
   }
 
-  /** Whether it is half-open and its one call is under way. */
-  get isProbing(): boolean {
-    return this.#isProbing;
-  }
-
   /** Time until it is half-open, in milliseconds; 0 unless samples have opened it. */
   get nextProbeMs(): number {
     return this.#windows?.long.opened ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
   }
 
-  /** Makes the call. Throws `provider_unavailable` without a call while the breaker is open or probing. */
-  async run<T>(call: AdmittedCall, next: () => Promise<T>): Promise<T> {
+  /** Whether its one call is under way. */
+  get isProbing(): boolean {
+    return this.probe !== undefined;
+  }
+
+  /** Whether it has counted a bad call since it was made or closed. */
+  get hasCounted(): boolean {
+    return this.#windows !== undefined;
+  }
+
+  /** Whether a call may begin now. */
+  get admits(): boolean {
     const { state } = this;
-    const isProbe = state === 'half-open';
-    if (state === 'open' || (isProbe && this.#isProbing)) throw new Failure('provider_unavailable');
-    if (isProbe) {
-      this.#isProbing = true;
-      call.isProbe = true;
+    return state === 'closed' || (state === 'half-open' && !this.isProbing);
+  }
+
+  /** Counts a call, unless it began before the breaker opened: it must not be taken for the probe. */
+  record(sample: 'good' | 'bad', call: object, reason?: string): void {
+    const isProbe = this.probe === call;
+    if (this.#forced || (!isProbe && this.state !== 'closed')) return;
+    this.#badInRow = sample === 'good' ? 0 : this.#badInRow + 1;
+    if (sample === 'good')
+      this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
+    else {
+      this.#reason = reason;
+      this.#windows ??= this.#openWindows();
     }
-    try {
-      return await this.#watch(call, next, isProbe);
-    } finally {
-      if (isProbe) this.#isProbing = false;
-    }
+    if (this.#windows === undefined) return;
+    const { long, short } = this.#windows;
+    if (isProbe && sample === 'good') long.close();
+    else if (isProbe || this.#badInRow >= maxBadInRow) long.open();
+    else for (const window of [long, short]) void window.fire(sample).catch(() => undefined);
+  }
+
+  /** Refuses calls from now on, without regard to samples. */
+  open(reason: string): void {
+    if (this.#forced) return;
+    this.#reason = reason;
+    this.#windows ??= this.#openWindows();
+    this.#windows.long.open();
+  }
+
+  close(): void {
+    this.#windows?.long.close();
   }
 
   /** Holds the state, independent of calls, until it is called without one. Forgets the samples. */
@@ -91,48 +116,23 @@ export class Breaker {
     if (state === this.#forced) return;
     const before = this.state;
     this.dispose();
+    this.#badInRow = 0;
     this.#forced = state;
     if (this.state !== before) this.#options.onChange(this.state);
+  }
+
+  /** Makes a closed breaker one that has counted nothing. */
+  forget(): void {
+    this.dispose();
+    this.#badInRow = 0;
+    this.#good.count = 0;
+    this.probe = undefined;
   }
 
   dispose(): void {
     this.#windows?.long.shutdown();
     this.#windows?.short.shutdown();
     this.#windows = undefined;
-  }
-
-  async #watch<T>(call: AdmittedCall, next: () => Promise<T>, isProbe: boolean): Promise<T> {
-    const end = (error?: unknown) => {
-      const { user, isUsersProbe, isCompiling, startedAt, progress } = call;
-      if (startedAt === undefined) return;
-      const tookMs = performance.now() - startedAt;
-      const { samples } = this.#options;
-      const isReplying = progress.hasBegun;
-      const sample = samples.take({ user, isUsersProbe, isCompiling, isProbe, error, isReplying, tookMs });
-      if (sample === undefined) return;
-      if (sample !== 'good' && (isProbe || this.state === 'closed')) this.#reason = samples.reasonOf(error);
-      this.#record(sample, isProbe);
-    };
-    try {
-      const result = await next();
-      end();
-      return result;
-    } catch (error) {
-      end(error);
-      throw error;
-    }
-  }
-
-  #record(sample: Sample, isProbe: boolean): void {
-    // A call that began before the breaker opened must not be taken for the probe when it ends late.
-    if (this.#forced || (!isProbe && this.state !== 'closed')) return;
-    if (sample === 'good')
-      this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
-    else this.#windows ??= this.#openWindows();
-    if (this.#windows === undefined) return;
-    const { long, short } = this.#windows;
-    if (sample === 'down') long.open();
-    else for (const window of [long, short]) void window.fire(sample).catch(() => undefined);
   }
 
   #openWindows(): Windows {
@@ -167,8 +167,7 @@ interface Windows {
   readonly short: Window;
 }
 
-type CountedSample = Exclude<Sample, 'down'>;
-type Window = CircuitBreaker<[CountedSample], void>;
+type Window = CircuitBreaker<['good' | 'bad'], void>;
 
 const createWindow = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Window =>
   new CircuitBreaker(fulfil, {
@@ -183,5 +182,5 @@ const createWindow = ({ windowMs, resetMs }: { windowMs: number; resetMs: number
   });
 
 const badSample = new Error('bad sample');
-const fulfil = (sample: CountedSample): Promise<void> =>
+const fulfil = (sample: 'good' | 'bad'): Promise<void> =>
   sample === 'good' ? Promise.resolve() : Promise.reject(badSample);

@@ -1,19 +1,19 @@
 import { Failure } from '../../shared/failures.js';
-import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
+import type { BreakerState, BreakerTimes } from './breaker.js';
+import { type BegunCall, Breakers } from './breakers.js';
 import { CallSamples } from './call-samples.js';
 import type { CompilingCalls } from './compiling-calls.js';
 import { Cooldown, isLimit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GatedCall } from './gated-call.js';
 import type { Slot } from './slots.js';
-import { type DescribedBreaker, UserBreaker } from './user-breaker.js';
 import { patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
   model: string;
   times: () => BreakerTimes;
-  /** Whether one more job may wait here for its model. */
-  hasRoom: () => boolean;
+  /** Whether one more job of this user may wait here for its model. */
+  hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
@@ -35,17 +35,14 @@ const trialMs = 1000;
  */
 export class Circuit {
   readonly cooldown: Cooldown;
+  readonly breakers: Breakers;
   readonly #options: CircuitOptions;
-  readonly #breaker: Breaker;
-  readonly #userBreaker: UserBreaker;
   readonly #waiting = new WaitingJobs();
-  /** The calls that are under way, or are about to begin. */
-  readonly #calls = new Set<GatedCall>();
+  /** The calls that are under way, or are about to begin, and those that wait, which have not begun. */
+  readonly #calls = new Map<GatedCall, BegunCall | undefined>();
   #wasCoolingDown = false;
-  /** The slot of the job whose call is the one at a time. */
+  /** The slot of the job whose call is the one at a time after a cooldown. */
   #trial: Slot | undefined;
-  /** The slot of the job whose call probes for the user that a breaker refuses. */
-  #userProbe: Slot | undefined;
   #lastCaller: string | undefined;
   #lastUsedAt = performance.now();
   #isClosing = false;
@@ -53,52 +50,40 @@ export class Circuit {
   constructor(options: CircuitOptions) {
     const { times, publishLimit } = options;
     this.#options = options;
-    this.#userBreaker = new UserBreaker({
-      resetMs: () => times().resetMs,
+    this.breakers = new Breakers({
+      times,
+      samples: new CallSamples(),
       onChange: (state, user) => this.#onChange(state, user),
     });
-    this.#breaker = new Breaker({
-      times,
-      samples: new CallSamples(this.#userBreaker),
-      onChange: (state) => this.#onChange(state),
-    });
     this.cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
-  }
-
-  /** The breaker of all users; while that is closed, the breaker of one user. */
-  get breaker(): DescribedBreaker {
-    return this.#breaker.state === 'closed' ? this.#userBreaker : this.#breaker;
   }
 
   /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
   get isIdle(): boolean {
     if (this.#calls.size > 0) return false;
     if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
-    return this.breaker.state === 'closed' && this.cooldown.leftMs === 0;
+    return this.breakers.describe().length === 0 && this.cooldown.leftMs === 0;
   }
 
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
   async run<T>(call: GatedCall, next: (admitted: AdmittedCall) => Promise<T>): Promise<T> {
     const { slot, user, kind, schema } = call;
     // A refusal has shown nothing, so the repetition waits like a first call.
-    if (kind === 'retry' && this.#stateFor(user) !== 'closed') throw new Failure('provider_unavailable');
+    if (kind === 'retry' && this.breakers.stateFor(user) !== 'closed')
+      throw new Failure('provider_unavailable');
     this.#lastUsedAt = performance.now();
-    this.#calls.add(call);
+    this.#calls.set(call, undefined);
     try {
-      do {
-        await this.#whenCallsMayBegin(call);
-        await slot.take();
-        // Calls may be forbidden again by the time the job has a slot.
-      } while (this.#blockedMs(user) > 0);
+      const begun = await this.#begin(call);
       call.stop.throwIfAborted();
-      const admitted = this.#admit(call);
+      const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
-      const result = await this.#watch(slot, () => this.#breaker.run(admitted, watched));
+      const result = await this.#watch(slot, () => this.breakers.watch(begun, admitted, watched));
       this.#options.compiling.recordUse(schema);
       return result;
     } finally {
+      this.#leave(call);
       this.#calls.delete(call);
-      this.#endTrial(slot);
       this.#wake();
     }
   }
@@ -109,30 +94,25 @@ export class Circuit {
     for (const waiter of this.#waiting.all) if (waiter.call.kind === 'first') waiter.reject(new NotBegun());
   }
 
-  /** Holds the breaker closed until it is called without a state. */
-  force(state: 'closed' | undefined): void {
-    this.#breaker.force(state);
-    this.#userBreaker.holdClosed(state !== undefined);
-  }
-
   dispose(): void {
     this.cooldown.dispose();
-    this.#breaker.dispose();
-    this.#userBreaker.dispose();
-  }
-
-  #stateFor(user: string | undefined): BreakerState {
-    const { state } = this.#breaker;
-    return state === 'closed' ? this.#userBreaker.stateFor(user) : state;
+    this.breakers.dispose();
   }
 
   /** How long no call of this user may begin, in milliseconds; 0 when calls may. */
   #blockedMs(user: string | undefined): number {
-    return this.#stateFor(user) === 'open' ? this.breaker.nextProbeMs : this.cooldown.leftMs;
+    return this.breakers.stateFor(user) === 'open' ? this.breakers.nextProbeMs(user) : this.cooldown.leftMs;
   }
 
-  get #isOneAtATime(): boolean {
-    return this.#wasCoolingDown || this.#breaker.state === 'half-open';
+  /** Waits until the call may begin, and has a slot: by then calls may be forbidden again. */
+  async #begin(call: GatedCall): Promise<BegunCall> {
+    for (;;) {
+      await this.#whenCallsMayBegin(call);
+      await call.slot.take();
+      const begun = this.#calls.get(call);
+      const isFree = begun?.isProbe || this.breakers.stateFor(call.user) === 'closed';
+      if (begun && isFree && this.#blockedMs(call.user) === 0) return begun;
+    }
   }
 
   /** The trial after a cooldown is passed when its call is not limited, or has not been within a second. */
@@ -140,7 +120,7 @@ export class Circuit {
     if (this.#trial !== slot) return call();
     const pass = () => {
       this.#wasCoolingDown = false;
-      if (!this.#isOneAtATime) this.#trial = undefined;
+      this.#trial = undefined;
       this.#wake();
     };
     const timer = setTimeout(pass, trialMs);
@@ -156,63 +136,64 @@ export class Circuit {
     }
   }
 
-  #admit({ user, progress, slot, schema }: GatedCall): AdmittedCall {
-    const isUsersProbe = this.#userProbe === slot;
+  #admit({ user, progress, slot, schema }: GatedCall, { isProbe }: BegunCall): AdmittedCall {
     const isCompiling = this.#options.compiling.isNew(schema);
     const park = () => {
-      const hasRoom = this.#options.hasRoom();
+      const hasRoom = this.#options.hasRoom(user);
       if (hasRoom) slot.park();
       return hasRoom;
     };
-    return { user, progress, isProbe: false, isUsersProbe, isCompiling, startedAt: performance.now(), park };
+    return { progress, isProbe, isCompiling, startedAt: performance.now(), park };
   }
 
   async #whenCallsMayBegin(call: GatedCall): Promise<void> {
-    const { kind } = call;
-    this.#endTrial(call.slot);
+    const { kind, user } = call;
+    this.#leave(call);
     if (!this.#isBehind(call) && this.#admits(call)) return;
     if (this.#isClosing && kind === 'first') throw new NotBegun();
     this.#throwIfTooLate(call);
-    if (kind === 'first' && !this.#options.hasRoom()) throw this.#refusal(call);
+    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#refusal(call);
     call.slot.park();
     const leftMs = call.leftMs();
-    const patienceMs = patienceOf(call, this.#stateFor(call.user));
+    const patienceMs = patienceOf(call, this.breakers.stateFor(user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
     await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }
 
-  /** Whether others wait before it. Jobs that wait for one user's breaker delay no other user. */
+  /** Whether others wait before it. Jobs that wait for the breaker of one user delay no other user. */
   #isBehind({ user }: GatedCall): boolean {
     return this.#waiting.all.some(
-      ({ call: other }) => other.user === user || this.#userBreaker.stateFor(other.user) === 'closed',
+      ({ call: other }) => other.user === user || !this.breakers.isAlone(other.user),
     );
   }
 
-  /** Whether a call may begin now; records it as the one at a time when it begins alone. */
-  #admits({ slot, user }: GatedCall): boolean {
-    if (this.#blockedMs(user) > 0 || (this.#isOneAtATime && this.#trial !== undefined)) return false;
-    const isUsersProbe = this.#userBreaker.stateFor(user) === 'half-open';
-    if (isUsersProbe && this.#userProbe !== undefined) return false;
-    if (isUsersProbe) this.#userProbe = slot;
-    if (this.#isOneAtATime) this.#trial = slot;
+  /** Whether a call may begin now; records that it does. */
+  #admits(call: GatedCall): boolean {
+    const { slot, user } = call;
+    if (this.cooldown.leftMs > 0 || (this.#wasCoolingDown && this.#trial !== undefined)) return false;
+    const begun = this.breakers.begin(user);
+    if (begun === undefined) return false;
+    this.#calls.set(call, begun);
+    if (this.#wasCoolingDown) this.#trial = slot;
     this.#lastCaller = user;
     return true;
   }
 
-  #endTrial(slot: Slot): void {
-    if (this.#trial === slot) this.#trial = undefined;
-    if (this.#userProbe === slot) this.#userProbe = undefined;
+  /** Leaves the place of a call that begins alone to the next. */
+  #leave(call: GatedCall): void {
+    if (this.#trial === call.slot) this.#trial = undefined;
+    this.breakers.drop(this.#calls.get(call));
   }
 
   #throwIfTooLate(call: GatedCall): void {
     const blockedMs = this.#blockedMs(call.user);
-    const isTooLong = blockedMs > patienceOf(call, this.#stateFor(call.user)) || blockedMs >= call.leftMs();
-    if (blockedMs > 0 && isTooLong) throw this.#refusal(call);
+    const patienceMs = patienceOf(call, this.breakers.stateFor(call.user));
+    if (blockedMs > 0 && (blockedMs > patienceMs || blockedMs >= call.leftMs())) throw this.#refusal(call);
   }
 
   #refusal({ user }: GatedCall): Failure {
     const retryAfterMs = this.#blockedMs(user) || trialMs;
-    return this.#stateFor(user) === 'closed'
+    return this.breakers.stateFor(user) === 'closed'
       ? new Failure('provider_rate_limited', { retryAfterMs })
       : new Failure('provider_unavailable', { retryAfterMs, model: this.#options.model });
   }
@@ -228,13 +209,13 @@ export class Circuit {
   #refuseWaiters(user: string | undefined): void {
     const concerns = (call: GatedCall) => user === undefined || call.user === user;
     for (const { call, reject } of this.#waiting.all) if (concerns(call)) reject(this.#refusal(call));
-    for (const call of this.#calls) if (concerns(call)) call.slot.park();
+    for (const call of this.#calls.keys()) if (concerns(call)) call.slot.park();
   }
 
   /** Starts the calls that may begin, and refuses jobs that come too late. The user of the last probe comes last. */
   #wake(): void {
     const wasLast = ({ call }: Waiter) =>
-      Number(this.#breaker.state === 'half-open' && call.user === this.#lastCaller);
+      Number(this.breakers.all.state === 'half-open' && call.user === this.#lastCaller);
     for (const waiter of this.#waiting.all.toSorted((a, b) => wasLast(a) - wasLast(b))) {
       try {
         this.#throwIfTooLate(waiter.call);

@@ -44,18 +44,13 @@ export class Circuits {
     return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
   }
 
-  get worstState(): BreakerState {
-    const states = this.#all().map(({ breaker }) => breaker.state);
-    return (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed';
-  }
-
   /** The models that are not called freely. */
   describe(): ModelBreaker[] {
-    return [...this.#circuits].flatMap(([model, { breaker, cooldown }]): ModelBreaker[] => {
+    return [...this.#circuits].flatMap(([model, { breakers, cooldown }]): ModelBreaker[] => {
       if (model === shared) return [];
-      const nextProbeMs = Math.ceil(breaker.nextProbeMs || cooldown.leftMs);
-      const { state, reason, user } = breaker;
-      if (state !== 'closed') return [{ model, state, nextProbeMs, reason, user }];
+      const described = breakers.describe();
+      if (described.length > 0) return described.map((breaker) => ({ model, ...breaker }));
+      const nextProbeMs = Math.ceil(cooldown.leftMs);
       if (nextProbeMs === 0) return [];
       return [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }];
     });
@@ -64,7 +59,7 @@ export class Circuits {
   /** Holds the breakers of all models closed, also of those to come, until it is called without a state. */
   force(state: 'closed' | undefined): void {
     this.#forced = state;
-    for (const [model, circuit] of this.#circuits) if (model !== shared) circuit.force(state);
+    for (const [model, circuit] of this.#circuits) if (model !== shared) circuit.breakers.force(state);
   }
 
   /** Has the jobs that wait for their models go back to their queue. */
@@ -109,7 +104,7 @@ export class Circuits {
     });
     // Failures and limits of one of the models that share it say nothing about the others.
     if (model === shared) circuit.dispose();
-    circuit.force(model === shared ? 'closed' : this.#forced);
+    circuit.breakers.force(model === shared ? 'closed' : this.#forced);
     if (this.#isClosing) circuit.close();
     return circuit;
   }

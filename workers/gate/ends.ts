@@ -11,6 +11,11 @@ export class LockLost extends Error {
 /** A job that has made no call goes back to its queue with this: another worker may make the call. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
+
+  /** `isDelayed` if this worker goes on taking jobs, and would have it back at once. */
+  constructor(readonly isDelayed = false) {
+    super();
+  }
 }
 
 /** Why a call was cut that might have been answered: its job goes on to the next provider of its fallback. */

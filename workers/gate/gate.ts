@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { Failure } from '../../shared/failures.js';
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { Breaker, type BreakerState } from './breaker.js';
+import type { Breaker, BreakerState } from './breaker.js';
+import { Breakers } from './breakers.js';
 import { AccountSamples, isUnreachable } from './call-samples.js';
 import { Circuits, type CircuitsOptions } from './circuits.js';
 import { NotBegun } from './ends.js';
@@ -11,7 +12,7 @@ import type { ImageRoom } from './image-room.js';
 /** A change of what may begin, of a model or, without one, of the account. */
 export interface GateChange {
   readonly model?: string;
-  /** The only user whom it concerns; undefined if it concerns all. */
+  /** The only user that it concerns; undefined if it concerns all. */
   readonly user?: string | undefined;
   /** The new state of a breaker; undefined when a cooldown has changed. */
   readonly state?: BreakerState | undefined;
@@ -29,22 +30,23 @@ const maxHandedBack = 1000;
 /**
  * Decides when a call of a pool may begin. In order:
  * 1. it waits for its model, without a slot: for the breaker, for the end of a cooldown, and for its turn (`Circuit`);
- * 2. it is refused while the breaker of the account is open, and its job goes back to the queue, or to its fallback;
+ * 2. it is refused while a breaker of the account is open for its user, and its job goes back to the queue (after a
+ *    pause, if for its user alone), or to its fallback;
  * 3. it waits for room for its images;
  * 4. it is made, and all of these learn from its end. A job whose first call never left goes back to the queue once.
  */
 export class Gate {
-  readonly #account: Breaker;
+  readonly #account: Breakers;
   readonly #circuits: Circuits;
   readonly #imageRoom: GateOptions['imageRoom'];
   readonly #handedBack = new LRUCache<string, true>({ max: maxHandedBack });
 
   constructor({ imageRoom, onChange, ...options }: GateOptions) {
     this.#imageRoom = imageRoom;
-    this.#account = new Breaker({
+    this.#account = new Breakers({
       times: options.times,
       samples: new AccountSamples(),
-      onChange: (state) => onChange({ state }),
+      onChange: (state, user) => onChange({ state, user }),
     });
     this.#circuits = new Circuits({
       ...options,
@@ -77,9 +79,9 @@ export class Gate {
     this.#circuits.of(model).cooldown.extend(holdMs);
   }
 
-  /** The breaker of everything that concerns all models. */
+  /** The account's breaker of all users. */
   get account(): Pick<Breaker, 'state' | 'isProbing'> {
-    return this.#account;
+    return this.#account.all;
   }
 
   /** The rest of the longest cooldown, in milliseconds. */
@@ -88,16 +90,14 @@ export class Gate {
   }
 
   get worstState(): BreakerState {
-    const { state } = this.#account;
-    return state === 'closed' ? this.#circuits.worstState : state;
+    const states = this.describe().map(({ state }) => state);
+    return (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed';
   }
 
-  /** The account, if it refuses calls, and the models that are not called freely. */
+  /** The account (without a model) if it refuses calls, and the models that are not called freely. */
   describe(): ModelBreaker[] {
-    const { state, nextProbeMs, reason } = this.#account;
-    const models = this.#circuits.describe();
-    if (state === 'closed') return models;
-    return [{ model: null, state, nextProbeMs: Math.ceil(nextProbeMs), reason }, ...models];
+    const account = this.#account.describe().map((breaker) => ({ model: null, ...breaker }));
+    return [...account, ...this.#circuits.describe()];
   }
 
   /** Holds all breakers closed, or that of the account open, which stops all models; ends that without a state. */
@@ -118,12 +118,14 @@ export class Gate {
   }
 
   async #enter<T>(call: GatedCall, admitted: AdmittedCall, make: () => Promise<T>): Promise<T> {
-    const { state, isProbing } = this.#account;
-    const isRefused = state === 'open' || (state === 'half-open' && isProbing);
-    if (isRefused && call.kind === 'first')
-      throw call.hasFallback ? new Failure('provider_unavailable') : new NotBegun();
+    const begun = this.#account.begin(call.user);
+    if (begun === undefined) {
+      if (call.kind === 'first' && !call.hasFallback) throw new NotBegun(this.#account.isAlone(call.user));
+      throw new Failure('provider_unavailable');
+    }
+    admitted.isProbe ||= begun.isProbe;
     const room = this.#imageRoom;
-    return this.#account.run(admitted, () => (room ? room.run(call, admitted, make) : make()));
+    return this.#account.watch(begun, admitted, () => (room ? room.run(call, admitted, make) : make()));
   }
 
   /** Whether the job of a call that never left may go back to its queue, for a worker that reaches the provider. */

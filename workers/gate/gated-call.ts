@@ -35,21 +35,26 @@ export interface Pass {
 }
 
 /** A call that its circuit has let in, as breakers see it. */
-export interface AdmittedCall extends Pass, Pick<GatedCall, 'user' | 'progress'> {
+export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
   isProbe: boolean;
-  /** Whether it is the one call that the breaker of its user lets through. */
-  readonly isUsersProbe: boolean;
   /** When it was made, by `performance.now()`; undefined while it waits, which shows nothing about its provider. */
   startedAt: number | undefined;
 }
 
 /** How such a call ended. */
-export interface EndedCall extends Pick<AdmittedCall, 'user' | 'isUsersProbe' | 'isCompiling'> {
+export interface EndedCall extends Pick<Pass, 'isProbe' | 'isCompiling'> {
   readonly error?: unknown;
   readonly isReplying: boolean;
-  readonly isProbe: boolean;
   readonly tookMs: number;
 }
 
-/** The health that its end shows; `down` means that no call gets an answer, as the samples before confirm. */
-export type Sample = 'good' | 'bad' | 'down';
+/** The evidence about a provider that the end of a call gives. An `answer` came, and was no reply. */
+export type Shown = { readonly kind: 'good' } | { readonly kind: 'answer' } | Fault;
+
+export interface Fault {
+  /** `silent` without an answer in time, `faint` if that shows little; `down` alone shows that no call gets a reply. */
+  readonly kind: 'bad' | 'silent' | 'faint' | 'down';
+  readonly reason: string;
+  /** Whether no user can have brought it about. */
+  readonly isCertain?: boolean;
+}

@@ -39,6 +39,17 @@ export class WaitingJobs {
   }
 }
 
+/** Jobs that may wait in a pool without a slot; each has its conversation in memory. */
+const maxParked = 500;
+/** So many more may wait of users with fewer than this there: the jobs of one user must not take all the room. */
+const maxParkedMore = 50;
+const fewParked = 5;
+
+/** Whether one more job of this user may wait beside the parked jobs of these users. */
+export const hasRoomFor = (user: string | undefined, parked: readonly (string | undefined)[]): boolean =>
+  parked.length < maxParked ||
+  (parked.length < maxParked + maxParkedMore && parked.filter((other) => other === user).length < fewParked);
+
 const maxPatienceMs = 3000;
 
 /** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */

@@ -77,6 +77,12 @@ export class RunningJobs {
     };
   }
 
+  /** The users of a pool's jobs that are here without wanting a slot; a user may be there several times. */
+  parkedUsersOf(provider: ProviderId): (string | undefined)[] {
+    const parked = [...this.ofPool(provider)].filter(({ isInFlight, slot }) => isInFlight && slot.isParked);
+    return parked.map(({ facts }) => facts.user);
+  }
+
   /** The API processes that alone wait for jobs that run here. */
   get apis(): Set<string> {
     return new Set([...this.#all()].flatMap(({ isInFlight, api }) => (isInFlight && api) || []));

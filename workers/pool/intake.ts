@@ -137,21 +137,25 @@ export class Intake {
       return await this.#run(job);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
-      job.holdsLock = false;
-      return await handBack(queued, job.token, this.#deps);
+      return await this.#handBack(job, queued, error.isDelayed);
     } finally {
       job.slot.close();
     }
   }
 
   #deferToNewerRelease(job: RunningJob, queued: RequeuableJob): Promise<never> {
-    const { store, log } = this.#deps;
+    const { log } = this.#deps;
     // There may be thousands: only the first is a warning.
     const level = this.#hasDeferred ? 'debug' : 'warn';
     log[level]({ jobId: job.id }, 'job of a newer release left to its workers');
     this.#hasDeferred = true;
+    return this.#handBack(job, queued, true);
+  }
+
+  #handBack(job: RunningJob, queued: RequeuableJob, isDelayed: boolean): Promise<never> {
+    const { store, log } = this.#deps;
     job.holdsLock = false;
-    return handBack(queued, job.token, { pauseMs: pauseFor(queued, store.now()), log });
+    return handBack(queued, job.token, { pauseMs: isDelayed ? pauseFor(queued, store.now()) : undefined, log });
   }
 
   async #run(job: RunningJob): Promise<JobEnd> {

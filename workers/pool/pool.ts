@@ -11,6 +11,7 @@ import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Gate, type GateChange, type GateOptions } from '../gate/gate.js';
 import { Slots } from '../gate/slots.js';
+import { hasRoomFor } from '../gate/waiting-jobs.js';
 import type { JobListener } from '../job/running-job.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
@@ -35,8 +36,6 @@ interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
 
 /** How long the store may take to let go, in milliseconds. */
 const closingMs = 1000;
-/** Jobs that may wait here without a slot; each has its conversation in memory. */
-const maxParked = 500;
 
 /** The worker of one provider in this process, with all that decides when it takes jobs, at once after a change. */
 export class Pool {
@@ -127,7 +126,7 @@ export class Pool {
     const { settings, jobs, imageRoom } = this.#deps;
     return new Gate({
       times: () => ({ timeoutMs: settings.current.timeoutMs, resetMs: settings.current.breakerResetMs }),
-      hasRoom: () => jobs.loadOf(this.id).parked < maxParked,
+      hasRoom: (user) => hasRoomFor(user, jobs.parkedUsersOf(this.id)),
       namedModels: () => {
         const { model, models = [] } = settings.current;
         return model === undefined ? models : [model, ...models];
@@ -143,7 +142,7 @@ export class Pool {
       this.#deps.log.warn({ breaker: state, model, user }, 'breaker changed');
       this.#metrics.recordBreaker(state);
     }
-    if (model !== undefined) this.#deps.heartbeat.publish();
+    if (model !== undefined || user !== undefined) this.#deps.heartbeat.publish();
     else if (this.#isStarted) this.#apply();
   }
 

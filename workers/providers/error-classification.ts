@@ -16,6 +16,8 @@ export interface ErrorFacts extends WaitFacts {
   param?: string | undefined;
   /** The provider's own text, for refusals that have no code of their own; it is compared, and kept nowhere. */
   text?: string | undefined;
+  /** The model that was asked. */
+  model?: string | undefined;
 }
 
 const unreachable: ReadonlySet<string> = new Set([
@@ -31,11 +33,21 @@ const badCredentials: ReadonlySet<string> = new Set([
   'InvalidSignatureException',
   'UnrecognizedClientException',
 ]);
+// Of OpenAI, in a 429 or inside a stream; then of Anthropic, in a 429 or, with the last, a 402.
+const spentCredit: ReadonlySet<string> = new Set([
+  'insufficient_quota',
+  'credit_balance_exhausted',
+  'enforced_spend_limit_reached',
+  'contract_spend_limit_reached',
+  'billing_error',
+]);
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
   /** Only of a 400. */
   readonly refusal?: Refusal | undefined;
+  /** Only of a 401: it names the model that was asked, so that another model might not have met it. */
+  readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
 
@@ -52,9 +64,15 @@ export class ProviderCallError extends Error {
     return unreachable.has(this.word ?? '');
   }
 
+  /** Whether the account has no credit left, by its code: a text may be about the request. */
+  get isOutOfCredit(): boolean {
+    return spentCredit.has(this.word ?? '');
+  }
+
   /** Whether every model of the account would have met the same; a 403 may be for a model that it may not use. */
   get concernsAccount(): boolean {
-    return this.isUnreachable || this.status === 401 || badCredentials.has(this.word ?? '');
+    const isRefused = (this.status === 401 && !this.namesModel) || badCredentials.has(this.word ?? '');
+    return isRefused || this.isUnreachable || this.isOutOfCredit;
   }
 
   /** Whether an answer came whole that cannot be used: what the caller asks for may bring that about. */
@@ -97,20 +115,22 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const known =
     codeByWord(words, overStatus) ?? codeByStatus(facts.status) ?? codeByWord(words, withoutStatus);
   const code = (known === 'provider_rejected' ? codeByText(facts.text) : known) ?? known ?? 'provider_error';
+  const telling = [unreachable, badCredentials, spentCredit];
+  const word =
+    words.find((each) => telling.some((one) => one.has(each))) ?? words.find((each) => each !== name);
+  const cause = new ProviderCallError(name, facts.status, word);
+  if (cause.isOutOfCredit) return new Failure(code, { retryable: false, cause });
   const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
   const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
-  const cause = new ProviderCallError(
-    name,
-    facts.status,
-    words.find((word) => unreachable.has(word) || badCredentials.has(word)) ??
-      words.find((word) => word !== name),
-  );
-  const refused = code === 'provider_rejected' && facts.status === 400 ? readRefused(facts) : {};
+  const refused = code === 'provider_rejected' ? readRefused(facts) : {};
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
   return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
 }
 
-function readRefused({ param, details, text }: ErrorFacts) {
+function readRefused({ status, param, details, text, model }: ErrorFacts) {
+  const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
+  if (status === 401) return isNamed ? { namesModel: true } : {};
+  if (status !== 400) return {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
   return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
@@ -145,7 +165,8 @@ export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
 // 400 for a quota.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
-const overStatus: ReadonlyMap<string, FailureCode> = new Map([
+const overStatus: ReadonlyMap<string, FailureCode> = new Map<string, FailureCode>([
+  ...[...spentCredit].map((word): [string, FailureCode] => [word, 'provider_error']),
   ['ModelErrorException', 'provider_error'],
   ['ModelNotReadyException', 'provider_error'],
   ['ModelStreamErrorException', 'provider_error'],
@@ -168,7 +189,6 @@ const withoutStatus: ReadonlyMap<string, FailureCode> = new Map([
   ['AccessDeniedException', 'provider_rejected'],
   ['ValidationException', 'provider_rejected'],
   ['authentication_error', 'provider_rejected'],
-  ['billing_error', 'provider_rejected'],
   ['invalid_request_error', 'provider_rejected'],
   ['not_found_error', 'provider_rejected'],
   ['permission_error', 'provider_rejected'],

@@ -59,7 +59,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
     // A limit of time that passes behind a complete reply comes too late for it.
     if (signal.reason instanceof Failure && answer.isComplete) return answer.reply();
     signal.throwIfAborted();
-    throw classifyError(error, call.readError(error));
+    throw classifyError(error, { ...call.readError(error), model: request.model });
   } finally {
     signal.removeEventListener('abort', abort);
     over.abort(callIsOver);

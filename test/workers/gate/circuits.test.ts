@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure } from '../../../shared/failures.js';
+import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Circuits } from '../../../workers/gate/circuits.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import { type Slot, Slots } from '../../../workers/gate/slots.js';
@@ -36,7 +36,7 @@ interface JobOptions {
   addedAt?: number;
   isRetry?: boolean;
   stop?: AbortSignal;
-  user?: string;
+  user?: string | undefined;
 }
 
 /** A job that calls the model and ends its call when the test says so. */
@@ -58,8 +58,7 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
     begun: begun.promise,
     answer: () => call.resolve('done'),
     cut: () => call.reject(new Cancelled()),
-    fail: (code: 'provider_error' | 'provider_rate_limited', retryAfterMs = 0) =>
-      call.reject(new Failure(code, { retryAfterMs })),
+    fail: (code: FailureCode, retryAfterMs = 0) => call.reject(new Failure(code, { retryAfterMs })),
     ended: slot
       .take()
       .then(() =>
@@ -177,7 +176,7 @@ describe('a model whose breaker is open', () => {
     expect(jobs.map(({ isBegun }) => isBegun)).toEqual([true, false]);
     for (const job of jobs) job.answer();
     expect(await Promise.all(jobs.map(({ ended }) => ended))).toEqual(['done', 'done']);
-    expect(circuits.worstState).toBe('closed');
+    expect(circuits.describe()).toEqual([]);
   });
 
   it('leaves the slots of calls that still hang to others', async () => {
@@ -191,7 +190,7 @@ describe('a model whose breaker is open', () => {
         .of('m')
         .run(caller, failing)
         .catch(() => {});
-      if (circuits.worstState === 'open') break;
+      if (circuits.describe().length > 0) break;
     }
     await waiting.begun;
     for (const job of [...hanging, waiting]) job.answer();
@@ -200,103 +199,69 @@ describe('a model whose breaker is open', () => {
   });
 });
 
-describe("users' calls without an answer in time", () => {
+describe('users who call a model', () => {
+  const each = async (
+    user: string | undefined,
+    count: number,
+    code: 'provider_error' | 'provider_timeout',
+  ) => {
+    for (let n = 0; n < count; n += 1) {
+      const job = start({ user, inMs: 50 });
+      job.fail(code);
+      await job.ended;
+    }
+  };
+  const begun = (jobs: { isBegun: boolean }[]) => jobs.map(({ isBegun }) => isBegun);
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  const timeout = new Failure('provider_timeout');
-  /** Calls at the same time, each of which ends so after this long. */
-  async function end(user: string, count: number, reason: Error = timeout, afterMs = 1000): Promise<void> {
-    const calls = Array.from({ length: count }, () => {
-      const caller = callOf({ deadline: Date.now() + 60_000, user, slot: unbounded });
-      const cut = () => new Promise((_, fail) => setTimeout(() => fail(reason), afterMs));
-      return circuits
-        .of('m')
-        .run(caller, cut)
-        .catch(() => {});
-    });
-    await vi.advanceTimersByTimeAsync(afterMs);
-    await Promise.all(calls);
-  }
-  const answer = async (user: string) => {
-    const job = start({ user, inMs: 1000 });
-    await vi.advanceTimersByTimeAsync(10);
-    job.answer();
-    await vi.advanceTimersByTimeAsync(0);
-    return job.ended;
-  };
-
-  /** Steps: '10 of M cut' are ten at once; 'M is refused' and 'M is answered' say how one ends; '100 ms' is a pause. */
-  async function make(step: string): Promise<void> {
-    const [, count, user = '', how] =
-      /^(?:(\d+) of )?(\S+) (cut|timed out|is refused|is answered)$/.exec(step) ?? [];
-    if (how === undefined) await vi.advanceTimersByTimeAsync(Number.parseInt(step, 10));
-    else if (count) await end(user, Number(count), how === 'cut' ? new Cancelled() : timeout);
-    else if (how === 'is answered') expect(await answer(user)).toBe('done');
-    else
-      for (const last of [{ inMs: 50 }, { isRetry: true }])
-        expect(await start({ user, ...last }).ended).toMatchObject({ code: 'provider_unavailable' });
-  }
-  it.each([
-    '10 of M cut, M is refused -> open for M: timeout',
-    '5 of M timed out, M is refused -> open for M: timeout',
-    '10 of M cut, V is answered, M is answered -> closed',
-    // The probe shows nothing when it is cut.
-    '10 of M cut, 100 ms, 1 of M cut -> half-open for M: timeout',
-    '10 of M cut, 100 ms, 1 of M timed out -> open for M: timeout',
-    `${'1 of M timed out, V is answered, '.repeat(9)}M is answered -> closed`,
-    '9 of M timed out, 5 of V timed out -> open for all: provider_timeout',
-    `${'1 of A timed out, 1 of B timed out, '.repeat(3)}V is refused -> open for all: provider_timeout`,
-    '1 of V timed out, 9 of M timed out, 1 of V timed out, V is answered -> closed',
-  ])('%s', async (row) => {
-    const [steps = '', end] = row.split(' -> ');
-    for (const step of steps.split(', ')) await make(step);
-    const [open] = circuits.describe();
-    expect(open ? `${open.state} for ${open.user ?? 'all'}: ${open.reason}` : 'closed').toBe(end);
-    if (end === 'open for M: timeout') expect(open).toMatchObject({ model: 'm', nextProbeMs: 100 });
-  });
-
-  it('one that began later was answered -> nobody is refused', async () => {
-    const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => end(user, 1, timeout, 5000));
-    await vi.advanceTimersByTimeAsync(0);
-    await answer('V');
-    await vi.advanceTimersByTimeAsync(5000);
-    await Promise.all(long);
-    expect(circuits.describe()).toEqual([]);
-  });
-
-  it('others begin at once while the user waits for the probe -> there is room for them', async () => {
-    await end('M', 10, new Cancelled());
-    const probes = [start({ user: 'M' }), start({ user: 'M' })];
-    await vi.advanceTimersByTimeAsync(100);
-    expect(probes.map(({ isBegun }) => isBegun)).toEqual([true, false]);
+  it('one is refused -> that user waits for a probe, without a slot, and others begin at once', async () => {
+    await each('M', 5, 'provider_error');
+    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open', user: 'M', nextProbeMs: 100 }]);
+    for (const own of [{ inMs: 50 }, { isRetry: true }])
+      expect(await start({ user: 'M', ...own }).ended).toMatchObject({ code: 'provider_unavailable' });
+    const waiting = [start({ user: 'M' }), start({ user: 'M' })];
     const others = [start({ user: 'V' }), start({ user: 'W' })];
-    await vi.advanceTimersByTimeAsync(0);
-    for (const job of [...others, ...probes]) job.answer();
-    expect(await Promise.all(others.map(({ ended }) => ended))).toEqual(['done', 'done']);
+    await pass(0);
+    expect([begun(waiting), begun(others)]).toEqual([
+      [false, false],
+      [true, true],
+    ]);
+    for (const job of others) job.answer();
+    await pass(100);
+    expect(begun(waiting)).toEqual([true, false]);
+    waiting[0]?.fail('provider_error');
+    expect(await waiting[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
   });
 
-  it('those of several users -> these probe in turn', async () => {
-    for (let n = 0; n < 6; n += 1) await end(`user-${n % 3}`, 1);
-    await vi.advanceTimersByTimeAsync(100);
-    const ends = [start({ user: 'M', inMs: 1000 }), start({ user: 'M' }), start({ user: 'V' })];
-    const [first, second, other] = ends;
-    await vi.advanceTimersByTimeAsync(0);
-    expect(ends.map(({ isBegun }) => isBegun)).toEqual([true, false, false]);
+  it('all are refused -> they probe in turn, and one whose probe fails leaves the next to others', async () => {
+    for (let n = 0; n < 6; n += 1) await each(`user-${n % 3}`, 1, 'provider_timeout');
+    await pass(100);
+    const jobs = ['M', 'M', 'V', 'W'].map((user) => start({ user }));
+    const [first, second, third, last] = jobs;
+    await pass(0);
+    expect(begun(jobs)).toEqual([true, false, false, false]);
     first?.cut();
-    await first?.ended;
-    await vi.advanceTimersByTimeAsync(0);
-    expect(ends.map(({ isBegun }) => isBegun)).toEqual([true, false, true]);
-    other?.answer();
-    await vi.advanceTimersByTimeAsync(0);
-    second?.answer();
-    expect(await second?.ended).toBe('done');
+    await pass(0);
+    expect(begun(jobs)).toEqual([true, false, true, false]);
+    third?.answer();
+    await pass(0);
+    expect(begun(jobs)).toEqual([true, true, true, true]);
+    for (const job of [second, last]) job?.answer();
   });
 
-  it('operators hold the breaker closed -> they count for nothing', async () => {
-    circuits.force('closed');
-    await end('M', 20, new Cancelled());
-    expect(await answer('M')).toBe('done');
+  it("the probe of one fails -> that user waits, and the next probe is another user's at once", async () => {
+    for (let n = 0; n < 6; n += 1) await each(`user-${n % 3}`, 1, 'provider_timeout');
+    await pass(100);
+    const jobs = ['M', 'M', 'V'].map((user) => start({ user }));
+    await pass(0);
+    jobs[0]?.fail('provider_error');
+    expect(await jobs[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
+    expect(begun(jobs)).toEqual([true, false, true]);
+    jobs[2]?.answer();
+    expect(await jobs[2]?.ended).toBe('done');
+    expect(circuits.describe()).toMatchObject([{ user: 'M', state: 'open' }]);
   });
 });
 
@@ -312,7 +277,7 @@ describe('of', () => {
     limitOthers();
     expect(circuits.of('one')).toBe(circuits.of('two'));
     expect(circuits.describe()).toHaveLength(32);
-    expect(circuits.of('failing').breaker.state).not.toBe('closed');
+    expect(circuits.of('failing').breakers.all.state).not.toBe('closed');
   });
 
   it('gives the model by default and 64 literal names one and keeps it', async () => {
@@ -406,12 +371,11 @@ describe('force', () => {
   it('holds the breakers of all models closed, also of those that come later', async () => {
     await open('old');
     circuits.force('closed');
-    expect(circuits.worstState).toBe('closed');
     await open('old');
     await open('new');
-    expect(circuits.worstState).toBe('closed');
+    expect(circuits.describe()).toEqual([]);
     circuits.force(undefined);
     await open('new');
-    expect(circuits.worstState).toBe('open');
+    expect(circuits.describe()).toMatchObject([{ model: 'new', state: 'open' }]);
   });
 });

@@ -3,6 +3,7 @@ import { Failure } from '../../../shared/failures.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
+import { hasRoomFor } from '../../../workers/gate/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import { callOf } from '../../support/calls.js';
 import { openGate } from '../../support/gate.js';
@@ -19,6 +20,7 @@ const unreachable = new Failure('provider_error', {
   retryable: true,
   cause: new ProviderCallError('Error', undefined, 'ECONNREFUSED'),
 });
+const denied = new Failure('provider_rejected', { cause: new ProviderCallError('Error', 401) });
 const notMade = () => expect.unreachable();
 const image = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 } as const;
 const request = { model: 'm', maxOutputTokens: 1, turns: [{ role: 'user' as const, content: [image] }] };
@@ -48,6 +50,26 @@ describe('a call', () => {
     expect(gate.describe()).toEqual([{ model: null, state: 'open', nextProbeMs: 0, reason: 'operator' }]);
     expect(await gate.run(callOf(own), notMade).catch((error) => error)).toMatchObject(end);
   });
+
+  it.each<[string, Parameters<typeof callOf>[0], end: object]>([
+    ['of that user', {}, new NotBegun(true)],
+    ['of that user with a fallback', { hasFallback: true }, { code: 'provider_unavailable' }],
+    ['of that user once more', { isRetry: true }, { code: 'provider_unavailable' }],
+    ['of another user', { user: 'V' }, denied],
+  ])(
+    'one %s (%j) while the account refuses one user alone -> only that user waits for a worker',
+    async (...row) => {
+      const [, own, end] = row;
+      const call = (given: typeof own) =>
+        gate.run(callOf({ user: 'M', ...given }), () => Promise.reject(denied)).catch((error) => error);
+      for (let n = 0; n < 5; n += 1) expect(await call({})).toBe(denied);
+      expect(await call(own)).toEqual(end instanceof Error ? end : expect.objectContaining(end));
+      expect(gate.account.state).toBe('closed');
+      expect(gate.describe()).toMatchObject([
+        { model: null, state: 'open', reason: 'credentials', user: 'M' },
+      ]);
+    },
+  );
 
   it('one that is limited -> says how long the next may not begin', async () => {
     expect(gate.heldMs({ model: 'm' })).toBe(0);
@@ -89,4 +111,37 @@ describe('each way out', () => {
     await holding;
     expect(await gate.run(callOf({ request }), async () => 'done')).toBe('done');
   });
+});
+
+it.each<[parked: [user: string, count: number][], user: string, boolean]>([
+  [[['M', 499]], 'M', true],
+  [[['M', 500]], 'M', false],
+  [[['M', 500]], 'V', true],
+  [
+    [
+      ['M', 496],
+      ['V', 4],
+    ],
+    'V',
+    true,
+  ],
+  [
+    [
+      ['M', 495],
+      ['V', 5],
+    ],
+    'V',
+    false,
+  ],
+  [
+    [
+      ['M', 500],
+      ['U', 50],
+    ],
+    'V',
+    false,
+  ],
+])('%j jobs wait -> one of %s may wait beside them: %s', (parked, user, hasRoom) => {
+  const users = parked.flatMap(([name, count]) => Array<string>(count).fill(name));
+  expect(hasRoomFor(user, users)).toBe(hasRoom);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
-import { Breaker } from '../../../workers/gate/breaker.js';
+import { Breakers } from '../../../workers/gate/breakers.js';
 import { Cancelled } from '../../../workers/gate/ends.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
 import type { Slot } from '../../../workers/gate/slots.js';
@@ -128,13 +128,18 @@ describe('calls with images', () => {
     const first = ask('first', shown(20));
     const stop = new AbortController();
     const taken: number[] = [];
-    const take = ({ tookMs }: { tookMs: number }) => void taken.push(tookMs);
+    const take = ({ tookMs }: { tookMs: number }) => {
+      taken.push(tookMs);
+      return undefined;
+    };
     const times = () => ({ timeoutMs: 1000, resetMs: 1000 });
-    const breaker = new Breaker({ times, onChange: () => {}, samples: { take, reasonOf: () => '' } });
+    const breakers = new Breakers({ times, onChange: () => {}, samples: { take } });
     const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
     const make = (call: Call) => {
       const admitted = admittedCall();
-      return breaker.run(admitted, () => room.run(call, admitted, async () => 'x'));
+      return breakers.watch({ user: 'u', isProbe: false }, admitted, () =>
+        room.run(call, admitted, async () => 'x'),
+      );
     };
     const cancelled = make(callOf({ stop: stop.signal, request }));
     const made = make(callOf({ request }));

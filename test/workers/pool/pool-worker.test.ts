@@ -176,6 +176,15 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     expect((await queue.getJob(newer))?.returnvalue).toBe('in a shape of its own');
   });
 
+  it("the account refuses one user alone -> that user's job waits in the queue, and others are called", async () => {
+    const denied = classifyError(new Error('no'), { status: 401 });
+    await start({ ...provider, run: () => Promise.reject(denied) });
+    await isCompleted(...(await Promise.all(Array.from({ length: 5 }, () => add({ user: 'M' })))));
+    const job = await add({ user: 'M' });
+    await vi.waitFor(async () => expect(await queue.getJobState(job)).toBe('delayed'), patience);
+    await isCompleted(await add({ user: 'V' }));
+  });
+
   it('a job without a reply -> one line says why, without a stack', async () => {
     const word = 'context_length_exceeded';
     const refusal = classifyError(new TypeError('secret'), { status: 400, words: [word] });

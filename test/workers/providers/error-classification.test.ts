@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
+import { isMendable } from '../../../shared/protocol/attempts.js';
 import {
   callErrorOf,
   classifyError,
@@ -152,6 +153,50 @@ describe('classifyError', () => {
     const failure = classifyError(error, { status: 500, words: [secret] });
     expect(failure.facts.cause).toEqual(new ProviderCallError('TypeError', 500, 'ECONNRESET'));
     expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
+  });
+});
+
+describe('an error of the account', () => {
+  const causeOf = (...facts: Parameters<typeof classifyError>[1][]) =>
+    callErrorOf(classifyError(new Error('x'), Object.assign({}, ...facts)));
+
+  it.each<[given: Parameters<typeof classifyError>[1], isOfModel: boolean]>([
+    [{ status: 401, text: 'Incorrect API key provided: sk-x.' }, false],
+    [{ status: 401, text: 'Not authorized for gpt-x.' }, true],
+    [{ status: 401, param: 'model' }, true],
+    [{ status: 403, text: 'Not authorized for gpt-x.' }, false],
+    [{ status: 403, words: ['ExpiredTokenException'], text: 'Not for gpt-x.' }, false],
+  ])('%j for gpt-x -> is about the model alone: %s', (facts, isOfModel) => {
+    const cause = causeOf({ model: 'gpt-x' }, facts);
+    expect(cause?.namesModel ?? false).toBe(isOfModel);
+    expect(cause?.concernsAccount).toBe(!isOfModel && (facts.status === 401 || facts.words !== undefined));
+    expect(JSON.stringify(cause)).not.toContain('gpt-x');
+  });
+
+  it.each<[status: number | undefined, ...words: string[]]>([
+    [429, 'insufficient_quota'],
+    [undefined, 'insufficient_quota', 'insufficient_quota'],
+    [429, 'credit_balance_exhausted', 'rate_limit_error'],
+    [429, 'enforced_spend_limit_reached', 'rate_limit_error'],
+    [429, 'contract_spend_limit_reached', 'rate_limit_error'],
+    [402, 'billing_error'],
+  ])(
+    '%s %s -> the credit is spent: not retried here, and another provider may be asked',
+    (status, ...words) => {
+      const header = () => '3';
+      const failure = classifyError(new Error('x'), { status, words, header });
+      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
+      expect([failure.facts.retryAfterMs, callErrorOf(failure)?.isOutOfCredit]).toEqual([undefined, true]);
+      expect(isMendable({ ...failure, provider: 'openai' })).toBe(true);
+    },
+  );
+
+  it.each<[number, string]>([
+    [429, 'rate_limit_exceeded'],
+    [400, 'invalid_request_error'],
+  ])('%s %s whose text is about credit -> it is not spent', (status, word) => {
+    const text = 'Your credit balance is too low: insufficient_quota';
+    expect(causeOf({ status, words: [word], text })?.isOutOfCredit).toBe(false);
   });
 });
 
