@@ -126,7 +126,7 @@ export class Pool {
       },
       imageRoom,
       onChange: (change) => this.#onGateChange(change),
-      publishLimit: (model, holdMs) => this.#publishLimit(model, holdMs),
+      publishLimit: ({ model, holdMs }) => this.#publishLimit(model, holdMs),
     });
   }
 
