@@ -101,6 +101,8 @@ export const rateLimitSchema = z.object({
   /** How long, in milliseconds; not until when, because the clocks of two machines differ. */
   holdMs: z.number(),
   model: z.string(),
+  /** Id of the only user that it holds; absent if it holds all. */
+  user: z.string().optional(),
 });
 
 export type RateLimitMessage = z.output<typeof rateLimitSchema>;
@@ -117,7 +119,7 @@ const modelBreakerSchema = z.object({
   nextProbeMs: z.number(),
   /** A failure's code, or of the account `credentials`, `unreachable` or `operator`; of a later release any other. */
   reason: shortText.optional(),
-  /** Id of the only user whose calls it refuses; absent if it refuses all calls. */
+  /** Id of the only user whose calls it refuses or holds back; absent if it concerns all calls. */
   user: shortText.optional(),
 });
 

@@ -3,7 +3,7 @@ import type { BreakerState, BreakerTimes } from './breaker.js';
 import { type BegunCall, Breakers } from './breakers.js';
 import { CallSamples } from './call-samples.js';
 import type { CompilingCalls } from './compiling-calls.js';
-import { Cooldown, isLimit } from './cooldown.js';
+import { Cooldown, isLimit, type Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GatedCall } from './gated-call.js';
 import type { Slot } from './slots.js';
@@ -18,8 +18,8 @@ export interface CircuitOptions {
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;
-  /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
-  publishLimit: (cooldownMs: number) => void;
+  /** Called when a 429 to this pool began a cooldown or made it longer. */
+  publishLimit: (limit: Limit) => void;
 }
 
 /** A model without calls is remembered as failing for this many pauses of its breaker. */
@@ -62,7 +62,7 @@ export class Circuit {
   get isIdle(): boolean {
     if (this.#calls.size > 0) return false;
     if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
-    return this.breakers.describe().length === 0 && this.cooldown.leftMs === 0;
+    return this.breakers.describe().length === 0 && this.cooldown.maxLeftMs === 0;
   }
 
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
@@ -101,7 +101,9 @@ export class Circuit {
 
   /** How long no call of this user may begin, in milliseconds; 0 when calls may. */
   #blockedMs(user: string | undefined): number {
-    return this.breakers.stateFor(user) === 'open' ? this.breakers.nextProbeMs(user) : this.cooldown.leftMs;
+    return this.breakers.stateFor(user) === 'open'
+      ? this.breakers.nextProbeMs(user)
+      : this.cooldown.leftMs(user);
   }
 
   /** Waits until the call may begin, and has a slot: by then calls may be forbidden again. */
@@ -160,17 +162,16 @@ export class Circuit {
     await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }
 
-  /** Whether others wait before it. Jobs that wait for the breaker of one user delay no other user. */
+  /** Whether others wait before it. Jobs of a user who alone is held back, or refused, delay no other user. */
   #isBehind({ user }: GatedCall): boolean {
-    return this.#waiting.all.some(
-      ({ call: other }) => other.user === user || !this.breakers.isAlone(other.user),
-    );
+    const isAlone = (other?: string) => this.breakers.isAlone(other) || this.cooldown.isAlone(other);
+    return this.#waiting.all.some(({ call: other }) => other.user === user || !isAlone(other.user));
   }
 
   /** Whether a call may begin now; records that it does. */
   #admits(call: GatedCall): boolean {
     const { slot, user } = call;
-    if (this.cooldown.leftMs > 0 || (this.#wasCoolingDown && this.#trial !== undefined)) return false;
+    if (this.cooldown.leftMs(user) > 0 || (this.#wasCoolingDown && this.#trial !== undefined)) return false;
     const begun = this.breakers.begin(user);
     if (begun === undefined) return false;
     this.#calls.set(call, begun);
@@ -199,7 +200,7 @@ export class Circuit {
   }
 
   #onChange(state?: BreakerState, user?: string): void {
-    if (this.cooldown.leftMs > 0) this.#wasCoolingDown = true;
+    if (this.cooldown.maxLeftMs > 0) this.#wasCoolingDown = true;
     if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
     this.#options.onChange(state, user);

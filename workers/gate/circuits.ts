@@ -2,11 +2,12 @@ import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import type { BreakerState } from './breaker.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
+import type { Limit } from './cooldown.js';
 
 export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
-  publishLimit: (model: string, cooldownMs: number) => void;
+  publishLimit: (limit: Limit & { model: string }) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
   namedModels: () => readonly string[];
 }
@@ -41,18 +42,18 @@ export class Circuits {
 
   /** The rest of the longest cooldown, in milliseconds. */
   get maxCooldownMs(): number {
-    return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.leftMs));
+    return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.maxLeftMs));
   }
 
   /** The models that are not called freely. */
   describe(): ModelBreaker[] {
     return [...this.#circuits].flatMap(([model, { breakers, cooldown }]): ModelBreaker[] => {
       if (model === shared) return [];
-      const described = breakers.describe();
-      if (described.length > 0) return described.map((breaker) => ({ model, ...breaker }));
-      const nextProbeMs = Math.ceil(cooldown.leftMs);
-      if (nextProbeMs === 0) return [];
-      return [{ model, state: 'limited', nextProbeMs, reason: 'provider_rate_limited' }];
+      const limited = { model, state: 'limited', reason: 'provider_rate_limited' } as const;
+      const limits = cooldown
+        .describe()
+        .map(({ holdMs, user }) => ({ ...limited, nextProbeMs: holdMs, user }));
+      return [...breakers.describe().map((breaker) => ({ model, ...breaker })), ...limits];
     });
   }
 
@@ -100,7 +101,7 @@ export class Circuits {
       model,
       compiling: this.#compiling,
       onChange: (breaker, user) => onChange(model, breaker, user),
-      publishLimit: (cooldownMs) => publishLimit(model, cooldownMs),
+      publishLimit: (limit) => publishLimit({ ...limit, model }),
     });
     // Failures and limits of one of the models that share it say nothing about the others.
     if (model === shared) circuit.dispose();

@@ -1,11 +1,19 @@
 import { Failure } from '../../shared/failures.js';
 import type { GatedCall } from './gated-call.js';
 
+/** How long a 429 holds calls of a model. */
+export interface Limit {
+  /** In milliseconds, from now on. */
+  readonly holdMs: number;
+  /** Id of the only user that it holds; undefined if it holds all. */
+  readonly user?: string | undefined;
+}
+
 interface CooldownOptions {
-  /** Called when a cooldown has begun, has become noticeably longer, or has ended. */
+  /** Called when calls are held, for all or one user, when that has become noticeably longer, or has ended. */
   onChange: () => void;
-  /** Called with the length of a cooldown, in milliseconds, that a 429 to this pool began or made noticeably longer. */
-  publishLimit: (cooldownMs: number) => void;
+  /** Called when a 429 to this pool began it or made it noticeably longer. */
+  publishLimit: (limit: Limit) => void;
 }
 
 /** The longest cooldown, even for a longer `Retry-After`: quotas are raised, and clocks and headers are wrong. */
@@ -19,74 +27,139 @@ const noticeableMs = 100;
  * The time after a provider's 429 in which no call of the model begins, retries included; running calls go on. It lasts
  * a pause that doubles from 429 to 429 until a call is answered, or what `Retry-After` says when that is longer (some
  * providers say 0, or a past date, with every 429). Concurrent 429s, and a call plus its retry, double it only once.
+ *
+ * As long as only one user was limited since the last answer, it holds that user alone, and the others once for the
+ * shortest pause: then their calls show whose the limit is. An answer frees that user, another user's 429 holds all.
  */
 export class Cooldown {
   readonly #options: CooldownOptions;
-  #endsAt = 0;
+  readonly #all = new Hold();
+  /** Holds `#user` alone. */
+  readonly #one = new Hold();
+  /** The first user who was limited since the last answer. */
+  #user: string | undefined;
+  /** Whether another user was limited since then, or a job without a user. */
+  #isOfAll = false;
   #pauseMs = 0;
   /** 429s that have doubled the pause so far. */
   #limitCount = 0;
   #isDisposed = false;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: CooldownOptions) {
     this.#options = options;
   }
 
-  /** The rest of the cooldown, in milliseconds; 0 when calls may begin. */
-  get leftMs(): number {
-    return this.#endsAt === 0 ? 0 : Math.max(1, this.#endsAt - performance.now());
+  /** The rest of this user's cooldown, in milliseconds; 0 when the user's calls may begin. */
+  leftMs(user: string | undefined): number {
+    return Math.max(this.#all.leftMs, user === this.#user ? this.#one.leftMs : 0);
+  }
+
+  /** The rest of the cooldown of the user who is held the longest, in milliseconds. */
+  get maxLeftMs(): number {
+    return this.leftMs(this.#user);
+  }
+
+  /** Whether this user is held for longer than the others. */
+  isAlone(user: string | undefined): boolean {
+    return user !== undefined && user === this.#user && this.#one.endsAt > this.#all.endsAt;
+  }
+
+  /** The hold of all users, then that of the one user who is held for longer; without those that have ended. */
+  describe(): Limit[] {
+    const users = this.isAlone(this.#user) ? [undefined, this.#user] : [undefined];
+    return users.map((user) => ({ user, holdMs: this.leftMs(user) })).filter(({ holdMs }) => holdMs > 0);
   }
 
   /** Makes a call and returns its result; a 429 begins a cooldown, an answer resets the pause. */
-  async watch<T>({ kind }: Pick<GatedCall, 'kind'>, next: () => Promise<T>): Promise<T> {
+  async watch<T>({ kind, user }: Pick<GatedCall, 'kind' | 'user'>, next: () => Promise<T>): Promise<T> {
     const since = this.#limitCount;
+    const { endsAt } = this.#one;
     try {
       const result = await next();
-      if (since === this.#limitCount) this.#pauseMs = 0;
+      if (since === this.#limitCount) this.#recordAnswer(endsAt);
       return result;
     } catch (error) {
       const doubles = since === this.#limitCount && kind === 'first';
-      if (isLimit(error)) this.#recordLimit(error.facts.retryAfterMs, doubles);
+      if (isLimit(error)) this.#recordLimit(user, error.facts.retryAfterMs, doubles);
       throw error;
     }
   }
 
-  /** Makes it last at least this long from now, in milliseconds: another pool of the provider has met a 429. */
-  extend(ms: number): void {
-    this.#lengthen(Math.min(ms, maxMs));
+  /** Makes it last at least this long: another pool of the provider has met a 429. */
+  extend({ holdMs, user }: Limit): void {
+    this.#hold(user, Math.min(holdMs, maxMs));
   }
 
-  /** Ends its reports, and lets the process end. */
+  /** Ends it for good, without a report. */
   dispose(): void {
     this.#isDisposed = true;
-    this.#timer?.unref();
+    this.#all.end();
+    this.#one.end();
   }
 
-  #recordLimit(retryAfterMs: number | undefined, doubles: boolean): void {
+  /** Takes an answer; it frees the user who is held unless that hold has begun or grown since the call began. */
+  #recordAnswer(endsAt: number): void {
+    this.#pauseMs = 0;
+    if (endsAt !== this.#one.endsAt) return;
+    this.#user = undefined;
+    this.#isOfAll = false;
+    if (endsAt === 0) return;
+    this.#one.end();
+    this.#options.onChange();
+  }
+
+  #recordLimit(user: string | undefined, retryAfterMs: number | undefined, doubles: boolean): void {
+    // The pauses of one user must not make those of all longer.
+    if (!this.#isOfAll && user !== this.#user) this.#pauseMs = 0;
     if (doubles) {
       this.#limitCount += 1;
       this.#pauseMs = this.#pauseMs === 0 ? minPauseMs : Math.min(2 * this.#pauseMs, maxPauseMs);
     }
-    const ms = Math.min(Math.max(retryAfterMs ?? 0, this.#pauseMs, minPauseMs), maxMs);
-    if (this.#lengthen(ms)) this.#options.publishLimit(ms);
+    const holdMs = Math.min(Math.max(retryAfterMs ?? 0, this.#pauseMs, minPauseMs), maxMs);
+    if (this.#hold(user, holdMs))
+      this.#options.publishLimit({ holdMs, user: this.#isOfAll ? undefined : user });
   }
 
-  /** Whether it began or became noticeably longer. */
-  #lengthen(ms: number): boolean {
-    const beforeMs = this.leftMs;
-    if (this.#isDisposed || ms <= beforeMs) return false;
-    this.#endsAt = performance.now() + ms;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#end(), ms);
-    const isNoticeable = beforeMs === 0 || ms - beforeMs > noticeableMs;
-    if (isNoticeable) this.#options.onChange();
+  /** Whether a cooldown began or became noticeably longer. */
+  #hold(user: string | undefined, ms: number): boolean {
+    if (this.#isDisposed) return false;
+    const isFirst = this.#user === undefined && !this.#isOfAll;
+    if (isFirst) this.#user = user;
+    if (user === undefined || user !== this.#user) this.#isOfAll = true;
+    const { onChange } = this.#options;
+    const isNoticeable = (this.#isOfAll ? this.#all : this.#one).lengthen(ms, onChange);
+    if (isFirst) this.#all.lengthen(minPauseMs, onChange);
+    if (isNoticeable) onChange();
     return isNoticeable;
   }
+}
 
-  #end(): void {
-    this.#endsAt = 0;
-    if (!this.#isDisposed) this.#options.onChange();
+/** A time in which calls are held. */
+class Hold {
+  /** By `performance.now()`; 0 while it holds none. */
+  endsAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  get leftMs(): number {
+    return this.endsAt === 0 ? 0 : Math.max(1, this.endsAt - performance.now());
+  }
+
+  /** Has it last at least this long from now. Whether it began or became noticeably longer. */
+  lengthen(ms: number, onEnd: () => void): boolean {
+    const beforeMs = this.leftMs;
+    if (ms <= beforeMs) return false;
+    this.endsAt = performance.now() + ms;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.endsAt = 0;
+      onEnd();
+    }, ms);
+    return beforeMs === 0 || ms - beforeMs > noticeableMs;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.endsAt = 0;
   }
 }
 

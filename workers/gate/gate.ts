@@ -5,6 +5,7 @@ import type { Breaker, BreakerState } from './breaker.js';
 import { Breakers } from './breakers.js';
 import { AccountSamples, isUnreachable } from './call-samples.js';
 import { Circuits, type CircuitsOptions } from './circuits.js';
+import type { Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GatedCall, Pass } from './gated-call.js';
 import type { ImageRoom } from './image-room.js';
@@ -70,13 +71,13 @@ export class Gate {
   }
 
   /** How long no call like this may begin, in milliseconds. */
-  heldMs({ model }: Pick<GatedCall, 'model'>): number {
-    return this.#circuits.of(model).cooldown.leftMs;
+  heldMs({ model, user }: Pick<GatedCall, 'model' | 'user'>): number {
+    return this.#circuits.of(model).cooldown.leftMs(user);
   }
 
   /** Holds the calls of a model for at least this long: another pool of the provider has met a 429. */
-  hold({ model, holdMs }: { model: string; holdMs: number }): void {
-    this.#circuits.of(model).cooldown.extend(holdMs);
+  hold(limit: Limit & { model: string }): void {
+    this.#circuits.of(limit.model).cooldown.extend(limit);
   }
 
   /** The account's breaker of all users. */

@@ -155,7 +155,10 @@ export class Intake {
   #handBack(job: RunningJob, queued: RequeuableJob, isDelayed: boolean): Promise<never> {
     const { store, log } = this.#deps;
     job.holdsLock = false;
-    return handBack(queued, job.token, { pauseMs: isDelayed ? pauseFor(queued, store.now()) : undefined, log });
+    return handBack(queued, job.token, {
+      pauseMs: isDelayed ? pauseFor(queued, store.now()) : undefined,
+      log,
+    });
   }
 
   async #run(job: RunningJob): Promise<JobEnd> {

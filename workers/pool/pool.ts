@@ -133,7 +133,7 @@ export class Pool {
       },
       imageRoom,
       onChange: (change) => this.#onGateChange(change),
-      publishLimit: (model, holdMs) => this.#publishLimit(model, holdMs),
+      publishLimit: (limit) => this.#publishLimit(limit),
     });
   }
 
@@ -159,18 +159,18 @@ export class Pool {
   }
 
   /** One account serves all workers of a provider: a 429 to one of them concerns the others. */
-  #publishLimit(model: string, holdMs: number): void {
+  #publishLimit(limit: Pick<RateLimitMessage, 'model' | 'holdMs' | 'user'>): void {
     const { relay, workerName: worker, log } = this.#deps;
     const { id: provider } = this;
-    log.warn({ model, holdMs }, 'provider rate limited');
-    const message: RateLimitMessage = { v: writtenVersion, provider, worker, holdMs, model };
+    log.warn(limit, 'provider rate limited');
+    const message: RateLimitMessage = { v: writtenVersion, provider, worker, ...limit };
     relay.publish(topics.limit(provider), message).catch((err) => log.debug({ err }, 'limit not published'));
   }
 
   async #subscribeToLimits(): Promise<void> {
     const { relay, provider, workerName } = this.#deps;
-    await relay.subscribe(topics.limit(provider.id), rateLimitSchema, ({ worker, holdMs, model }) => {
-      if (worker !== workerName) this.#gate.hold({ model, holdMs });
+    await relay.subscribe(topics.limit(provider.id), rateLimitSchema, (limit) => {
+      if (limit.worker !== workerName) this.#gate.hold(limit);
     });
   }
 }

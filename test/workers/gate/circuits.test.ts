@@ -74,8 +74,8 @@ function start({ model = 'm', inMs = 60_000, addedAt = 0, isRetry = false, stop,
   return job;
 }
 
-async function limit(model = 'm', retryAfterMs = 300): Promise<void> {
-  const job = start({ model });
+async function limit(model = 'm', retryAfterMs = 300, user?: string): Promise<void> {
+  const job = start({ model, ...(user && { user }) });
   job.fail('provider_rate_limited', retryAfterMs);
   await job.ended;
 }
@@ -122,7 +122,7 @@ describe('a model that is limited', () => {
     await limit('m', 5000);
     expect(await start({ inMs: 4000 }).ended).toMatchObject({ code: 'provider_rate_limited' });
     const waiting = start({ inMs: 10_000 });
-    circuits.of('m').cooldown.extend(20_000);
+    circuits.of('m').cooldown.extend({ holdMs: 20_000 });
     expect(await waiting.ended).toMatchObject({ code: 'provider_rate_limited' });
     expect(circuits.describe()).toMatchObject([
       { model: 'm', state: 'limited', reason: 'provider_rate_limited' },
@@ -150,6 +150,63 @@ describe('a model that is limited', () => {
     await retry.begun.catch(() => {});
     retry.answer();
     expect(await retry.ended).toBe('done');
+  });
+});
+
+describe('a model that limits one user', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  const limited = { model: 'm', state: 'limited', reason: 'provider_rate_limited' };
+  const begun = (jobs: readonly { isBegun: boolean }[]) => jobs.map(({ isBegun }) => isBegun);
+
+  it('after one pause a call of another user is made, and its answer lets all begin', async () => {
+    await limit('m', 5000, 'M');
+    expect(circuits.describe()).toMatchObject([
+      { ...limited, nextProbeMs: 250 },
+      { ...limited, nextProbeMs: 5000, user: 'M' },
+    ]);
+    const jobs = ['M', 'V', 'W'].map((user) => start({ user }));
+    await vi.advanceTimersByTimeAsync(249);
+    expect(begun(jobs)).toEqual([false, false, false]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(begun(jobs)).toEqual([false, true, false]);
+    jobs[1]?.answer();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun(jobs)).toEqual([true, true, true]);
+    for (const job of jobs) job.answer();
+    expect(await Promise.all(jobs.map(({ ended }) => ended))).toEqual(['done', 'done', 'done']);
+    expect(circuits.describe()).toEqual([]);
+  });
+
+  it('another user is limited too -> all wait', async () => {
+    await limit('m', 5000, 'M');
+    await vi.advanceTimersByTimeAsync(250);
+    await limit('m', 3000, 'V');
+    expect(circuits.describe()).toMatchObject([
+      { ...limited, nextProbeMs: 3000 },
+      { ...limited, nextProbeMs: 4750, user: 'M' },
+    ]);
+    expect(await start({ user: 'W', inMs: 2999 }).ended).toMatchObject({ code: 'provider_rate_limited' });
+  });
+
+  it('while jobs of this user wait -> those of others are not behind them', async () => {
+    await limit('m', 5000, 'M');
+    const waiting = start({ user: 'M' });
+    await vi.advanceTimersByTimeAsync(250);
+    const other = start({ user: 'V' });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun([waiting, other])).toEqual([false, true]);
+    // Its call has not been limited within a second.
+    await vi.advanceTimersByTimeAsync(1000);
+    const later = start({ user: 'W' });
+    other.cut();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun([waiting, later])).toEqual([false, true]);
+    later.answer();
+    await vi.advanceTimersByTimeAsync(0);
+    waiting.answer();
+    expect(await waiting.ended).toBe('done');
   });
 });
 
@@ -268,7 +325,7 @@ describe('users who call a model', () => {
 describe('of', () => {
   /** As many as there are circuits for models that callers name freely. */
   const limitOthers = () => {
-    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).cooldown.extend(10_000);
+    for (let n = 0; n < 31; n += 1) circuits.of(`limited-${n}`).cooldown.extend({ holdMs: 10_000 });
   };
 
   it('gives 32 models a circuit of their own, for which idle ones make room, and the others one together', async () => {

@@ -71,13 +71,26 @@ describe('a call', () => {
     },
   );
 
-  it('one that is limited -> says how long the next may not begin', async () => {
-    expect(gate.heldMs({ model: 'm' })).toBe(0);
-    const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
+  const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
     await expect(gate.run(callOf(), () => Promise.reject(limited))).rejects.toBe(limited);
     expect(gate.heldMs({ model: 'm' })).toBeGreaterThan(4000);
     expect(gate.heldMs({ model: 'other' })).toBe(0);
   });
+  const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
+  it.each<[string, () => unknown]>([
+    ['here', () => gate.run(callOf({ user: 'M' }), () => Promise.reject(limited)).catch(() => undefined)],
+    ['at another worker', () => gate.hold({ model: 'm', holdMs: 5000, user: 'M' })],
+  ])(
+    'one that is limited %s -> holds the next of its user, and those of others shortly',
+    async (_, limit) => {
+      const heldMs = (user: string, model = 'm') => gate.heldMs({ model, user });
+      expect(heldMs('M')).toBe(0);
+      await limit();
+      expect(heldMs('M')).toBeGreaterThan(4000);
+      expect(heldMs('V')).toBeLessThanOrEqual(250);
+      expect(heldMs('M', 'other')).toBe(0);
+    },
+  );
 });
 
 describe('each way out', () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
+import { Failure } from '../../../shared/failures.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
@@ -168,6 +169,16 @@ describeStores('Pool on $kind', log, (shared) => {
     change({});
     await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ state: 'serving' }), patience);
     expect(lastHeartbeat()?.breakers).toBeUndefined();
+  });
+
+  it('a 429 -> the other workers of the provider learn which model it limits, for how long, and for whom', async () => {
+    const job = chatJobOf({ model: 'm-1', user: 'M' });
+    await queue.add('chat', encodeChatJob(job), { jobId: randomUUID() });
+    await vi.waitFor(() => expect(requests).toHaveLength(1), patience);
+    gate.reject(new Failure('provider_rate_limited', { retryAfterMs: 59_000 }));
+    const limit = { v: 1, provider: 'openai', worker: 'test', model: 'm-1', holdMs: 59_000, user: 'M' };
+    const message = { topic: 'limit.openai', message: limit };
+    await vi.waitFor(() => expect(relay.published).toContainEqual(message), patience);
   });
 
   it('models that are changed -> a job goes by those of the moment at which it begins', async () => {

@@ -1,24 +1,34 @@
 import { expect, it } from 'vitest';
 import { HandedBack } from '../../../shared/queue/queue-store.js';
-import { Requeue } from '../../../workers/pool/requeue.js';
+import { handBack, pauseFor } from '../../../workers/pool/requeue.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 it.each([
   [0, 200],
   [1001, 501],
   [60_000, 5000],
-])('a job that is %d ms old goes back for later -> after a pause of %d ms', async (ageMs, pauseMs) => {
+])('a job that is %d ms old and cannot be done here -> stays away for %d ms', (ageMs, pauseMs) => {
+  expect(pauseFor({ id: 'one', timestamp: 5, attemptsStarted: 1, data: {} }, 5 + ageMs)).toBe(pauseMs);
+});
+
+it.each([
+  ['without a pause', undefined],
+  ['with a pause of 200 ms', 200],
+])('a job that goes back %s -> can be taken after it', async (_, pauseMs) => {
   const since = Date.now();
-  let movedTo = 0;
+  let delayedTo: number | undefined;
   const job = {
-    ...{ id: 'one', timestamp: 0, attemptsStarted: 1, data: {} },
-    moveToWait: async () => expect.unreachable(),
+    id: 'one',
+    timestamp: 0,
+    attemptsStarted: 1,
+    data: {},
+    moveToWait: async () => {},
     moveToDelayed: async (timestamp: number) => {
-      movedTo = timestamp;
+      delayedTo = timestamp;
     },
   };
-  const requeue = new Requeue(createRecordingLog().log, () => ageMs);
-  await expect(requeue.requeue(job, 'token', true)).rejects.toBeInstanceOf(HandedBack);
-  expect(movedTo).toBeGreaterThanOrEqual(since + pauseMs);
-  expect(movedTo).toBeLessThanOrEqual(Date.now() + pauseMs);
+  const { log } = createRecordingLog();
+  await expect(handBack(job, 'token', { pauseMs, log })).rejects.toBeInstanceOf(HandedBack);
+  if (pauseMs === undefined) expect(delayedTo).toBeUndefined();
+  else expect(delayedTo).toBeGreaterThanOrEqual(since + pauseMs);
 });
