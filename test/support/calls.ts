@@ -50,7 +50,8 @@ export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => (
     isCompiling: false,
   },
   startedAt: performance.now(),
-  park: () => true,
+  park: () => {},
+  outlast: () => undefined,
   ...own,
 });
 

@@ -15,7 +15,7 @@ export interface CircuitOptions {
   /** Whether one more job may wait here for its model. */
   hasRoom: () => boolean;
   /** Shared by the circuits of a pool. */
-  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
+  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called with the length of a cooldown that a 429 to this pool began or extended, in milliseconds. */
@@ -156,15 +156,15 @@ export class Circuit {
     }
   }
 
-  #admit({ user, progress, slot, schema }: GatedCall): AdmittedCall {
+  #admit(call: GatedCall): AdmittedCall {
+    const { user, progress, slot, schema } = call;
+    const { compiling, hasRoom } = this.#options;
     const isUsersProbe = this.#userProbe === slot;
-    const isCompiling = this.#options.compiling.isNew(schema);
-    const park = () => {
-      const hasRoom = this.#options.hasRoom();
-      if (hasRoom) slot.park();
-      return hasRoom;
-    };
-    return { user, progress, isProbe: false, isUsersProbe, isCompiling, startedAt: performance.now(), park };
+    const isCompiling = compiling.isNew(schema);
+    const park = () => hasRoom() && slot.park();
+    const outlast = () => compiling.outlast(call);
+    const startedAt = performance.now();
+    return { user, progress, isProbe: false, isUsersProbe, isCompiling, startedAt, park, outlast };
   }
 
   async #whenCallsMayBegin(call: GatedCall): Promise<void> {

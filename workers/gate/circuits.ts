@@ -5,6 +5,8 @@ import { CompilingCalls } from './compiling-calls.js';
 
 export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
+  /** The slots of the pool. */
+  concurrency: () => number;
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (model: string, cooldownMs: number) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
@@ -23,12 +25,13 @@ export class Circuits {
   readonly #options: CircuitsOptions;
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
-  readonly #compiling = new CompilingCalls();
+  readonly #compiling: CompilingCalls;
   #isClosing = false;
   #forced: 'closed' | undefined;
 
   constructor(options: CircuitsOptions) {
     this.#options = options;
+    this.#compiling = new CompilingCalls(options);
   }
 
   of(model: string): Circuit {

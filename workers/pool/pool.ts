@@ -119,6 +119,7 @@ export class Pool {
     const { settings, jobs, imageRoom } = this.#deps;
     return new Gate({
       times: () => ({ timeoutMs: settings.current.timeoutMs, resetMs: settings.current.breakerResetMs }),
+      concurrency: () => settings.current.concurrency,
       hasRoom: () => jobs.loadOf(this.id).parked < maxParked,
       namedModels: () => {
         const { model, models = [] } = settings.current;
