@@ -46,7 +46,8 @@ export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => (
   isProbe: false,
   isCompiling: false,
   startedAt: performance.now(),
-  park: () => true,
+  park: () => {},
+  outlast: () => undefined,
   ...own,
 });
 

@@ -12,10 +12,15 @@ interface OpenGate {
 export function openGate({
   timeoutMs = 10_000,
   resetMs = 60_000,
+  concurrency = 1,
   imageRoom,
-}: { timeoutMs?: number; resetMs?: number } & Pick<GateOptions, 'imageRoom'> = {}): OpenGate {
+}: { timeoutMs?: number; resetMs?: number; concurrency?: number } & Pick<
+  GateOptions,
+  'imageRoom'
+> = {}): OpenGate {
   const gate = new Gate({
     times: () => ({ timeoutMs, resetMs }),
+    concurrency: () => concurrency,
     hasRoom: () => true,
     namedModels: () => [],
     imageRoom,

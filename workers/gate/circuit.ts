@@ -15,7 +15,7 @@ export interface CircuitOptions {
   /** Whether one more job of this user may wait here for its model. */
   hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
-  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse'>;
+  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
   /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
   onChange: (breaker?: BreakerState, user?: string) => void;
   /** Called when a 429 to this pool began a cooldown or made it longer. */
@@ -138,14 +138,17 @@ export class Circuit {
     }
   }
 
-  #admit({ user, progress, slot, schema }: GatedCall, { isProbe }: BegunCall): AdmittedCall {
-    const isCompiling = this.#options.compiling.isNew(schema);
-    const park = () => {
-      const hasRoom = this.#options.hasRoom(user);
-      if (hasRoom) slot.park();
-      return hasRoom;
+  #admit(call: GatedCall, { isProbe }: BegunCall): AdmittedCall {
+    const { user, progress, slot, schema } = call;
+    const { compiling, hasRoom } = this.#options;
+    return {
+      progress,
+      isProbe,
+      isCompiling: compiling.isNew(schema),
+      startedAt: performance.now(),
+      park: () => hasRoom(user) && slot.park(),
+      outlast: () => compiling.outlast(call),
     };
-    return { progress, isProbe, isCompiling, startedAt: performance.now(), park };
   }
 
   async #whenCallsMayBegin(call: GatedCall): Promise<void> {

@@ -6,6 +6,8 @@ import type { Limit } from './cooldown.js';
 
 export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
+  /** The slots of the pool. */
+  concurrency: () => number;
   onChange: (model: string, breaker?: BreakerState, user?: string) => void;
   publishLimit: (limit: Limit & { model: string }) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
@@ -24,12 +26,13 @@ export class Circuits {
   readonly #options: CircuitsOptions;
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
-  readonly #compiling = new CompilingCalls();
+  readonly #compiling: CompilingCalls;
   #isClosing = false;
   #forced: 'closed' | undefined;
 
   constructor(options: CircuitsOptions) {
     this.#options = options;
+    this.#compiling = new CompilingCalls(options);
   }
 
   of(model: string): Circuit {

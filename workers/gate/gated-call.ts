@@ -30,13 +30,18 @@ export interface Pass {
   readonly isProbe: boolean;
   /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
   readonly isCompiling: boolean;
-  /** Gives the slot of a call that takes long to another job. False if no more jobs may be here without a slot. */
-  park(): boolean;
+  /**
+   * To be called when a call whose schema is compiled first has had the time of any other. It goes on without a slot
+   * and gives its place back when it has ended; undefined if it has to end now.
+   */
+  outlast(): Disposable | undefined;
 }
 
 /** A call that its circuit has let in, as breakers see it. */
 export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
   isProbe: boolean;
+  /** Gives its slot to another job while it waits, if one more job may be here without a slot. */
+  park(): void;
   /** When it was made, by `performance.now()`; undefined while it waits, which shows nothing about its provider. */
   startedAt: number | undefined;
 }

@@ -23,9 +23,8 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
 /**
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
  * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other
- * limits: one for the provider's silence, and the deadline for the whole. Until then a call whose schema is compiled
- * first has the deadline alone. Since anyone can send a new schema each time, it keeps its slot no longer than other
- * calls.
+ * limits: one for the provider's silence, and the deadline for the whole. A call whose schema is compiled first may
+ * take until the deadline, without its slot, if the gate has a place for it by then.
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
@@ -34,24 +33,21 @@ export class CallSignal {
   readonly #onStop: () => void;
   #timer: NodeJS.Timeout;
   #idleTimer: NodeJS.Timeout | undefined;
-  #slotTimer: NodeJS.Timeout | undefined;
+  #place: Disposable | undefined;
 
   constructor(call: PassedCall) {
     this.#call = call;
     const { job, deadline, stop, pass, hasFallback } = call;
-    const { isProbe, isCompiling } = pass;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
     const isStream = job.deltas !== undefined;
     const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
-    // Others wait for a probe.
-    const providerMs = isCompiling && !isProbe ? Number.POSITIVE_INFINITY : limitMs;
     const callerMs = this.#msUntil(deadline);
-    const mayBeCut = isStream && !isCompiling && hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
-    if (mayBeCut && fallbackAfterMs < providerMs)
+    const mayBeCut =
+      isStream && !pass.isCompiling && hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
+    if (mayBeCut && fallbackAfterMs < limitMs)
       this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
-    else if (callerMs <= providerMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
-    else this.#timer = this.#abortAfter(providerMs, 'provider_timeout');
-    if (isCompiling) this.#slotTimer = setTimeout(() => pass.park(), limitMs);
+    else if (callerMs <= limitMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
+    else this.#timer = setTimeout(() => this.#outlast(), limitMs);
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
@@ -66,7 +62,6 @@ export class CallSignal {
     if (this.#idleTimer !== undefined) return;
     const { chatJob, settings } = this.#call;
     clearTimeout(this.#timer);
-    clearTimeout(this.#slotTimer);
     this.#timer = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
     this.#idleTimer = this.#abortAfter(settings.idleTimeoutMs, 'provider_timeout');
   }
@@ -78,10 +73,19 @@ export class CallSignal {
 
   release(): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#slotTimer);
     clearTimeout(this.#idleTimer);
     this.#idleTimer = undefined;
+    this.#place?.[Symbol.dispose]();
+    this.#place = undefined;
     this.#call.stop.removeEventListener('abort', this.#onStop);
+  }
+
+  /** The provider has had its time. Others wait for a probe, so it ends. */
+  #outlast(): void {
+    const { pass, deadline } = this.#call;
+    if (pass.isCompiling && !pass.isProbe) this.#place = pass.outlast();
+    if (this.#place) this.#timer = this.#abortAfter(this.#msUntil(deadline), 'timeout');
+    else this.#controller.abort(new Failure('provider_timeout'));
   }
 
   #msUntil(time: number): number {

@@ -126,6 +126,7 @@ export class Pool {
     const { settings, jobs, imageRoom } = this.#deps;
     return new Gate({
       times: () => ({ timeoutMs: settings.current.timeoutMs, resetMs: settings.current.breakerResetMs }),
+      concurrency: () => settings.current.concurrency,
       hasRoom: (user) => hasRoomFor(user, jobs.parkedUsersOf(this.id)),
       namedModels: () => {
         const { model, models = [] } = settings.current;

@@ -18,6 +18,7 @@ beforeEach(() => {
   slots = new Slots({ size: () => 2, onChange: () => {} });
   circuits = new Circuits({
     times: () => ({ timeoutMs: 1000, resetMs: 100 }),
+    concurrency: () => 2,
     hasRoom: () => hasRoom,
     namedModels: () => namedModels,
     onChange: () => {},

@@ -72,11 +72,6 @@ describe('a call', () => {
   );
 
   const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
-    await expect(gate.run(callOf(), () => Promise.reject(limited))).rejects.toBe(limited);
-    expect(gate.heldMs({ model: 'm' })).toBeGreaterThan(4000);
-    expect(gate.heldMs({ model: 'other' })).toBe(0);
-  });
-  const limited = new Failure('provider_rate_limited', { retryAfterMs: 5000 });
   it.each<[string, () => unknown]>([
     ['here', () => gate.run(callOf({ user: 'M' }), () => Promise.reject(limited)).catch(() => undefined)],
     ['at another worker', () => gate.hold({ model: 'm', holdMs: 5000, user: 'M' })],

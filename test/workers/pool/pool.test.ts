@@ -5,7 +5,12 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { Failure } from '../../../shared/failures.js';
 import { openInstruments } from '../../../shared/metrics/instruments.js';
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
-import { encodeChatJob, type PoolHeartbeat, queueName } from '../../../shared/protocol/messages.js';
+import {
+  type ChatJob,
+  encodeChatJob,
+  type PoolHeartbeat,
+  queueName,
+} from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import { closeQueues, openQueues } from '../../../shared/queue/channels.js';
@@ -99,8 +104,8 @@ describeStores('Pool on $kind', log, (shared) => {
     };
     return counting;
   };
-  const add = (model?: string) =>
-    queue.add('chat', encodeChatJob(chatJobOf(model ? { model } : {})), { jobId: randomUUID() });
+  const add = (model?: string, own: Partial<ChatJob> = {}) =>
+    queue.add('chat', encodeChatJob(chatJobOf(model ? { model, ...own } : own)), { jobId: randomUUID() });
   const change = (overrides: PoolOverrides) => settings.apply({ version: settings.version + 1, overrides });
   const lastHeartbeat = () =>
     relay.published
@@ -179,6 +184,21 @@ describeStores('Pool on $kind', log, (shared) => {
     const limit = { v: 1, provider: 'openai', worker: 'test', model: 'm-1', holdMs: 59_000, user: 'M' };
     const message = { topic: 'limit.openai', message: limit };
     await vi.waitFor(() => expect(relay.published).toContainEqual(message), patience);
+  });
+
+  it('schemas that take long to compile -> one user has one call beside two slots, and the next wait', async () => {
+    change({ timeoutMs: 100 });
+    const askedFor = (title: string) => ({
+      parameters: { format: { type: 'json_schema' as const, name: 'a', schema: { title } } },
+    });
+    await Promise.all([...'abcde'].map((title) => add('m', askedFor(title))));
+    // The provider does not end its calls.
+    const timedOut = () => requests.filter(({ signal }) => signal.aborted);
+    await vi.waitFor(() => expect(timedOut()).toHaveLength(2), patience);
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 2, waiting: 2 }), patience);
+    expect(requests).toHaveLength(3);
+    gate.resolve();
+    await vi.waitFor(() => expect(lastHeartbeat()).toMatchObject({ inFlight: 0, waiting: 0 }), patience);
   });
 
   it('models that are changed -> a job goes by those of the moment at which it begins', async () => {
