@@ -108,7 +108,7 @@ export type RateLimitMessage = z.output<typeof rateLimitSchema>;
 /** A name or a code that operators see; longer ones are not valid. */
 const shortText = z.string().max(300);
 
-/** A model that a pool does not call freely; null stands for the account, which is every model. */
+/** A model that a pool does not call freely, for all users or one; null stands for the account: every model. */
 const modelBreakerSchema = z.object({
   model: shortText.nullable(),
   /** `limited` by the provider's 429; `half-open` takes one call at a time. */
@@ -117,7 +117,7 @@ const modelBreakerSchema = z.object({
   nextProbeMs: z.number(),
   /** A failure's code, or of the account `credentials`, `unreachable` or `operator`; of a later release any other. */
   reason: shortText.optional(),
-  /** Id of the only user whose calls it refuses; absent if it refuses all calls. */
+  /** Id of the only user whose calls it refuses or holds back; absent if it concerns all calls. */
   user: shortText.optional(),
 });
 
