@@ -15,14 +15,14 @@ export interface FleetQueue {
   detail?: string;
 }
 
-/** A model to which the worker limits its calls; `model` is null for the account, which is every model. */
+/** A model to which the worker limits its calls, for all or one user; `model` is null for the account: every model. */
 export interface FleetBreaker {
   model: string | null;
   /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
   /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator`. */
   reason?: string | undefined;
-  /** Id of the user whose calls alone it refuses; absent where it refuses everyone's. */
+  /** Id of the only user whose calls it refuses or holds back; absent if it concerns all calls. */
   user?: string | undefined;
   /** When the next call may be made. */
   nextProbeAt?: string | undefined;

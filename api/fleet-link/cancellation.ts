@@ -33,9 +33,9 @@ interface CancelledJob extends PendingJob {
 const maxIdsPerMessage = 1000;
 /** Jobs read or removed at once: thousands of callers may disconnect together, and others need the store meanwhile. */
 const maxConcurrent = 10;
-/** After how long a cancel that could not be published for an unconfirmed job is published again. */
+/** The pause before a cancel of an unconfirmed job that could not be published is published again. */
 const republishMs = 1000;
-/** For how long it is: pools remember a cancel as long themselves, and few deadlines are later. */
+/** How long such a cancel is repeated. Pools remember a cancel just as long, and few deadlines are later. */
 const republishForMs = 60_000;
 /** A running job cannot be removed, but ends within this time once its worker has received the cancel. */
 const abortGraceMs = 1000;

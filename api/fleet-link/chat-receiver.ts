@@ -31,7 +31,7 @@ export interface PolledChat {
 
 /** Which chats a poll is for. */
 export interface Poll {
-  /** Only those that came before this time, in milliseconds since the epoch. */
+  /** Only chats that came before this time, in milliseconds since the epoch. */
   readonly attachedBefore: number;
   /** Counts the polls: chats in the background come up less often. */
   readonly slot: number;
@@ -47,7 +47,7 @@ export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
   readonly level?: ShareLevel;
 };
 
-/** The job of a chat: that of the attempt that is under way, as far as it is known. */
+/** The job of a chat's current attempt, as far as that is known. */
 export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attempt' | 'fallback'> {
   /** Id of the chat, and of its first job. */
   readonly jobId: string;

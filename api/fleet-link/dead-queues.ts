@@ -25,7 +25,7 @@ const maxConcurrent = 10;
 const sweepLength = 100;
 /** The second of two steps is taken as soon as the store allows it. */
 const retryWhileDown = { pauseMs: 250, maxMs: 30_000, unref: true };
-/** Where a job without an outcome may be. */
+/** The states of jobs that have no outcome yet. */
 const unfinished = ['prioritized', 'waiting', 'active', 'delayed'] as const;
 
 /** Passes on, by their fallback, chats whose jobs no worker takes any more: all have died or are paused. */
@@ -38,7 +38,7 @@ export class DeadQueues {
     this.#deps = deps;
   }
 
-  /** For a chat whose job has not ended. Does nothing while a pool may take it, or once its reply is read. */
+  /** Passes on a chat whose job has not ended. Does nothing while a pool may take it, or once its reply is read. */
   async passOn(chat: PolledChat): Promise<void> {
     const { job } = chat;
     if (!job.fallback?.length || chat.isPassedOn || chat.isRead || !this.#isStranded(job)) return;

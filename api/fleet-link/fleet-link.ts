@@ -136,7 +136,7 @@ export class FleetLink implements FleetSource {
     const settled = [{ jobId, outcome: encodeOutcome(cancelledOutcome) }];
     await this.#bounded(relay.publish(topics.storedResult, { v: writtenVersion, settled }));
     chats.onOutcome(jobId, cancelledOutcome);
-    // As that of a stored chat: it is read before, because it may have ended.
+    // Read first, as the job of a stored chat is, because it may have ended.
     cancellation.cancel({ ...job, isStored: true });
   }
 

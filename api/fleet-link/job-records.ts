@@ -16,7 +16,7 @@ import type { QueueStore, StoredJob } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { JobResult, PendingJob, UnfinishedJob } from './chat-receiver.js';
 
-/** The first, and one for each of the four providers that a fallback may name. */
+/** The most attempts at a chat: the first, and one for each of the four providers that a fallback may name. */
 const maxAttempts = 5;
 
 interface JobRecordsDeps {

@@ -19,7 +19,7 @@ interface RemovedUsersDeps {
   log: Log;
 }
 
-/** No chat takes longer, in milliseconds. */
+/** How long the record is kept, in milliseconds: no chat takes longer. */
 const recordTtlMs = 2 * 3_600_000;
 const retryWhileDown = { pauseMs: 500, unref: true };
 

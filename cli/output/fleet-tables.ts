@@ -101,12 +101,14 @@ function stateOf({ state, silentSince, pausedBy }: FleetWorker, now: number): st
 /** Callers choose the names of models. */
 const maxModelLength = 40;
 
-function describeBreaker({ model, state, reason, nextProbeAt, since }: FleetBreaker, now: number): string {
+function describeBreaker(breaker: FleetBreaker, now: number): string {
+  const { model, state, reason, user, nextProbeAt, since } = breaker;
   const name = model === null ? 'account' : shortened(model);
+  const what = user === undefined ? state : `${state === 'open' ? 'refused' : state} for 1 user`;
   const why = reason ? ` (${reason})` : '';
   const probe = nextProbeAt ? `, next call in ${span(Date.parse(nextProbeAt) - now)}` : '';
   const idle = state === 'half-open' && since ? `, no call for ${ageOf(since, now)}` : '';
-  return `${name} ${state}${why}${probe}${idle}`;
+  return `${name} ${what}${why}${probe}${idle}`;
 }
 
 const shortened = (text: string): string =>

@@ -59,7 +59,7 @@ function reasonOf({ state, pausedBy, breakers }: FleetWorker): string[] {
   if (pausedBy === 'operator') return ['by an operator'];
   if (pausedBy === 'clock') return ['its clock differs'];
   if (pausedBy !== undefined) return [pausedBy];
-  const account = breakers.find(({ model }) => model === null);
+  const account = breakers.find(({ model, user }) => model === null && user === undefined);
   return account?.reason ? [describeReason(account.reason)] : [];
 }
 
@@ -85,13 +85,18 @@ export function describeIntake(intake: unknown, { inFlight, queue }: FleetProvid
   return `Drain refuses new chats. Pause keeps ${waiting} waiting chats from their calls; ${running} in flight go on.`;
 }
 
-/** `open: provider error`, `limited`. */
-export const describeBreaker = ({ state, reason }: FleetBreaker): string =>
-  state + (reason ? `: ${describeReason(reason)}` : '');
+/** `open: provider error`, `limited`; where it concerns some users alone, `refused for 2 users: provider error`. */
+export function describeBreaker({ state, reason, user }: FleetBreaker, users = 1): string {
+  const toUsers = `${state === 'open' ? 'refused' : state} for ${users} user${users === 1 ? '' : 's'}`;
+  return (user === undefined ? state : toUsers) + (reason ? `: ${describeReason(reason)}` : '');
+}
 
-/** A breaker that stays half-open waits for a call: nothing is known to be wrong. */
-export const toneOfBreaker = ({ state }: FleetBreaker): Tone =>
-  ({ open: 'bad', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
+/**
+ * A breaker that stays half-open waits for a call: nothing is known to be wrong. One that refuses a single user leaves
+ * the provider well for the others.
+ */
+export const toneOfBreaker = ({ state, user }: FleetBreaker): Tone =>
+  ({ open: user === undefined ? 'bad' : 'warn', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
 /** Of the calls of the last minute. Percentiles cannot be added: the slowest live worker's counts. */
 export function p95Of(workers: readonly FleetWorker[]): number | undefined {

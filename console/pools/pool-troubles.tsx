@@ -6,7 +6,7 @@ import { describeBreaker, describeFailed, toneOfBreaker } from './describe.ts';
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
 
-/** The troubles of a provider: silent workers, open breakers, cooldowns, and failed chats. */
+/** The troubles of a provider: silent workers, open breakers, cooldowns, users that are refused, and failed chats. */
 export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider }) {
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
@@ -45,7 +45,7 @@ export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider
 
 /**
  * Breakers and cooldowns of live workers by model and state, each with the number of its workers, the earliest probe
- * and the longest wait for a call; the account's first, those that wait for a call last.
+ * and the longest wait for a call; the account's first, then the models', those that wait for a call, and users'.
  */
 export function openBreakersOf(workers: readonly FleetWorker[]) {
   const all = workers.flatMap(({ state, breakers }) => (state === 'silent' ? [] : breakers));
@@ -59,12 +59,14 @@ export function openBreakersOf(workers: readonly FleetWorker[]) {
     const target = first.model ?? 'all models';
     const [since] = same.flatMap((breaker) => breaker.since ?? []).toSorted();
     const idleSince = first.state === 'half-open' ? since : undefined;
-    const described = { text: describeBreaker(first), tone: toneOfBreaker(first) };
+    const users = new Set(same.map(({ user }) => user)).size;
+    const described = { text: describeBreaker(first, users), tone: toneOfBreaker(first) };
     return [{ target, ...described, workers: same.length, nextProbeAt, idleSince }];
   });
 }
 
-/** The account's before the models', and those that wait for a call last. */
+/** Entries of all users before those of one, the account before its models, and a wait for a call last. */
 const worstFirst = (a: FleetBreaker, b: FleetBreaker): number =>
+  Number(a.user !== undefined) - Number(b.user !== undefined) ||
   Number(b.model === null) - Number(a.model === null) ||
   Number(a.state === 'half-open') - Number(b.state === 'half-open');

@@ -73,9 +73,11 @@ function Row({ worker }: { worker: FleetWorker }) {
       </td>
       <td>
         {breakers.map((breaker) => (
-          <div key={breaker.model}>
+          <div key={`${breaker.model} ${breaker.state} ${breaker.user}`}>
             {breaker.model ?? 'account'}:{' '}
-            <span class={toneOfBreaker(breaker)}>{describeBreaker(breaker)}</span>
+            <span class={toneOfBreaker(breaker)} title={breaker.user}>
+              {describeBreaker(breaker)}
+            </span>
             {breaker.nextProbeAt && (
               <div class="soft">next probe {new Date(breaker.nextProbeAt).toLocaleTimeString()}</div>
             )}

@@ -31,6 +31,10 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
       return isSpared(exchange, behaviour)
         ? reply(exchange, echoBehaviour)
         : refuse(exchange, format.errors.status(behaviour.status), behaviour.retryAfterS);
+    case 'denied':
+      return isSpared(exchange, behaviour)
+        ? reply(exchange, echoBehaviour)
+        : refuse(exchange, format.errors.denied(call.model ?? ''));
     case 'endless-error':
       return refuseEndlessly(exchange, format.errors.status(behaviour.status));
     case 'not-ready':

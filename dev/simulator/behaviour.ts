@@ -66,8 +66,8 @@ export interface ErrorBehaviour {
 export type Behaviour =
   | ReplyBehaviour
   | ErrorBehaviour
-  // No answer to the first `times` calls, and an echo for all later ones.
-  | { readonly kind: 'hang'; readonly times: number }
+  // No answer, or a 401 that names the model, to the first `times` calls, and an echo for all later ones.
+  | { readonly kind: 'hang' | 'denied'; readonly times: number }
   | { readonly kind: 'endless-error'; readonly status: number }
   | { readonly kind: 'context'; readonly maxTokens: number }
   | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }

@@ -61,6 +61,11 @@ const rows: Row[] = [
     'the first n calls get 429 with Retry-After, then echo',
     (n, seconds) => error(429, n, seconds),
   ],
+  [
+    'sim-denied-<n>-<key>',
+    'the first n calls get 401 with a text that names the model, then echo',
+    (n = 0) => ({ kind: 'denied', times: n }),
+  ],
   ['sim-not-ready', "the provider's error for a model that is being loaded", () => ({ kind: 'not-ready' })],
   [
     'sim-context-<n>',

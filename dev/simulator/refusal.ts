@@ -29,6 +29,8 @@ export interface ErrorBodies {
   json(): Refusal;
   /** The model does not exist; `path` is the request's. */
   model(model: string | undefined, path: string): Refusal;
+  /** The credentials do not open this model: a 401 that names it. */
+  denied(model: string): Refusal;
   /** The provider's usual error for a status (400 to 599). */
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;

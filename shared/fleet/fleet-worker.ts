@@ -39,11 +39,14 @@ function describeBreaker(
   { model, state, nextProbeMs, reason, user }: NonNullable<PoolHeartbeat['breakers']>[number],
   moment: Moment,
 ): FleetBreaker {
-  const before = moment.before?.breakers.find((breaker) => breaker.model === model);
+  // Two entries of one model or user may stand side by side.
+  const before = moment.before?.breakers.find(
+    (each) => each.model === model && each.user === user && each.state === state,
+  );
   return {
     ...{ model, state, reason, user },
     nextProbeAt: nextProbeMs > 0 ? timeOf(nextProbeMs, moment, before?.nextProbeAt) : undefined,
-    since: (before?.state === state && before.since) || timeOf(0, moment, undefined),
+    since: before?.since ?? timeOf(0, moment, undefined),
   };
 }
 

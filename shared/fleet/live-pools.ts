@@ -1,7 +1,7 @@
 import { type ProviderId, providerIds, type Target } from '../contract.js';
 import { Failure } from '../failures.js';
 import { isModelAllowed } from '../model-names.js';
-import type { PoolHeartbeat } from '../protocol/messages.js';
+import type { ModelBreaker, PoolHeartbeat } from '../protocol/messages.js';
 import { type HeardPool, type Heartbeats, silence } from './heartbeats.js';
 import { FleetSettings } from './live-settings.js';
 import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
@@ -100,7 +100,7 @@ export class LivePools {
     return this.#heartbeats.silentMs(provider) > silence.abandoned;
   }
 
-  /** As this user sees them: a breaker may refuse one user alone. */
+  /** The live pools as this user meets them: a pool may refuse one user alone. */
   #livePools(provider: ProviderId, model: string | undefined, user?: string): LivePool[] {
     return this.#liveOf(provider).map((pool) =>
       toLivePool(pool.heartbeat, { model, user, ageMs: this.#heartbeats.ageMs(pool) }),
@@ -125,7 +125,7 @@ export class LivePools {
   }
 }
 
-/** Those of the live pools that would call the model; throws as `LivePools.admit` when there is none. */
+/** The live pools that would call the model; throws as `LivePools.admit` when there is none. */
 function poolsFor(
   model: string | undefined,
   { provider, live }: { provider: ProviderId; live: readonly LivePool[] },
@@ -146,19 +146,25 @@ const refusesJobs = ({ state, pausedBy }: PoolHeartbeat): boolean =>
 const serves = (heartbeat: PoolHeartbeat, model: string | undefined): boolean =>
   model === undefined ? heartbeat.defaultModel !== undefined : isModelAllowed(model, heartbeat);
 
+/** All entries count that concern the model or the account, and this user: they hold independently of each other. */
 function toLivePool(
   heartbeat: PoolHeartbeat,
   { model, user, ageMs }: { model: string | undefined; user: string | undefined; ageMs: number },
 ): LivePool {
-  const called = model ?? heartbeat.defaultModel;
-  const breaker = heartbeat.breakers?.find((each) => each.model === called && called !== undefined);
-  const isOpen = breaker?.state === 'open' && (breaker.user === undefined || breaker.user === user);
+  const { breakers = [], defaultModel } = heartbeat;
+  const concerned = new Set([null, model ?? defaultModel]);
   const leftMs = (ms = 0) => Math.max(0, ms - ageMs);
+  const longestMs = (state: ModelBreaker['state']) => {
+    const found = breakers.filter(
+      (each) => each.state === state && concerned.has(each.model) && [undefined, user].includes(each.user),
+    );
+    return leftMs(Math.max(0, ...found.map(({ nextProbeMs }) => nextProbeMs)));
+  };
   return {
     ...heartbeat,
-    heldMs: breaker?.state === 'limited' ? leftMs(breaker.nextProbeMs) : 0,
+    heldMs: longestMs('limited'),
     rateLeftMs: leftMs(heartbeat.rateLeftMs),
-    openForMs: isOpen ? leftMs(breaker.nextProbeMs) : 0,
+    openForMs: longestMs('open'),
   };
 }
 

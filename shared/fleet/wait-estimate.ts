@@ -11,7 +11,7 @@ import {
 /** The limits of all pools of a provider together. */
 export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;
 
-/** A worker's last heartbeat, and how long it still holds a model back or keeps its breaker open, in milliseconds. */
+/** A worker's last heartbeat, and how long it still holds back or refuses a user's calls of a model, in ms. */
 export type LivePool = PoolHeartbeat & { readonly heldMs: number; readonly openForMs: number };
 
 /** Where a job that is added now would stand, with `own`, the outstanding jobs of this process. */

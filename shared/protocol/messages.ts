@@ -110,7 +110,7 @@ export type RateLimitMessage = z.output<typeof rateLimitSchema>;
 /** A name or a code that operators see; longer ones are not valid. */
 const shortText = z.string().max(300);
 
-/** A model that a pool does not call freely; null stands for the account, which is every model. */
+/** A model that a pool does not call freely, for all users or one; null stands for the account: every model. */
 const modelBreakerSchema = z.object({
   model: shortText.nullable(),
   /** `limited` by the provider's 429; `half-open` takes one call at a time. */

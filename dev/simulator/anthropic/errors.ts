@@ -41,6 +41,8 @@ export const anthropicErrors: ErrorBodies = {
   contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
   json: () => anthropicError(400, 'The request body is not valid JSON'),
   model: (model) => anthropicError(404, `model: ${model}`),
+  // The text of a gateway in front of Anthropic, in Anthropic's envelope: https://github.com/winfunc/opcode/issues/358
+  denied: (model) => anthropicError(401, `key not allowed to access model. Tried to access ${model}`),
   status: (status) => anthropicError(status, kinds[status]?.[1] ?? 'The simulator failed as asked.'),
   tooLong: (tokens, maxTokens) =>
     anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),

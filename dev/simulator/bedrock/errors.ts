@@ -66,6 +66,13 @@ export const bedrockErrors: ErrorBodies = {
     bedrockError(415, 'UnsupportedMediaTypeException', `Unsupported content type: ${received}`),
   json: () => bedrockError(400, 'SerializationException', 'The request body is not a JSON object.'),
   model: () => validationException('The provided model identifier is invalid.'),
+  // IAM's text (https://github.com/aws-samples/semantic-search-with-amazon-opensearch/issues/43); its status is 403.
+  denied: (model) =>
+    bedrockError(
+      401,
+      'AccessDeniedException',
+      `User: arn:aws:sts::000000000000:assumed-role/simulated is not authorized to perform: bedrock:InvokeModel on resource: arn:aws:bedrock:us-east-1::foundation-model/${model} because no identity-based policy allows the bedrock:InvokeModel action`,
+    ),
   status(status) {
     const [exception, message] = exceptions[status] ?? (status < 500 ? otherClientError : otherServerError);
     return bedrockError(status, exception, message);

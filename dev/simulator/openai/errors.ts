@@ -63,6 +63,13 @@ export const openAiErrors: ErrorBodies = {
     openAiError(404, `The model \`${model}\` does not exist or you do not have access to it.`, {
       code: 'model_not_found',
     }),
+  // As LiteLLM's proxy answers: https://github.com/winfunc/opcode/issues/358
+  denied: (model) =>
+    openAiError(
+      401,
+      `key not allowed to access model. This key can only access models=['simulated']. Tried to access ${model}`,
+      { type: 'key_model_access_denied', param: 'model', code: '401' },
+    ),
   status(status) {
     const [message, fields] = byStatus[status] ??
       byStatus[status < 500 ? 400 : 500] ?? ['Unknown error.', serverError];

@@ -81,6 +81,12 @@ export const vertexErrors: ErrorBodies = {
       `Publisher Model \`${resource}\` was not found or your project does not have access to it. Please ensure you are using a valid model version. For more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions`,
     );
   },
+  // Google's text (https://github.com/rpurinton/gemini-php/issues/2); its status is 403.
+  denied: (model) =>
+    vertexError(
+      401,
+      `Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/simulated/locations/global/publishers/google/models/${model}' (or it may not exist).`,
+    ),
   status: (status) => vertexError(status, messages[status] ?? 'The simulator failed as asked.'),
   tooLong: (tokens, maxTokens) =>
     vertexError(

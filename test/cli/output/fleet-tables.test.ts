@@ -56,7 +56,7 @@ describe('renderFleet', () => {
     expect(second?.slice(0, 4)).toEqual(['openai', 'two', 'silent 4 s', '0/1']);
   });
 
-  it('has what is failing first, says since when a breaker waits for a call, and needs no workers', () => {
+  it('has what is failing first, says for whom and since when a breaker holds, and needs no workers', () => {
     const idle = {
       ...busy,
       breakers: [{ model: 'm', state: 'half-open', since: ago(300_000) }],
@@ -67,6 +67,11 @@ describe('renderFleet', () => {
     const text = renderFleet({ ...fleet, providers: providers.toReversed() }, now);
     expect(text.split('\n')[1]).toMatch(/^openai +failing \(provider_error\) +real/);
     expect(text).toContain('m half-open, no call for 5 min');
+    const one = { model: 'm', state: 'open', reason: 'provider_error', user: 'id' } as const;
+    const ofOneUser = { ...busy, breakers: [one, { ...one, model: null, state: 'half-open' as const }] };
+    expect(renderFleet(fleetOf(ofOneUser), now)).toContain(
+      'm refused for 1 user (provider_error); account half-open for 1 user (provider_error)',
+    );
     const chats = { ended: 10, failed: 9, code: failing.code, model: 'm'.repeat(100) };
     const ofOne = fleet.providers.map((one) => ({ ...one, failing, chats }));
     const named = renderFleet({ ...fleet, providers: ofOne }, now);

@@ -7,6 +7,8 @@ const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetP
   ...{ provider: 'openai', state, kind: 'real', concurrency: 1, inFlight: 0, workers },
 });
 
+const ofOneUser = { model: null, state: 'open', reason: 'credentials', user: 'm' } as const;
+
 describe('describeProvider', () => {
   it.each([
     [worker({ state: 'paused', pausedBy: 'operator' }), 'paused: by an operator'],
@@ -19,8 +21,9 @@ describe('describeProvider', () => {
       worker({ state: 'probing', breakers: [{ model: null, state: 'half-open', reason: 'provider_error' }] }),
       'probing: provider error',
     ],
-    // A model's breaker is no reason for the whole pool.
+    // A model's breaker is no reason for the whole pool, and neither is one user's.
     [worker({ breakers: [{ model: 'gpt', state: 'open', reason: 'provider_error' }] }), 'serving'],
+    [worker({ state: 'paused', breakers: [ofOneUser] }), 'paused'],
   ])('says why, each reason once', (one, text) => {
     expect(describeProvider(provider([one, one], one.state), null).text).toBe(text);
   });

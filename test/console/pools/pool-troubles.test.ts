@@ -39,6 +39,23 @@ describe('openBreakersOf', () => {
     ]);
   });
 
+  it('says of breakers that refuse or hold one user alone for how many, after those of all and never in red', () => {
+    const refused = (user: string, model: string | null = 'a'): FleetBreaker => ({
+      ...{ model, user, state: 'open', reason: 'provider_error' },
+    });
+    const workers = [
+      worker([refused('m', null), refused('m'), { model: 'b', state: 'half-open' }]),
+      worker([refused('n'), { ...refused('n'), state: 'limited' }]),
+      worker([refused('n')]),
+    ];
+    expect(openBreakersOf(workers).map(({ target, text, tone }) => [target, text, tone])).toEqual([
+      ['b', 'half-open', 'soft'],
+      ['all models', 'refused for 1 user: provider error', 'warn'],
+      ['a', 'refused for 2 users: provider error', 'warn'],
+      ['a', 'limited for 1 user: provider error', 'warn'],
+    ]);
+  });
+
   it('leaves out what a silent worker said last', () => {
     expect(openBreakersOf([worker([{ model: null, state: 'open' }], 'silent')])).toEqual([]);
   });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { behaviourList, findBehaviour } from '../../../dev/simulator/behaviours.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { providerIds } from '../../../shared/contract.js';
 import { requestOf, send } from './requests.js';
 
 let simulator: Simulator;
@@ -42,6 +43,19 @@ describe('an error for the first calls', () => {
     const limited = await ask('sim-limit-1-3-key');
     expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '3']);
     expect((await ask('sim-limit-1-3-key')).status).toBe(200);
+  });
+});
+
+describe('a model that the credentials do not open', () => {
+  it.each(providerIds)('at %s -> a 401 that names it, to the first calls', async (provider) => {
+    const model = 'sim-denied-1-key@a';
+    const [denied, answered] = [
+      await send(simulator.url, requestOf(provider, { model })),
+      await send(simulator.url, requestOf(provider, { model })),
+    ];
+    expect([denied.status, answered.status]).toEqual([401, 200]);
+    expect(await denied.text()).toContain(model);
+    await answered.text();
   });
 });
 

@@ -110,6 +110,21 @@ describe('describeProviders', () => {
     expect(worker()?.breakers).toMatchObject([{ state: 'half-open', since: at(1000) }]);
   });
 
+  it('says it of each entry of a model: of all users, of one, and of a limit', () => {
+    const entry = { model: 'm', state: 'limited', nextProbeMs: 0, user: 'id' } as const;
+    hear({ breakers: [entry] });
+    nowMs = 1000;
+    hear({
+      breakers: [{ model: 'm', state: 'limited', nextProbeMs: 0 }, { ...entry, state: 'open' }, entry],
+    });
+    nowMs = 2000;
+    hear({
+      breakers: [{ model: 'm', state: 'limited', nextProbeMs: 0 }, { ...entry, state: 'open' }, entry],
+    });
+    const [ofAll, refused, limited] = worker()?.breakers ?? [];
+    expect([ofAll?.since, refused?.since, limited?.since]).toEqual([at(1000), at(1000), at(0)]);
+  });
+
   describe('with the chats that ended while their callers waited', () => {
     const say = (ended: number, failed: number, more: Partial<EndedChats> = {}, process = 'api') =>
       heartbeats.addChats(process, [

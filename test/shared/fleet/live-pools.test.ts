@@ -125,6 +125,12 @@ describe('admit', () => {
     ...{ 'for all': { models: ['*'] }, failing: { breakers: [open] } },
     ...{
       'refusing me': { breakers: [{ ...open, user: 'me' }] },
+      'refusing V, and me everywhere': {
+        breakers: [
+          { ...open, user: 'V' },
+          { ...open, model: null, user: 'me' },
+        ],
+      },
       'failing, for x': { breakers: [open], models: ['x'], defaultModel: 'd' },
     },
   };
@@ -158,6 +164,8 @@ describe('admit', () => {
     // A breaker that is open at every pool, until the next probe.
     'one failing; gone; gone for none; ok for x; two; ok; two failing; gone; 2 s; ok',
     'one refusing me; gone; gone for none; ok by V; 2 s; ok',
+    // Each entry refuses its own user, and that of the account every model.
+    'one refusing V, and me everywhere; gone; gone for x; gone by V; ok for x by V; ok by W; 2 s; ok; ok by V',
     // A failing model that callers may not use is not named.
     'one failing, for x; invalid',
   ])('%s', (steps) => {
@@ -296,6 +304,15 @@ describe('a pool that is held back', () => {
     heartbeat(limited(1000));
     nowMs += 2000;
     expectWait(0);
+  });
+
+  it('is held for each user as long as the longest entry that concerns this user says', () => {
+    heartbeat({
+      breakers: [{ model: 'm', state: 'limited', nextProbeMs: 30_000, user: 'me' }, ...limited(250).breakers],
+    });
+    expectWait(30_000, {}, 'provider_rate_limited');
+    expectWait(250, { user: 'V' }, 'provider_rate_limited');
+    expect(verdict({ model: 'x', timeoutMs: 1 })).toBe(ok);
   });
 
   it('counts for its room once it is let go', () => {
