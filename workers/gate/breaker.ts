@@ -75,20 +75,15 @@ export class Breaker {
     return this.#windows !== undefined;
   }
 
-  /** Whether a call may begin now. */
-  get admits(): boolean {
-    const { state } = this;
-    return state === 'closed' || (state === 'half-open' && !this.isProbing);
-  }
-
   /** Counts a call, unless it began before the breaker opened: it must not be taken for the probe. */
   record(sample: 'good' | 'bad', call: object, reason?: string): void {
     const isProbe = this.probe === call;
     if (this.#forced || (!isProbe && this.state !== 'closed')) return;
-    this.#badInRow = sample === 'good' ? 0 : this.#badInRow + 1;
-    if (sample === 'good')
+    if (sample === 'good') {
+      this.#badInRow = 0;
       this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
-    else {
+    } else {
+      this.#badInRow += 1;
       this.#reason = reason;
       this.#windows ??= this.#openWindows();
     }
@@ -126,13 +121,13 @@ export class Breaker {
     this.dispose();
     this.#badInRow = 0;
     this.#good.count = 0;
-    this.probe = undefined;
   }
 
   dispose(): void {
     this.#windows?.long.shutdown();
     this.#windows?.short.shutdown();
     this.#windows = undefined;
+    this.probe = undefined;
   }
 
   #openWindows(): Windows {

@@ -78,8 +78,8 @@ export class Breakers {
   /** Begins a call, which `watch` or `drop` ends; undefined if this user's may not begin now. */
   begin(user: string | undefined): BegunCall | undefined {
     const breakers = this.#refuses(user) ? [this.#all, this.#one] : [this.#all];
-    if (!breakers.every(({ admits }) => admits)) return undefined;
-    const probed = breakers.filter(({ state }) => state === 'half-open');
+    const probed = breakers.filter(({ state }) => state !== 'closed');
+    if (probed.some(({ state, isProbing }) => state === 'open' || isProbing)) return undefined;
     const begun = { user, isProbe: probed.length > 0 };
     for (const breaker of probed) breaker.probe = begun;
     return begun;

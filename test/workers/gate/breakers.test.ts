@@ -14,12 +14,10 @@ let times: BreakerTimes;
 let breakers: Breakers;
 let changes: string[];
 
-const openBreakers = (samples: ConstructorParameters<typeof Breakers>[0]['samples'] = new CallSamples()) =>
-  new Breakers({
-    times: () => times,
-    samples,
-    onChange: (state, user = 'all') => changes.push(`${state} for ${user}`),
-  });
+const openBreakers = (samples: Pick<CallSamples, 'take'> = new CallSamples()) => {
+  const onChange = (state: string, user = 'all') => changes.push(`${state} for ${user}`);
+  return new Breakers({ times: () => times, samples, onChange });
+};
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -32,22 +30,12 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The user of most calls; undefined where only calls of users unknown are made. */
-type User = string | undefined;
-interface Own {
-  /** Whether the provider has begun its reply by the end. */
-  hasBegun?: boolean;
-  /** Whether its schema is compiled first. */
-  isCompiling?: boolean;
-}
-
 /** A call that ends when the test says so; undefined if it is refused. */
-function begin(user: User, { hasBegun = false, isCompiling = false }: Own = {}) {
+function begin(user: string | undefined, own: Parameters<typeof admittedCall>[0] = {}) {
   const begun = breakers.begin(user);
   if (begun === undefined) return undefined;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const call = admittedCall({ isCompiling, progress: { hasBegun } });
-  const ended = breakers.watch(begun, call, () => promise).catch(() => undefined);
+  const ended = breakers.watch(begun, admittedCall(own), () => promise).catch(() => undefined);
   const end = async (error?: Error) => {
     if (error) reject(error);
     else resolve();
@@ -95,7 +83,8 @@ async function make(steps: string): Promise<void> {
 async function makeCalls(step: string): Promise<void> {
   const [, count, user, how = '', ms = how === 'cut' ? 1000 : 0] =
     /^(\d+) of (\S+) (.+?)(?: after (\d+))?(?:, .*)?$/.exec(step) ?? [];
-  const own = { isCompiling: step.includes(', while compiling'), hasBegun: step.endsWith(', begun') };
+  const isCompiling = step.includes(', while compiling');
+  const own = { isCompiling, progress: { hasBegun: step.endsWith(', begun') } };
   for (let n = 0; n < Number(count); n += 1) {
     const call = begin(user === '?' ? undefined : user, own);
     await vi.advanceTimersByTimeAsync(Number(ms));
@@ -111,7 +100,7 @@ const state = () =>
     .join(', ') || 'closed';
 
 /** With one user alone, and with calls of unknown users, which count for all at once: the same. */
-describe.each<[calls: string, user: User]>([
+describe.each<[calls: string, user: string | undefined]>([
   ['calls of one user alone', 'M'],
   ['calls of users unknown', undefined],
 ])('%s', (_, user) => {
@@ -156,42 +145,25 @@ describe.each<[calls: string, user: User]>([
   });
 
   it('good, bad and other ends in any order -> one breaker counts them all', async () => {
-    const step = fc.constantFrom(
-      'answered',
-      'answered',
-      'failed',
-      'failed',
-      'failed',
-      '404',
-      `${resetMs} ms`,
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
-        breakers = openBreakers();
-        const model = new OneBreaker();
-        for (const each of steps) {
-          await make(each.endsWith('ms') ? each : `1 of ${name} ${each}`);
-          model.take(each);
-          expect(breakers.stateFor(user)).toBe(model.state);
-        }
-        breakers.dispose();
-      }),
-      { numRuns: 100 },
-    );
-  });
-
-  it('times that change -> it goes by those of the moment at which its first call fails', async () => {
-    times = { timeoutMs: 1000, resetMs: 60_000 };
-    await make(`5 of ${name} failed`);
-    expect(breakers.nextProbeMs(user)).toBeGreaterThan(30_000);
+    const kinds = ['answered', 'answered', 'failed', 'failed', 'failed', '404', `${resetMs} ms`];
+    const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 60 });
+    const check = async (taken: string[]) => {
+      breakers = openBreakers();
+      const count = countByHand();
+      for (const step of taken) {
+        await make(step.endsWith('ms') ? step : `1 of ${name} ${step}`);
+        expect(breakers.stateFor(user)).toBe(count(step));
+      }
+      breakers.dispose();
+    };
+    await fc.assert(fc.asyncProperty(steps, check), { numRuns: 100 });
   });
 
   it('a probe -> no other call meanwhile, and what says nothing leaves it to the next', async () => {
-    await make(`4 of ${name} failed; 1 of ${name} timed out; 6 of ${name} failed; ${name} is refused`);
-    await make(`${resetMs} ms; 1 of ${name} timed out; ${name} is refused; ${resetMs} ms`);
-    for (const end of ['timeout', 'provider_rejected', 'cut'].map(
-      (each) => ends[each] ?? new Failure('timeout'),
-    )) {
+    await make(
+      `6 of ${name} failed; ${resetMs} ms; 1 of ${name} timed out; ${name} is refused; ${resetMs} ms`,
+    );
+    for (const end of [new Failure('timeout'), new Failure('provider_rejected'), new Cancelled()]) {
       const probe = begin(user);
       expect([probe?.isProbe, begin(user)]).toEqual([true, undefined]);
       await vi.advanceTimersByTimeAsync(3000);
@@ -199,11 +171,8 @@ describe.each<[calls: string, user: User]>([
       expect(breakers.stateFor(user)).toBe('half-open');
     }
     await make(`1 of ${name} timed out, while compiling; 1 of ${name} answered; 1 of ${name} failed`);
-    expect(state()).toBe('closed');
-    const who = user ?? 'all';
-    expect(changes).toEqual(
-      ['open', 'half-open', 'open', 'half-open', 'closed'].map((each) => `${each} for ${who}`),
-    );
+    const states = ['open', 'half-open', 'open', 'half-open', 'closed'];
+    expect(changes).toEqual(states.map((each) => `${each} for ${user ?? 'all'}`));
   });
 
   it('old calls that end late -> are not taken for the probe, nor counted while it is open', async () => {
@@ -260,37 +229,25 @@ describe.each<[calls: string, user: User]>([
   });
 });
 
-/** The breaker of the property: more than half of five or more, ten bad ones in a row; then a probe after a pause. */
-class OneBreaker {
-  state = 'closed';
-  #good = 0;
-  /** From the first bad one on. */
-  #counted: { all: number; bad: number } | undefined;
-  #row = 0;
-
-  take(step: string): void {
-    if (step.endsWith('ms') && this.state === 'open') this.state = 'half-open';
-    else if (this.state !== 'open' && step === 'answered') this.#takeGood();
-    else if (this.state !== 'open' && step === 'failed') this.#takeBad();
-  }
-
-  #takeGood(): void {
-    this.#row = 0;
-    this.#good = Math.min(100, this.#good + 1);
-    if (this.state === 'half-open') this.#counted = undefined;
-    this.state = 'closed';
-    if (this.#counted) this.#counted.all += 1;
-  }
-
-  #takeBad(): void {
-    this.#row += 1;
-    this.#counted ??= { all: this.#good, bad: 0 };
-    const counted = this.#counted;
-    counted.all += 1;
-    counted.bad += 1;
-    const isFull = counted.all >= 5 && counted.bad > counted.all / 2;
-    if (isFull || this.#row >= 10 || this.state === 'half-open') this.state = 'open';
-  }
+/** The state of one breaker after each step: more than half of five or more, or ten in a row; a probe after a pause. */
+function countByHand(): (step: string) => string {
+  let [state, samples] = ['closed', [] as string[]];
+  const isFailed = (sample: string) => sample === 'failed';
+  const isBad = () =>
+    samples.slice(-10).filter(isFailed).length === 10 ||
+    (samples.length >= 5 && 2 * samples.filter(isFailed).length > samples.length);
+  const take = (step: string) => {
+    samples.push(step);
+    if (state === 'closed') return isFailed(step) && isBad() ? 'open' : 'closed';
+    if (isFailed(step)) return 'open';
+    samples = samples.filter((sample) => !isFailed(sample));
+    return 'closed';
+  };
+  return (step) => {
+    if (state === 'open') state = step.endsWith('ms') ? 'half-open' : 'open';
+    else if (step === 'answered' || step === 'failed') state = take(step);
+    return state;
+  };
 }
 
 describe('calls of several users', () => {
@@ -344,6 +301,13 @@ describe('calls of several users', () => {
     const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => begin(user));
     await make('5000 ms; 1 of V answered');
     for (const call of long) await call?.end(ends['timed out']);
+    expect(state()).toBe('closed');
+  });
+
+  it('calls that end before they are made -> they show nothing', async () => {
+    const waiting = Array.from({ length: 10 }, () => begin('M', { startedAt: undefined }));
+    await make('5000 ms');
+    for (const call of waiting) await call?.end(ends.failed);
     expect(state()).toBe('closed');
   });
 

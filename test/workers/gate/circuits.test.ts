@@ -212,31 +212,6 @@ describe('a model that limits one user', () => {
 });
 
 describe('a model whose breaker is open', () => {
-  it('refuses at once a job whose deadline comes before the probe, and no other model', async () => {
-    await open();
-    expect(await start({ inMs: 50 }).ended).toMatchObject({ code: 'provider_unavailable' });
-    expect(await start({ isRetry: true }).ended).toMatchObject({ code: 'provider_unavailable' });
-    expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open', reason: 'provider_error' }]);
-    const other = start({ model: 'other' });
-    other.answer();
-    expect(await other.ended).toBe('done');
-  });
-
-  it('probes with the first that waits, and then lets all begin or refuses them', async () => {
-    await open();
-    const refused = [start(), start()];
-    await refused[0]?.begun;
-    refused[0]?.fail('provider_error');
-    expect(await refused[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
-    expect(await refused[0]?.ended).toMatchObject({ code: 'provider_error' });
-    const jobs = [start(), start()];
-    await jobs[0]?.begun;
-    expect(jobs.map(({ isBegun }) => isBegun)).toEqual([true, false]);
-    for (const job of jobs) job.answer();
-    expect(await Promise.all(jobs.map(({ ended }) => ended))).toEqual(['done', 'done']);
-    expect(circuits.describe()).toEqual([]);
-  });
-
   it('leaves the slots of calls that still hang to others', async () => {
     const hanging = [start(), start()];
     await Promise.all(hanging.map(({ begun }) => begun));
@@ -258,12 +233,8 @@ describe('a model whose breaker is open', () => {
 });
 
 describe('users who call a model', () => {
-  const each = async (
-    user: string | undefined,
-    count: number,
-    code: 'provider_error' | 'provider_timeout',
-  ) => {
-    for (let n = 0; n < count; n += 1) {
+  const each = async (users: string[], code: FailureCode) => {
+    for (const user of users) {
       const job = start({ user, inMs: 50 });
       job.fail(code);
       await job.ended;
@@ -271,21 +242,27 @@ describe('users who call a model', () => {
   };
   const begun = (jobs: { isBegun: boolean }[]) => jobs.map(({ isBegun }) => isBegun);
   const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  /** Jobs of these users, all of whom are refused, as one of them may probe. */
+  const startProbing = async (...users: string[]) => {
+    await each(['a', 'b', 'a', 'b', 'a', 'b'], 'provider_timeout');
+    await pass(100);
+    const jobs = users.map((user) => start({ user }));
+    await pass(0);
+    expect(begun(jobs)).toEqual(users.map((_, n) => n === 0));
+    return jobs;
+  };
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  it('one is refused -> that user waits for a probe, without a slot, and others begin at once', async () => {
-    await each('M', 5, 'provider_error');
+  it('one is refused -> that user waits for a probe, and others and other models begin at once', async () => {
+    await each(Array(5).fill('M'), 'provider_error');
     expect(circuits.describe()).toMatchObject([{ model: 'm', state: 'open', user: 'M', nextProbeMs: 100 }]);
     for (const own of [{ inMs: 50 }, { isRetry: true }])
       expect(await start({ user: 'M', ...own }).ended).toMatchObject({ code: 'provider_unavailable' });
     const waiting = [start({ user: 'M' }), start({ user: 'M' })];
-    const others = [start({ user: 'V' }), start({ user: 'W' })];
+    const others = [start({ user: 'V' }), start({ user: 'M', model: 'other' })];
     await pass(0);
-    expect([begun(waiting), begun(others)]).toEqual([
-      [false, false],
-      [true, true],
-    ]);
+    expect([...begun(waiting), ...begun(others)]).toEqual([false, false, true, true]);
     for (const job of others) job.answer();
     await pass(100);
     expect(begun(waiting)).toEqual([true, false]);
@@ -293,27 +270,18 @@ describe('users who call a model', () => {
     expect(await waiting[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
   });
 
-  it('all are refused -> they probe in turn, and one whose probe fails leaves the next to others', async () => {
-    for (let n = 0; n < 6; n += 1) await each(`user-${n % 3}`, 1, 'provider_timeout');
-    await pass(100);
-    const jobs = ['M', 'M', 'V', 'W'].map((user) => start({ user }));
-    const [first, second, third, last] = jobs;
-    await pass(0);
-    expect(begun(jobs)).toEqual([true, false, false, false]);
-    first?.cut();
+  it('all are refused -> they probe in turn', async () => {
+    const jobs = await startProbing('M', 'M', 'V', 'W');
+    jobs[0]?.cut();
     await pass(0);
     expect(begun(jobs)).toEqual([true, false, true, false]);
-    third?.answer();
+    for (const job of jobs) job.answer();
     await pass(0);
     expect(begun(jobs)).toEqual([true, true, true, true]);
-    for (const job of [second, last]) job?.answer();
   });
 
-  it("the probe of one fails -> that user waits, and the next probe is another user's at once", async () => {
-    for (let n = 0; n < 6; n += 1) await each(`user-${n % 3}`, 1, 'provider_timeout');
-    await pass(100);
-    const jobs = ['M', 'M', 'V'].map((user) => start({ user }));
-    await pass(0);
+  it('all are refused, and the probe of one fails -> that user is refused, and another probes at once', async () => {
+    const jobs = await startProbing('M', 'M', 'V');
     jobs[0]?.fail('provider_error');
     expect(await jobs[1]?.ended).toMatchObject({ code: 'provider_unavailable' });
     expect(begun(jobs)).toEqual([true, false, true]);
@@ -335,18 +303,20 @@ describe('of', () => {
     limitOthers();
     expect(circuits.of('one')).toBe(circuits.of('two'));
     expect(circuits.describe()).toHaveLength(32);
-    expect(circuits.of('failing').breakers.all.state).not.toBe('closed');
-  });
-
-  it('gives the model by default and 64 literal names one and keeps it', async () => {
-    await open('failing');
-    limitOthers();
-    const own = circuits.of('default');
-    expect(circuits.of('literal')).not.toBe(circuits.of('other'));
-    expect(circuits.of('m-62')).not.toBe(circuits.of('other'));
-    expect(circuits.of('m-63')).toBe(circuits.of('other'));
+    // What they share forbids no call.
+    await open('one');
+    await limit('one', 5000);
+    const job = start({ model: 'two', inMs: 50 });
+    job.answer();
+    expect(await job.ended).toBe('done');
+    // The model by default and 64 literal names have one of their own, and keep it.
+    const own = ['default', 'literal', 'm-62'].map((name) => circuits.of(name));
+    expect(new Set([...own, circuits.of('m-63')]).size).toBe(4);
+    expect(circuits.of('m-63')).toBe(circuits.of('one'));
     for (let n = 0; n < 100; n += 1) circuits.of(`idle-${n}`);
-    expect(circuits.of('default')).toBe(own);
+    expect(['default', 'literal', 'm-62'].map((name, n) => circuits.of(name) === own[n])).not.toContain(
+      false,
+    );
   });
 
   it('has one that was not called for ten resets make room, though its breaker is not closed', async () => {
@@ -359,16 +329,6 @@ describe('of', () => {
     expect(circuits.of('one')).not.toBe(circuits.of('two'));
     expect(circuits.describe().map(({ model }) => model)).toContain('failing-0');
     vi.useRealTimers();
-  });
-
-  it('forbids no call of what the others share', async () => {
-    await open('failing');
-    limitOthers();
-    await open('one');
-    await limit('one', 5000);
-    const job = start({ model: 'two', inMs: 50 });
-    job.answer();
-    expect(await job.ended).toBe('done');
   });
 });
 
@@ -425,15 +385,13 @@ describe('a slot', () => {
   });
 });
 
-describe('force', () => {
-  it('holds the breakers of all models closed, also of those that come later', async () => {
-    await open('old');
-    circuits.force('closed');
-    await open('old');
-    await open('new');
-    expect(circuits.describe()).toEqual([]);
-    circuits.force(undefined);
-    await open('new');
-    expect(circuits.describe()).toMatchObject([{ model: 'new', state: 'open' }]);
-  });
+it('an operator holds breakers closed -> those of models that come later, too', async () => {
+  await open('old');
+  circuits.force('closed');
+  await open('old');
+  await open('new');
+  expect(circuits.describe()).toEqual([]);
+  circuits.force(undefined);
+  await open('new');
+  expect(circuits.describe()).toMatchObject([{ model: 'new', state: 'open' }]);
 });

@@ -1,13 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
-import { Breakers } from '../../../workers/gate/breakers.js';
 import { Cancelled } from '../../../workers/gate/ends.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
 import type { Slot } from '../../../workers/gate/slots.js';
-import type { Call } from '../../../workers/job/call.js';
 import { admittedCall, callOf } from '../../support/calls.js';
-import { openGate } from '../../support/gate.js';
 
 const megabyte = 1_048_576;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -23,6 +20,8 @@ const shown = (...megabytes: number[]): Turn[] => [
   },
 ];
 
+const requestOf = (turns: Turn[]) => ({ model: 'm', maxOutputTokens: 1, turns });
+
 /** Room for 20 MB of images, as a call has them in eight copies. */
 function startRoom() {
   const room = new ImageRoom({ maxBytes: 160 * megabyte });
@@ -31,8 +30,7 @@ function startRoom() {
   const parked: string[] = [];
   const ask = (name: string, turns: Turn[], own: Parameters<typeof callOf>[0] = {}) => {
     const slot: Slot = { take: async () => {}, park: () => {}, close: () => {}, isParked: false };
-    const request = { model: 'm', maxOutputTokens: 1, turns };
-    const call = callOf({ user: name, ...own, slot, request });
+    const call = callOf({ user: name, ...own, slot, request: requestOf(turns) });
     const park = () => parked.push(name) > 0;
     const answer = Promise.withResolvers<string>();
     const reply = room.run(call, admittedCall({ park }), () => {
@@ -93,25 +91,6 @@ describe('calls with images', () => {
     for (const call of [...floods, other]) call.end();
   });
 
-  it('pass the room on their way to the provider -> the second is made when the first has ended', async () => {
-    const room = new ImageRoom({ maxBytes: 1 });
-    const { gate, close } = openGate({ imageRoom: room });
-    onTestFinished(close);
-    const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    let made = 0;
-    const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
-    const make = () => gate.run(callOf({ request }), async () => replies[made++]?.promise);
-    const ends = [make(), make()];
-    await turn();
-    expect(made).toBe(1);
-    replies[0]?.resolve();
-    await ends[0];
-    await turn();
-    expect(made).toBe(2);
-    replies[1]?.resolve();
-    await ends[1];
-  });
-
   it('reach their deadline while they wait -> they end', async () => {
     const { begun, ask } = startRoom();
     const first = ask('first', shown(20));
@@ -121,35 +100,26 @@ describe('calls with images', () => {
     first.end();
   });
 
-  it('wait for long, and are cancelled or made after that -> the wait says nothing about the provider', async () => {
+  it('wait for long, and are cancelled or made after that -> the time of a call begins after the wait', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { room, ask } = startRoom();
     const first = ask('first', shown(20));
     const stop = new AbortController();
-    const taken: number[] = [];
-    const take = ({ tookMs }: { tookMs: number }) => {
-      taken.push(tookMs);
-      return undefined;
-    };
-    const times = () => ({ timeoutMs: 1000, resetMs: 1000 });
-    const breakers = new Breakers({ times, onChange: () => {}, samples: { take } });
-    const request = { model: 'm', maxOutputTokens: 1, turns: shown(1) };
-    const make = (call: Call) => {
-      const admitted = admittedCall();
-      return breakers.watch({ user: 'u', isProbe: false }, admitted, () =>
-        room.run(call, admitted, async () => 'x'),
-      );
-    };
-    const cancelled = make(callOf({ stop: stop.signal, request }));
-    const made = make(callOf({ request }));
-    cancelled.catch(() => undefined);
+    const calls = [
+      callOf({ stop: stop.signal, request: requestOf(shown(1)) }),
+      callOf({ request: requestOf(shown(1)) }),
+    ];
+    const admitted = calls.map(() => admittedCall());
+    const [cancelled, made] = calls.map((call, n) =>
+      room.run(call, admitted[n] ?? admittedCall(), async () => 'x'),
+    );
     await turn();
     vi.advanceTimersByTime(5000);
     stop.abort(new Cancelled());
     await expect(cancelled).rejects.toBeInstanceOf(Cancelled);
     first.end();
     expect(await made).toBe('x');
-    expect(taken).toEqual([0]);
+    expect(admitted.map(({ startedAt }) => startedAt)).toEqual([undefined, performance.now()]);
   });
 });
