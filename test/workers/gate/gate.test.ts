@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
+import { Slots } from '../../../workers/gate/slots.js';
 import { hasRoomFor } from '../../../workers/gate/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import { callOf } from '../../support/calls.js';
@@ -88,36 +89,126 @@ describe('a call', () => {
   );
 });
 
-describe('each way out', () => {
-  const stopped = () => AbortSignal.abort(new Cancelled());
-  it.each<[string, () => Promise<unknown>]>([
-    ['a reply', () => gate.run(callOf({ request }), async () => 'done')],
-    ['a failure', () => gate.run(callOf({ request }), () => Promise.reject(new Failure('provider_error')))],
-    ['no connection', () => gate.run(callOf({ request }), () => Promise.reject(unreachable))],
-    ['a cancel before', () => gate.run(callOf({ request, stop: stopped() }), notMade)],
+describe('each way out of a call that probes or would', () => {
+  let slots: Slots;
+  let stop: AbortController;
+  let ended: string;
+  /** Lets the call of another job end. */
+  let held: PromiseWithResolvers<void>;
+
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    slots = new Slots({ size: () => 1, onChange: () => {} });
+    stop = new AbortController();
+    held = Promise.withResolvers();
+    const failed = new Failure('provider_error');
+    for (let n = 0; n < 5; n += 1)
+      await gate.run(callOf(), () => Promise.reject(failed)).catch(() => undefined);
+    await pass(60_000);
+    expect(gate.describe()).toMatchObject([{ model: 'm', state: 'half-open' }]);
+    return () => vi.useRealTimers();
+  });
+
+  const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
+  const openSlot = () => slots.open({ priority: 0, addedAt: 0 });
+  /** A job that makes one call with an image, as far as the gate lets it. */
+  async function start(next: () => Promise<unknown>, own: Parameters<typeof callOf>[0] = {}): Promise<void> {
+    const slot = openSlot();
+    ended = 'waits';
+    const call = () => gate.run(callOf({ request, slot, stop: stop.signal, ...own }), next);
+    const end = (reason: unknown) => {
+      if (reason instanceof Failure) ended = reason.code;
+      else ended = reason instanceof Error ? reason.name : 'done';
+    };
+    const job = slot.take().then(call).then(end, end);
+    void job.finally(() => slot.close());
+    await pass();
+  }
+  const hold = async (own: Parameters<typeof callOf>[0] = {}) => {
+    void gate.run(callOf(own), () => held.promise).catch(() => undefined);
+    await pass();
+  };
+  const done = async () => 'done';
+
+  const ways: [string, () => Promise<unknown>, end: string][] = [
+    ['a reply', () => start(done), 'done'],
+    ['a failure', () => start(() => Promise.reject(new Failure('provider_error'))), 'provider_error'],
+    ['no connection', () => start(() => Promise.reject(unreachable)), 'NotBegun'],
+    ['a cancel of the call', () => start(() => Promise.reject(new Cancelled())), 'Cancelled'],
+    ['a cancel before', () => start(notMade, { stop: AbortSignal.abort(new Cancelled()) }), 'Cancelled'],
     [
       'a refusal by the account',
       async () => {
         gate.force('open');
-        await gate.run(callOf({ request }), notMade).catch(() => undefined);
+        await start(notMade);
         gate.force(undefined);
       },
+      'NotBegun',
     ],
-  ])('%s -> leaves the room for images, and the right to begin, to the next', async (_, make) => {
-    await make().catch(() => undefined);
-    expect(await gate.run(callOf({ request }), async ({ pass }) => pass.isProbe)).toBe(false);
-  });
-
-  it('a cancelled wait for room -> takes none', async () => {
-    const held = Promise.withResolvers<void>();
-    const holding = gate.run(callOf({ request }), () => held.promise);
-    const stop = new AbortController();
-    const waiting = gate.run(callOf({ request, stop: stop.signal }), notMade);
-    setImmediate(() => stop.abort(new Cancelled()));
-    await expect(waiting).rejects.toBeInstanceOf(Cancelled);
-    held.resolve();
-    await holding;
-    expect(await gate.run(callOf({ request }), async () => 'done')).toBe('done');
+    [
+      'a cancel while it waits for room for its image',
+      async () => {
+        await hold({ request: { ...request, model: 'other' } });
+        await start(notMade);
+        stop.abort(new Cancelled());
+        held.resolve();
+      },
+      'Cancelled',
+    ],
+    [
+      'a cancel while another call probes',
+      async () => {
+        await hold();
+        await start(notMade);
+        stop.abort(new Cancelled());
+        held.reject(new Cancelled());
+      },
+      'Cancelled',
+    ],
+    [
+      'a deadline while another call probes',
+      async () => {
+        await hold();
+        await start(notMade);
+        await pass(20_000);
+        held.reject(new Cancelled());
+      },
+      'timeout',
+    ],
+    [
+      'a pool that stops while another call probes',
+      async () => {
+        await hold();
+        await start(notMade);
+        gate.close();
+        held.reject(new Cancelled());
+      },
+      'NotBegun',
+    ],
+    [
+      'a cancel while it may begin and waits for a slot',
+      async () => {
+        await hold();
+        await start(notMade);
+        const other = openSlot();
+        await other.take();
+        held.reject(new Cancelled());
+        await pass();
+        stop.abort(new Cancelled());
+        other.close();
+      },
+      'Cancelled',
+    ],
+  ];
+  it.each(ways)('%s -> the next call has the slot, the room and the right to probe', async (_, out, end) => {
+    await out();
+    await pass();
+    expect(ended).toBe(end);
+    // A probe that failed has opened the breaker once more.
+    await pass(60_000);
+    stop = new AbortController();
+    await start(done);
+    expect([ended, gate.describe()]).toEqual(['done', []]);
   });
 });
 
