@@ -156,8 +156,10 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
 
 const usage = z
   .object({
-    ...{ input_tokens: tokenCount, output_tokens: tokenCount },
-    ...{ cache_read_input_tokens: tokenCount, cache_creation_input_tokens: tokenCount },
+    input_tokens: tokenCount,
+    output_tokens: tokenCount,
+    cache_read_input_tokens: tokenCount,
+    cache_creation_input_tokens: tokenCount,
     output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
   })
   .nullish()
@@ -165,8 +167,14 @@ const usage = z
 
 const text = z.string().nullish();
 const block = z.object({
-  ...{ type: z.string(), text, id: text, name: text, input: z.unknown().optional() },
-  ...{ thinking: text, signature: text, data: text },
+  type: z.string(),
+  text,
+  id: text,
+  name: text,
+  input: z.unknown().optional(),
+  thinking: text,
+  signature: text,
+  data: text,
 });
 
 const message = z.object({
@@ -183,7 +191,11 @@ const streamEvent = z.object({
   content_block: block.nullish(),
   delta: z
     .object({
-      ...{ type: text, text, partial_json: text, thinking: text, signature: text },
+      type: text,
+      text,
+      partial_json: text,
+      thinking: text,
+      signature: text,
       stop_reason: z.string().nullish(),
     })
     .nullish(),
@@ -197,7 +209,8 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   return {
     inputTokens: input_tokens === undefined ? undefined : input_tokens + (read ?? 0) + (written ?? 0),
     outputTokens: output_tokens,
-    ...{ cachedTokens: read, cacheWriteTokens: written },
+    cachedTokens: read,
+    cacheWriteTokens: written,
     reasoningTokens: output_tokens_details?.thinking_tokens,
   };
 }

@@ -74,7 +74,11 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
       const answer = await http.send({
         origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
         path: path + toSearch(query),
-        ...{ method, headers, body, signal, traceparent },
+        method,
+        headers,
+        body,
+        signal,
+        traceparent,
       });
       const { status: statusCode, body: content } = answer;
       return { response: { statusCode, headers: singleFields(answer.headers), body: content } };
@@ -167,8 +171,10 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
 
 const usage = z
   .object({
-    ...{ inputTokens: tokenCount, outputTokens: tokenCount },
-    ...{ cacheReadInputTokens: tokenCount, cacheWriteInputTokens: tokenCount },
+    inputTokens: tokenCount,
+    outputTokens: tokenCount,
+    cacheReadInputTokens: tokenCount,
+    cacheWriteInputTokens: tokenCount,
   })
   .optional()
   .catch(undefined);
@@ -176,7 +182,8 @@ const text = z.string().optional();
 const reasoning = z.object({
   reasoningText: z.object({ text, signature: text }).optional(),
   redactedContent: z.instanceof(Uint8Array).optional(),
-  ...{ text, signature: text },
+  text,
+  signature: text,
 });
 const block = z.object({
   text,

@@ -16,8 +16,14 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
     messages: speakSystemOnly(turns).flatMap(toMessages),
     max_completion_tokens: maxOutputTokens,
     ...givenFields({
-      ...{ temperature, top_p: topP, stop, seed, reasoning_effort: reasoningEffort, verbosity },
-      ...{ frequency_penalty: frequencyPenalty, presence_penalty: presencePenalty },
+      temperature,
+      top_p: topP,
+      stop,
+      seed,
+      reasoning_effort: reasoningEffort,
+      verbosity,
+      frequency_penalty: frequencyPenalty,
+      presence_penalty: presencePenalty,
       response_format: format && toFormat(format),
       ...(tools && {
         tools: tools.map(toTool),

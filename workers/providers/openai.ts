@@ -169,7 +169,8 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
 
 const usage = z
   .object({
-    ...{ prompt_tokens: tokenCount, completion_tokens: tokenCount },
+    prompt_tokens: tokenCount,
+    completion_tokens: tokenCount,
     prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
     completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
   })

@@ -183,7 +183,10 @@ export class Tape {
     // As it travels: as JSON text.
     const isSigned = signature !== undefined && JSON.stringify(signature).length <= maxSignatureLength;
     return {
-      ...{ kind: 'call', at: this.#text.length, id: ownId, name },
+      kind: 'call',
+      at: this.#text.length,
+      id: ownId,
+      name,
       ...(isSigned && { signature }),
     };
   }

@@ -136,8 +136,10 @@ const finishReasons: ReadonlyMap<string, EndWord> = new Map([
 
 const usage = z
   .object({
-    ...{ promptTokenCount: tokenCount, candidatesTokenCount: tokenCount },
-    ...{ cachedContentTokenCount: tokenCount, thoughtsTokenCount: tokenCount },
+    promptTokenCount: tokenCount,
+    candidatesTokenCount: tokenCount,
+    cachedContentTokenCount: tokenCount,
+    thoughtsTokenCount: tokenCount,
   })
   .optional()
   .catch(undefined);
