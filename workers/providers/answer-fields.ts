@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
-import type { EndWord } from './provider-call.js';
+import type { FinishReason } from './provider.js';
 
 /** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
 export const tokenCount = z.number().int().nonnegative().optional().catch(undefined);
@@ -16,7 +16,13 @@ export const modelName = z
   .optional()
   .catch(undefined);
 
-/** The meaning of a provider's word for the end of a reply, by a table of its words; undefined where there is none. */
+/**
+ * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
+ * that the reply is not finished, and `unknown` that the word is new here.
+ */
+export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
+
+/** The meaning of a word by a table of a provider's words; undefined where there is none. */
 export const endOf = (
   words: ReadonlyMap<string, EndWord>,
   word: string | null | undefined,

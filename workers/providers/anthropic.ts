@@ -2,14 +2,14 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { type EndWord, endOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 

@@ -4,13 +4,13 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { endOf, tokenCount } from './answer-fields.js';
+import { type EndWord, endOf, tokenCount } from './answer-fields.js';
 import { type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits, singleFields } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
 export interface BedrockSettings {

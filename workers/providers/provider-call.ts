@@ -2,6 +2,7 @@ import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { EndWord } from './answer-fields.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { type CallPiece, Tape } from './tape.js';
@@ -18,12 +19,6 @@ export interface ReplyPart {
   model?: string | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
-
-/**
- * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
- * that the reply is not finished, and `unknown` that the word is new here.
- */
-export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
 
 /** One call of a provider. */
 export interface ProviderCall {

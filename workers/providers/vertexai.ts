@@ -1,12 +1,12 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
-import { endOf, errorIn, modelName, tokenCount } from './answer-fields.js';
+import { type EndWord, endOf, errorIn, modelName, tokenCount } from './answer-fields.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import { HttpClient, type ResponseLimits } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type EndWord, type ReplyPart } from './provider-call.js';
+import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
 import { toBody } from './vertexai-body.js';
 
