@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contract.js';
-import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
+import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
   anthropic,
   bedrock,
@@ -70,6 +71,17 @@ describe('an event without a part of the reply', () => {
   ])('that is %j, from Anthropic’s side -> is passed over', async (data) => {
     const reply = await play('anthropic', withEvent(helloAnthropic, 'ping', data), { stream });
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
+  });
+
+  it('that is a ping of Anthropic, before anything is said -> counts as activity', async () => {
+    const active = Promise.withResolvers<void>();
+    const end = async (response: ServerResponse) => {
+      await active.promise;
+      response.end(helloAnthropic.events.map(toServerSentEvent).join(''));
+    };
+    const answer: PlayedAnswer = { whole: '', events: [['ping', { type: 'ping' }]], end };
+    const reply = await play('anthropic', answer, { stream, onActivity: active.resolve });
+    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop' });
   });
 
   it('that names itself in its `event` field alone -> is read by that', async () => {
