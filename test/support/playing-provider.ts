@@ -11,32 +11,36 @@ import { serve } from './serve.js';
 
 /** An answer as its provider writes it. */
 export interface PlayedAnswer {
+  /** Of 400 and above, `whole` is the answer to every request. */
+  status?: number;
   whole: string;
   /** Those of its stream; no names at OpenAI and Vertex AI. A text is data that are written as they are. */
   events: [name: string, data: object | string][];
   /** Stands in for the end of the stream. */
-  end?: (response: ServerResponse) => void;
+  end?: (response: ServerResponse) => unknown;
 }
 
 const endStream = (response: ServerResponse) => void response.end();
 
-const dataOf = (data: object | string): string => (typeof data === 'string' ? data : JSON.stringify(data));
+/** An event as all but Bedrock write it. */
+export const toServerSentEvent = ([name, data]: PlayedAnswer['events'][number]): string =>
+  `${name && `event: ${name}\r\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\r\n\r\n`;
 
 /** Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body. */
 export async function startPlaying() {
   const played = { answer: { whole: '', events: [] } as PlayedAnswer, sent: '' };
   const server = await serve(async (request, response) => {
     played.sent = await readText(request);
-    const { whole, events, end = endStream } = played.answer;
+    const { status = 200, whole, events, end = endStream } = played.answer;
     const path = request.url ?? '';
-    if (path.endsWith('/converse-stream')) {
+    if (status >= 400) response.writeHead(status, { 'Content-Type': 'application/json' }).end(whole);
+    else if (path.endsWith('/converse-stream')) {
       response.setHeader('Content-Type', 'application/vnd.amazon.eventstream');
       for (const [name, data] of events) response.write(eventFrame(name, Object(data)));
       end(response);
     } else if (path.includes('alt=sse') || JSON.parse(played.sent).stream) {
       response.setHeader('Content-Type', 'text/event-stream');
-      for (const [name, data] of events)
-        response.write(`${name && `event: ${name}\r\n`}data: ${dataOf(data)}\r\n\r\n`);
+      for (const event of events) response.write(toServerSentEvent(event));
       end(response);
     } else response.setHeader('Content-Type', 'application/json').end(whole);
   });

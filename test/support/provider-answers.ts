@@ -106,9 +106,13 @@ const usageMetadata = {
 };
 
 /** An answer of Vertex AI: the parts of each chunk of its stream; the whole has all of them. */
-export function vertexai(chunks: Block[][], finishReason = 'STOP'): PlayedAnswer {
+export function vertexai(
+  chunks: Block[][],
+  finishReason = 'STOP',
+  counts: Block = usageMetadata,
+): PlayedAnswer {
   const candidate = (parts: Block[], more: Block = {}) => [{ content: { role: 'model', parts }, ...more }];
-  const end = { usageMetadata };
+  const end = { usageMetadata: counts };
   return {
     whole: JSON.stringify({ candidates: candidate(chunks.flat(), { finishReason }), ...end }),
     events: chunks.map((parts, place) => [

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import type { Turn } from '../../shared/conversation.js';
+import { givenFields } from '../../shared/given-fields.js';
 import type {
   FinishReason,
   Provider,
@@ -17,6 +18,7 @@ export interface ProviderCommand {
   mayBeBlankAt?: FinishReason[];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
+  onActivity?: () => void;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
@@ -33,6 +35,7 @@ export async function ask(
     mayBeBlankAt = [],
     signal = new AbortController().signal,
     withTimeout,
+    onActivity,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -41,8 +44,8 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const clock = withTimeout && { withTimeout };
-  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...clock };
+  const hooks = givenFields({ withTimeout, onActivity });
+  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

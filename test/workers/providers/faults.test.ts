@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
@@ -7,37 +8,55 @@ import { ask } from '../../support/replies.js';
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const fault = (model: string, code: FailureCode, retryAfterMs?: number) => ({ model, code, retryAfterMs });
+const reason = new Error('the deadline passed');
 
-const failures = [
-  ...[400, 404].map((status) => fault(`sim-status-${status}`, 'provider_rejected')),
-  ...[408, 500, 529].map((status) => fault(`sim-status-${status}`, 'provider_error')),
-  fault('sim-unknown', 'provider_rejected'),
-  fault('sim-status-429', 'provider_rate_limited'),
-  fault('sim-retry-after-1', 'provider_rate_limited', 1000),
-  fault('sim-retry-after-3600', 'provider_rate_limited', 3_600_000),
-  fault('sim-context-1', 'context_length_exceeded'),
-  ...['not-ready', 'reset', 'reset-body', 'truncated', 'html', 'garbage', 'stream-error'].map((behaviour) =>
-    fault(`sim-${behaviour}`, 'provider_error'),
-  ),
+const failures: [model: string, FailureCode, retryAfterMs?: number][] = [
+  ['sim-status-404', 'provider_rejected'],
+  ['sim-status-500', 'provider_error'],
+  ['sim-status-429', 'provider_rate_limited'],
+  ['sim-retry-after-3600', 'provider_rate_limited', 3_600_000],
+  ['sim-context-1', 'context_length_exceeded'],
+  ['sim-unknown', 'provider_rejected'],
+  ['sim-not-ready', 'provider_error'],
+  ['sim-reset', 'provider_error'],
+  ['sim-reset-body', 'provider_error'],
+  ['sim-truncated', 'provider_error'],
+  ['sim-html', 'provider_error'],
+  ['sim-garbage', 'provider_error'],
+  ['sim-stream-error', 'provider_error'],
 ];
 
-describe.each(providerSetups)('$name', async ({ load }) => {
+describe.each(providerSetups)('$name', async ({ name, load }) => {
   const provider = await load(simulator.url);
-  afterAll(() => provider.close());
+  const bounded = await load(simulator.url, { maxResponseBytes: 16_384 });
+  afterAll(() => {
+    provider.close();
+    bounded.close();
+  });
 
-  describe.each(replyModes)('$mode', ({ stream }) => {
-    it.each(failures)('calls once and takes $model for $code', async ({ model, code, retryAfterMs }) => {
-      const since = simulator.calls.lastId;
+  /** A model that no other call asks for. */
+  const modelOf = (behaviour: string, mode = '') => `${behaviour}@${name}-${mode}`.replaceAll(' ', '-');
+
+  /** The only call of a model, once it has ended. */
+  async function endedCallOf(model: string) {
+    const call = await simulator.calls.waitFor((recorded) => recorded.model === model);
+    await call.closed;
+    expect(simulator.calls.list().filter((recorded) => recorded.model === model)).toHaveLength(1);
+    return call;
+  }
+
+  describe.each(replyModes)('$mode', ({ mode, stream }) => {
+    it.each(failures)('%s -> is called once, and fails with %s', async (behaviour, code, retryAfterMs) => {
+      const model = modelOf(behaviour, `failing-${mode}`);
       const failure = await failureOf(ask(provider, { model, stream }));
       expect(failure.code).toBe(code);
       expect(failure.retryable).toBe(!['provider_rejected', 'context_length_exceeded'].includes(code));
       expect(failure.facts.retryAfterMs).toBe(retryAfterMs);
-      expect(simulator.calls.list({ since })).toHaveLength(1);
+      await endedCallOf(model);
     });
 
     it.each(['sim-null', 'sim-empty'])(
-      'takes %s for a provider_error, retryable only if a stream broke off',
+      '%s -> is a provider_error, retryable only if a stream broke off',
       async (model) => {
         const failure = await failureOf(ask(provider, { model, stream }));
         expect(failure.code).toBe('provider_error');
@@ -45,35 +64,91 @@ describe.each(providerSetups)('$name', async ({ load }) => {
       },
     );
 
-    it('keeps what the provider says out of the failure', async () => {
+    it('a provider that says more -> its words stay out of the failure', async () => {
       const failure = await failureOf(ask(provider, { model: 'sim-status-401', stream }));
       const { cause, stack, facts } = failure;
       const everything = JSON.stringify([failure, facts.cause, String(stack), String(cause)]);
       expect(everything).not.toMatch(/credential|test-key|127\.0\.0\.1:|Hello/i);
     });
 
-    it('keeps the text of a reply cut at the token limit', async () => {
+    it('a reply cut at the token limit -> keeps its text', async () => {
       const { text, ...reply } = await ask(provider, { model: 'sim-length', stream });
       expect(text).toMatch(/^Simulated/);
       expect(reply).toMatchObject({ reason: 'length', model: 'sim-length', usage: expect.anything() });
     });
 
-    it('has no usage where the provider says nothing of it', async () => {
+    it('no word of the usage -> there is none', async () => {
       expect(await ask(provider, { model: 'sim-no-usage', stream })).not.toHaveProperty('usage');
     });
 
-    it.each(['sim-blocked', 'sim-refused', 'sim-blocked-reply'])('takes %s for blocked', async (model) => {
+    it.each(['sim-blocked', 'sim-refused', 'sim-blocked-reply'])('%s -> is blocked', async (model) => {
       expect(await ask(provider, { model, stream })).toMatchObject({ reason: 'blocked' });
+    });
+
+    it.each(['sim-endless', 'sim-endless-429'])(
+      'an answer of %s that has no end -> ended at the limit, with its connection, and not asked for again',
+      async (behaviour) => {
+        const model = modelOf(behaviour, mode);
+        const tooLarge = { code: 'provider_error', retryable: false, cause: { word: 'oversized' } };
+        expect(await failureOf(ask(bounded, { model, stream }))).toMatchObject(tooLarge);
+        expect(await endedCallOf(model)).toMatchObject({ clientClosedFirst: true });
+      },
+    );
+
+    it.each(['sim-hang', 'sim-hang-body', 'sim-drip-50'])(
+      'an abort in the middle of %s -> closes the socket',
+      async (behaviour) => {
+        const model = modelOf(behaviour, mode);
+        const controller = new AbortController();
+        const begun = behaviour === 'sim-hang' ? undefined : headersReceived();
+        const reply = ask(provider, { model, stream, signal: controller.signal });
+        const ended = expect(reply).rejects.toBe(reason);
+        await begun;
+        await simulator.calls.waitFor((recorded) => recorded.model === model);
+        controller.abort(reason);
+        await ended;
+        expect(await endedCallOf(model)).toMatchObject({ clientClosedFirst: true });
+      },
+    );
+
+    it('a signal that is already aborted -> makes no call', async () => {
+      const since = simulator.calls.lastId;
+      const signal = AbortSignal.abort(reason);
+      await expect(ask(provider, { model: 'sim-echo', stream, signal })).rejects.toBe(reason);
+      expect(simulator.calls.list({ since })).toEqual([]);
     });
   });
 
-  it('gives a stream piece by piece', async () => {
-    const { deltas } = await ask(provider, { model: 'sim-stream-5-0', stream: true });
+  it('an abort between two deltas -> ends with the reason, and closes the socket', async () => {
+    const model = modelOf('sim-stream-1000-10');
+    const controller = new AbortController();
+    const { signal } = controller;
+    const deltas: string[] = [];
+    const onDelta = (text: string) => {
+      deltas.push(text);
+      controller.abort(reason);
+    };
+    await expect(ask(provider, { model, stream: true, signal, onDelta })).rejects.toBe(reason);
+    expect(deltas).toHaveLength(1);
+    expect(await endedCallOf(model)).toMatchObject({ clientClosedFirst: true });
+  });
+
+  it('each event of a stream -> is activity, in time for its text', async () => {
+    let active = 0;
+    const activeAt: number[] = [];
+    const { deltas } = await ask(provider, {
+      // The pause has the events come one by one.
+      model: 'sim-stream-5-5',
+      stream: true,
+      onActivity: () => (active += 1),
+      onDelta: () => activeAt.push(active),
+    });
     expect(deltas).toHaveLength(5);
+    for (const [n, count] of activeAt.entries()) expect(count).toBeGreaterThan(activeAt[n - 1] ?? 0);
   });
 
   it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
-    'gives the pieces that came before %s went wrong',
+    'pieces, and then %s -> the pieces are given, and then the failure',
     async (model) => {
       const pieces: string[] = [];
       const onDelta = (text: string) => pieces.push(text);
@@ -83,20 +158,18 @@ describe.each(providerSetups)('$name', async ({ load }) => {
     },
   );
 
-  it('takes a piece of a megabyte', async () => {
+  it('a piece of a megabyte -> is given', async () => {
     const { text } = await ask(provider, { model: 'sim-deltas-1-1000000', stream: true });
     expect(text).toHaveLength(1_000_000);
   });
-});
 
-describe('a provider that cannot be reached', () => {
-  it.each(providerSetups)('is a provider_error: $name', async ({ load }) => {
+  it('a provider that cannot be reached -> is a provider_error', async () => {
     const gone = await startSimulator({ port: 0 });
     await gone.close();
-    const provider = await load(gone.url);
-    const failure = await failureOf(ask(provider, { model: 'sim-echo', stream: false }));
+    const unreachable = await load(gone.url);
+    const failure = await failureOf(ask(unreachable, { model: 'sim-echo', stream: false }));
     expect([failure.code, failure.retryable]).toEqual(['provider_error', true]);
-    provider.close();
+    unreachable.close();
   });
 });
 
@@ -104,4 +177,16 @@ async function failureOf(reply: Promise<unknown>): Promise<Failure> {
   const outcome = await reply.catch((error: unknown) => error);
   expect(outcome).toBeInstanceOf(Failure);
   return outcome as Failure;
+}
+
+/** Settles when the next answer's headers have arrived in this process, through fetch or through `node:http`. */
+function headersReceived(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const channels = ['undici:request:headers', 'http.client.response.finish'];
+  const settle = () => {
+    for (const channel of channels) unsubscribe(channel, settle);
+    resolve();
+  };
+  for (const channel of channels) subscribe(channel, settle);
+  return promise;
 }

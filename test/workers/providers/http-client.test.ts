@@ -155,6 +155,25 @@ describe('HttpClient', () => {
     await closed.promise;
   });
 
+  it('reports each line of a stream, not single bytes, and loses nothing that is read late', async () => {
+    const answering = Promise.withResolvers<ServerResponse>();
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, events).flushHeaders();
+      answering.resolve(response);
+    });
+    let active = 0;
+    const body = (await send({ onActivity: () => (active += 1) })).body as EventBytes;
+    const response = await answering.promise;
+    const read = async () => [(await body.next()).value?.toString(), active];
+    response.write(': ');
+    for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+    expect(await read()).toEqual([': ', 0]);
+    response.write('ping\n');
+    expect(await read()).toEqual(['ping\n', 1]);
+    response.end();
+    expect((await body.next()).done).toBe(true);
+  });
+
   it('has the provider wait while its stream is not read', async () => {
     const all = 20_000_000;
     const { send } = await connectTo(

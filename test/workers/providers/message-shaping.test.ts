@@ -6,11 +6,6 @@ import { continuation, speakSystemOnly, toAlternating } from '../../../workers/p
 const turn = (role: Turn['role'], content: Turn['content']): Turn => ({ role, content });
 
 describe('toAlternating', () => {
-  it('joins runs of one role by a blank line, also across a system text', () => {
-    const turns = [turn('user', 'a '), turn('system', 'b'), turn('user', ' c')];
-    expect(toAlternating(turns)).toEqual({ system: 'b', turns: [turn('user', 'a \n\n c')] });
-  });
-
   it('gives the providers what they demand and loses no text of any conversation', () => {
     fc.assert(
       fc.property(conversations, (turns) => {

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
-import type { FinishReason, OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
+import { givenFields } from '../../../shared/given-fields.js';
+import type { OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
 
@@ -13,24 +13,18 @@ async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
   yield* parts;
 }
 
+const asked = { turns: [], maxOutputTokens: 1, model, parameters: { tools: [{ name: 'f' }] } };
+
 type Parts = (request: ProviderRequest) => AsyncIterable<ReplyPart>;
 interface CallOptions {
   signal?: AbortSignal;
   onDelta?: OnDelta;
-  mayBeBlankAt?: FinishReason[];
-  parameters?: ModelParameters;
   withTimeout?: NonNullable<ProviderRequest['withTimeout']>;
 }
-const call = (
-  parts: Parts,
-  { signal = idle, onDelta, mayBeBlankAt = [], parameters, withTimeout }: CallOptions = {},
-) =>
+const call = (parts: Parts, { signal = idle, onDelta, withTimeout }: CallOptions = {}) =>
   callProvider(
     {
-      request: {
-        ...{ turns: [], maxOutputTokens: 1, model, signal, mayBeBlankAt, parameters },
-        ...(withTimeout && { withTimeout }),
-      },
+      request: { ...asked, signal, ...givenFields({ withTimeout }) },
       parts,
       readError: () => ({ status: 500 }),
     },
@@ -40,7 +34,8 @@ const call = (
 /** The reply to these parts, and the deltas it came in. */
 async function read(...parts: ReplyPart[]) {
   const deltas: string[] = [];
-  const reply = await call(() => give(parts), { onDelta: (text) => void deltas.push(text) });
+  const onDelta = (text: string) => void deltas.push(text);
+  const reply = await call(() => give(parts), { onDelta });
   return { ...reply, deltas };
 }
 
@@ -61,47 +56,24 @@ describe('callProvider', () => {
 
   it('hands out a call behind the text of its part, with its mark', async () => {
     const said = { text: 'a', call: { key: 0, id: 'c', name: 'f', arguments: '{}' } };
-    const marks: unknown[] = [];
-    const reply = await call(() => give([said, { reason: 'stop' }]), {
-      parameters: { tools: [{ name: 'f' }] },
-      onDelta: (text, mark) => void marks.push([text, mark]),
+    expect(await read(said, { reason: 'stop' })).toEqual({
+      text: 'a{}',
+      deltas: ['a', '{}'],
+      marks: [{ kind: 'call', at: 1, id: 'c', name: 'f' }],
+      reason: 'stop',
+      model,
     });
-    const mark = { kind: 'call', at: 1, id: 'c', name: 'f' };
-    expect(marks).toEqual([
-      ['a', undefined],
-      ['{}', mark],
-    ]);
-    expect(reply).toEqual({ text: 'a{}', marks: [mark], reason: 'stop', model });
   });
 
   it('hands out nothing that comes after the provider has blocked the reply', async () => {
     const blocked = { reason: 'blocked' as const, text: 'a' };
-    expect(await read(blocked, { call: { key: 0, name: 'f', arguments: '{}' } })).toMatchObject({
-      ...{ text: '', deltas: [], reason: 'blocked' },
-    });
+    const reply = await read(blocked, { call: { key: 0, name: 'f', arguments: '{}' } });
+    expect(reply).toEqual({ text: '', deltas: [], reason: 'blocked', model });
   });
 
   it('leaves the usage out when half of it is missing', async () => {
     const reply = await read({ text: 'a', reason: 'stop', usage: { inputTokens: 1 } });
     expect(reply).not.toHaveProperty('usage');
-  });
-
-  it.each(['stop', 'length'] as const)('fails on a blank reply that ends with %s', async (reason) => {
-    await expect(read({ text: ' \u200B' }, { reason })).rejects.toMatchObject({ code: 'provider_error' });
-  });
-
-  it.each(['', ' \u200B'])('returns a blank reply that ends as its caller asked: %j', async (text) => {
-    const readBlank = async (reason: FinishReason, mayBeBlankAt: FinishReason[]) => {
-      const deltas: string[] = [];
-      const parts: Parts = () => give([{ text }, { reason }]);
-      const reply = await call(parts, { onDelta: (delta) => void deltas.push(delta), mayBeBlankAt });
-      expect(deltas.join('')).toBe(reply.text);
-      return reply;
-    };
-    expect(await readBlank('length', ['length'])).toMatchObject({ text, reason: 'length' });
-    expect(await readBlank('stop', ['stop', 'length'])).toMatchObject({ text, reason: 'stop' });
-    await expect(readBlank('stop', ['length'])).rejects.toMatchObject({ code: 'provider_error' });
-    await expect(call(() => give([{ text }]), { mayBeBlankAt: ['stop', 'length'] })).rejects.toThrow(Failure);
   });
 
   it('fails on a reply without its end', async () => {
@@ -165,14 +137,16 @@ describe('a reply whose provider has said why it ends', () => {
     const { withTimeout, elapse } = heldTimeouts();
     const said: (ReplyPart | 'end')[] = [];
     let wake = () => {};
-    async function* parts(): AsyncGenerator<ReplyPart> {
+    let isClosed = false;
+    const parts: Parts = async function* ({ signal }) {
+      signal.addEventListener('abort', () => (isClosed = true));
       for (;;) {
         while (said.length === 0) await new Promise<void>((resolve) => (wake = resolve));
         const next = said.shift() ?? 'end';
         if (next === 'end') return;
         yield next;
       }
-    }
+    };
     const reply = call(parts, { withTimeout });
     /** Resolves once it has been read. */
     const say = async (...more: typeof said) => {
@@ -181,11 +155,11 @@ describe('a reply whose provider has said why it ends', () => {
       while (said.length > 0) await turn();
       await turn();
     };
-    return { reply, say, elapse };
+    return { reply, say, elapse, isClosed: () => isClosed };
   }
 
-  it('then says nothing more -> is given after two seconds', async () => {
-    const { reply, say, elapse } = answer();
+  it('then says nothing more -> is given after two seconds, and its connection is closed', async () => {
+    const { reply, say, elapse, isClosed } = answer();
     let isGiven = false;
     void reply.then(() => {
       isGiven = true;
@@ -196,6 +170,7 @@ describe('a reply whose provider has said why it ends', () => {
     expect(isGiven).toBe(false);
     await elapse(1);
     expect(await reply).toEqual(whole);
+    expect(isClosed()).toBe(true);
   });
 
   it('then counts its tokens, and ends -> has the counts, and waits no longer', async () => {
@@ -225,7 +200,7 @@ describe('a reply whose provider has said why it ends', () => {
   });
 
   it('then calls a tool that was not offered -> is a failure: a part of it would be missing', async () => {
-    const parts: ReplyPart[] = [...complete, { call: { key: 0, name: 'f', arguments: '{}' } }];
+    const parts: ReplyPart[] = [...complete, { call: { key: 0, name: 'g', arguments: '{}' } }];
     await expect(call(() => give(parts))).rejects.toMatchObject({ code: 'provider_error' });
   });
 
@@ -251,19 +226,5 @@ describe('a reply whose provider has said why it ends', () => {
       await forever();
     };
     await expect(call(parts, { signal: controller.signal })).rejects.toBe(reason);
-  });
-
-  it('is given after the wait -> its connection is closed', async () => {
-    const { withTimeout, elapse } = heldTimeouts();
-    const closed = Promise.withResolvers<void>();
-    const parts: Parts = async function* ({ signal }) {
-      yield* complete;
-      signal.addEventListener('abort', () => closed.resolve());
-      await forever();
-    };
-    const reply = call(parts, { withTimeout });
-    await elapse(2000);
-    expect(await reply).toEqual(whole);
-    await closed.promise;
   });
 });

@@ -54,24 +54,15 @@ const refusal = (...args: Parameters<typeof play>) => {
 
 const f: CallPiece = { key: 0, id: 'a', name: 'f' };
 const g: CallPiece = { key: 1, id: 'b', name: 'g' };
+const more = (key: number, json: string): CallPiece => ({ key, arguments: json });
 const whole = { ...f, arguments: '{}' };
 const toolCall = { type: 'tool_call', name: 'f', arguments: '{}' } as const;
 const markF = { kind: 'call', at: 0, id: 'a', name: 'f' };
 const markG = { kind: 'call', id: 'b', name: 'g' };
 
 describe('Tape', () => {
-  it('gives a text alone no marks, and each of its pieces as it came', () => {
-    expect(play(['a', ' ', 'b'])).toEqual({ text: 'a b', deltas: [['a'], [' '], ['b']] });
-  });
-
   it('hands out the mark of a call with the first piece of its arguments that is not empty', () => {
-    const pieces = [
-      f,
-      { key: 0, arguments: '' },
-      { key: 0, arguments: '{"x"' },
-      { key: 0, arguments: ':1}' },
-    ];
-    expect(play(pieces)).toEqual({
+    expect(play([f, more(0, ''), more(0, '{"x"'), more(0, ':1}')])).toEqual({
       text: '{"x":1}',
       marks: [markF],
       deltas: [['{"x"', markF], [':1}']],
@@ -87,21 +78,12 @@ describe('Tape', () => {
   });
 
   it('gives a call of which no piece comes the arguments that it began with', () => {
-    expect(
-      play([
-        { ...f, preset: '{"x":1}' },
-        { ...g, preset: '{}' },
-      ]).deltas,
-    ).toEqual([
-      ['{"x":1}', markF],
-      ['{}', { ...markG, at: 7 }],
-    ]);
-    expect(
-      play([
-        { ...f, preset: '{"x":1}' },
-        { key: 0, arguments: '{"x":2}' },
-      ]).text,
-    ).toBe('{"x":2}');
+    const begun = { ...f, preset: '{"x":1}' };
+    expect(play([begun, { ...g, preset: '{}' }])).toMatchObject({
+      text: '{"x":1}{}',
+      marks: [markF, { ...markG, at: 7 }],
+    });
+    expect(play([begun, more(0, '{"x":2}')]).text).toBe('{"x":2}');
     expect(refusal([{ ...f, preset: '[1]' }])).toMatchObject({ word: 'malformed_arguments' });
   });
 
@@ -114,12 +96,12 @@ describe('Tape', () => {
     [['"null"'], '{}'],
     [[' \n', ' {"x":1}'], ' \n {"x":1}'],
   ])('makes an object of arguments that come as %j', (pieces, text) => {
-    const call = [f, ...pieces.map((piece) => ({ key: 0, arguments: piece }))];
+    const call = [f, ...pieces.map((piece) => more(0, piece))];
     expect(play(call)).toEqual({ text, marks: [markF], deltas: [[text, markF]] });
   });
 
   it('marks a text that follows a call, and no other', () => {
-    const { text, marks, deltas } = play(['a', 'b', { ...f, arguments: '{}' }, 'c', 'd', g, 'e']);
+    const { text, marks, deltas } = play(['a', 'b', whole, 'c', 'd', g, 'e']);
     expect(text).toBe('ab{}cd{}e');
     expect(marks?.map(({ kind, at }) => [kind, at])).toEqual([
       ['call', 2],
@@ -132,14 +114,13 @@ describe('Tape', () => {
   });
 
   it('drops blank text before a call and behind the last, and keeps it before text', () => {
-    const pieces = ['\n', '\n', { ...f, arguments: '{}' }, ' ', '\n', g, '\n', 'a', '\n'];
-    expect(play(pieces)).toMatchObject({ text: '{}{}\na\n' });
+    expect(play(['\n', '\n', whole, ' ', '\n', g, '\n', 'a', '\n'])).toMatchObject({ text: '{}{}\na\n' });
     expect(play([f, ' \n'])).toMatchObject({ text: '{}', marks: [markF] });
     expect(play(['a\n', f])).toMatchObject({ text: 'a\n{}' });
   });
 
   it('takes blank text between the pieces of a call for none', () => {
-    expect(play([{ ...f, arguments: '{' }, '\n', { key: 0, arguments: '}' }])).toMatchObject({ text: '{}' });
+    expect(play([{ ...f, arguments: '{' }, '\n', more(0, '}')])).toMatchObject({ text: '{}' });
   });
 
   it('leaves out a call that was cut before its first piece, and keeps the beginning of one cut later', () => {
@@ -152,14 +133,16 @@ describe('Tape', () => {
     expect(play([f], { reason: 'length', mayBeBlankAt: ['length'] })).toEqual({ text: '', deltas: [] });
   });
 
+  it('gives a blank text only for an end that its caller asked for', () => {
+    const [blank, failed] = [' \u200B', { code: 'provider_error', word: 'blank', retryable: false, usage }];
+    expect(play([blank], { mayBeBlankAt: ['stop'] })).toEqual({ text: blank, deltas: [[blank]] });
+    expect(refusal([blank], { mayBeBlankAt: ['length'] })).toEqual(failed);
+    expect(refusal([], { reason: 'length' })).toEqual(failed);
+  });
+
   it('gives a call without an id, or with one that is taken, its own', () => {
-    const pieces = [
-      { key: 0, name: 'f' },
-      { key: 1, id: '', name: 'f' },
-      { ...f, key: 2 },
-      { ...g, id: 'a' },
-    ];
-    const ids = callsOf(play(pieces.map((piece, key) => ({ ...piece, key })))).map(({ id }) => id);
+    const pieces = [undefined, '', 'a', 'a'].map((id, key) => ({ key, id, name: 'f' }));
+    const ids = callsOf(play(pieces)).map(({ id }) => id);
     expect(new Set(ids).size).toBe(4);
     expect(ids[2]).toBe('a');
     for (const id of [ids[0], ids[1], ids[3]]) expect(id).toMatch(/^call_[\w-]{24}$/);
@@ -172,37 +155,25 @@ describe('Tape', () => {
   });
 
   it('reads what is said of a call up to its first piece, and keeps its signature', () => {
-    const pieces = [
+    const begun = [
       { key: 0, name: 'f' },
       { ...f, signature: 's' },
-      { ...f, name: 'g', arguments: '{}' },
+      { ...whole, name: 'g' },
     ];
-    expect(play(pieces).marks).toEqual([{ ...markF, signature: 's' }]);
+    expect(play(begun).marks).toEqual([{ ...markF, signature: 's' }]);
   });
 
   it('leaves out a signature that is too long to come back', () => {
-    const signed = (length: number) => play([{ ...f, signature: 's'.repeat(length), arguments: '{}' }]).marks;
+    const signed = (length: number) => play([{ ...whole, signature: 's'.repeat(length) }]).marks;
     expect(signed(47_998)).toMatchObject([{ signature: expect.any(String) }]);
     expect(signed(47_999)).toEqual([markF]);
   });
 
-  it('leaves a blocked reply as it is', () => {
-    expect(play([{ ...f, arguments: '{' }], { reason: 'blocked' })).toMatchObject({ text: '{' });
-    expect(play([f], { reason: 'blocked' })).toEqual({ text: '', deltas: [] });
-  });
-
   describe('with calls that come in turns', () => {
-    const more = (key: number, json: string) => ({ key, arguments: json });
     const at = (place: number) => ({ ...markG, at: place });
 
     it('hands out the first as it comes, and the second behind it', () => {
-      const pieces = [
-        { ...f, arguments: '{"x"' },
-        { ...g, arguments: '{"y"' },
-        more(0, ':1}'),
-        more(1, ':2}'),
-      ];
-      expect(play(pieces)).toEqual({
+      expect(play([f, more(0, '{"x"'), g, more(1, '{"y"'), more(0, ':1}'), more(1, ':2}')])).toEqual({
         text: '{"x":1}{"y":2}',
         marks: [markF, at(7)],
         deltas: [['{"x"', markF], [':1}'], ['{"y":2}', at(7)]],
@@ -215,15 +186,12 @@ describe('Tape', () => {
     });
 
     it('hands out the second as it comes where the provider says that the first has ended', () => {
-      const pieces = [
-        f,
-        { key: 0, isEnded: true },
-        { key: 9, isEnded: true },
-        g,
-        more(1, '{"y"'),
-        more(1, ':2}'),
-      ];
-      expect(play(pieces).deltas).toEqual([['{}', markF], ['{"y"', at(2)], [':2}']]);
+      const ends = [0, 9].map((key) => ({ key, isEnded: true }));
+      expect(play([f, ...ends, g, more(1, '{"y"'), more(1, ':2}')]).deltas).toEqual([
+        ['{}', markF],
+        ['{"y"', at(2)],
+        [':2}'],
+      ]);
     });
 
     it('keeps a text between the pieces of a call, blanks and all, behind it', () => {
@@ -241,6 +209,7 @@ describe('Tape', () => {
     });
 
     it('keeps what was blocked as far as it was handed out', () => {
+      expect(play([f], { reason: 'blocked' })).toEqual({ text: '', deltas: [] });
       expect(play([{ ...f, arguments: '{' }, whole, g, 'a'], { reason: 'blocked' }).text).toBe('{{}');
     });
 
@@ -280,15 +249,10 @@ describe('Tape', () => {
     ['a tool that was not offered', 'unknown_tool', [{ ...f, name: 'h', arguments: '{}' }]],
     ['a tool where none was offered', 'unknown_tool', [f], {}],
     ['a call where the choice is none', 'unknown_tool', [f], { tools, toolChoice: 'none' }],
-    ['a call without a name', 'nameless_call', [{ key: 0, arguments: '{}' }]],
+    ['a call without a name', 'nameless_call', [more(0, '{}')]],
     ['more than 128 calls', 'too_many_calls', many(129)],
-    ['10,000 calls', 'too_many_calls', many(10_000)],
-    ['a piece of a call that has ended', 'interleaved_calls', [whole, g, { key: 0, arguments: '{}' }]],
-    [
-      'a piece of a call that ended before a text',
-      'interleaved_calls',
-      [whole, 'a', { key: 0, arguments: '{}' }],
-    ],
+    ['a piece of a call that has ended', 'interleaved_calls', [whole, g, more(0, '{}')]],
+    ['a piece of a call that ended before a text', 'interleaved_calls', [whole, 'a', more(0, '{}')]],
     ['arguments that are no JSON', 'malformed_arguments', [{ ...f, arguments: '{"x' }]],
     ...['[]', '7', 'true', '"x"', '"[1]"', ' ', 'nul', '{}{}'].map((text): [string, string, Piece[]] => [
       `arguments such as ${text}`,
@@ -315,9 +279,8 @@ describe('Tape', () => {
     });
 
     it('refuses a text that is no JSON', () => {
-      expect(refusal(['{"a'], { parameters: { format } })).toMatchObject({
-        ...{ code: 'provider_error', word: 'malformed_json', retryable: true, usage },
-      });
+      const malformed = { code: 'provider_error', word: 'malformed_json', retryable: true, usage };
+      expect(refusal(['{"a'], { parameters: { format } })).toMatchObject(malformed);
     });
   });
 });

@@ -11,7 +11,8 @@ const { play, sent } = await startPlaying();
 const schema = { type: 'object', properties: { city: { type: 'string', minLength: 1 } }, required: ['city'] };
 /** The schema as Claude takes it, and as Vertex AI does. */
 const fitted = {
-  ...{ ...schema, properties: { city: { type: 'string', description: 'minLength: 1' } } },
+  ...schema,
+  properties: { city: { type: 'string', description: 'minLength: 1' } },
   additionalProperties: false,
 };
 const fittedByGoogle = { ...schema, properties: { city: expect.objectContaining({ type: 'string' }) } };
@@ -21,6 +22,7 @@ const clock = { name: 'clock', description: '', parameters: map };
 const bell = { name: 'bell' };
 const tools = [weather, clock, bell];
 
+const functions = tools.map((tool) => ({ type: 'function', function: tool }));
 const claudeTools = [
   { name: 'weather', description: 'Says how it is.', input_schema: fitted, strict: true },
   { name: 'clock', input_schema: { type: 'object', ...map } },
@@ -43,7 +45,10 @@ const googleTools = [
     ],
   },
 ];
-const calling = (functionCallingConfig: object) => ({ toolConfig: { functionCallingConfig } });
+const calling = (functionCallingConfig: object) => ({
+  tools: googleTools,
+  toolConfig: { functionCallingConfig },
+});
 const generation = (fields: object) => ({ generationConfig: { maxOutputTokens: 4096, ...fields } });
 
 const called: Turn[] = [
@@ -59,80 +64,116 @@ const called: Turn[] = [
 ];
 const described = { type: 'json_schema', name: 'answer', description: 'How it is.', schema } as const;
 
-/** A request, and the fields of these names in each provider's; undefined for one that it has not. */
-interface Asked extends Partial<Record<ProviderId, Record<string, unknown>>> {
+/** A request, and what it adds to the body at each provider. */
+interface Asked extends Partial<Record<ProviderId, object>> {
   parameters: ModelParameters;
   turns?: Turn[];
+  maxOutputTokens?: number;
 }
 
 const requests: Record<string, Asked> = {
+  'nothing -> nothing': { parameters: {} },
+  'all that can be told a model -> what it can be told, in its words': {
+    maxOutputTokens: 77,
+    parameters: {
+      temperature: 0,
+      topP: 0.25,
+      stop: ['\u0000', '🎉\n'],
+      seed: -7,
+      frequencyPenalty: -2,
+      presencePenalty: 1.5,
+      reasoningEffort: 'minimal',
+      verbosity: 'low',
+    },
+    openai: {
+      max_completion_tokens: 77,
+      temperature: 0,
+      top_p: 0.25,
+      stop: ['\u0000', '🎉\n'],
+      seed: -7,
+      frequency_penalty: -2,
+      presence_penalty: 1.5,
+      reasoning_effort: 'minimal',
+      verbosity: 'low',
+    },
+    anthropic: { max_tokens: 77, stop_sequences: ['\u0000', '🎉\n'] },
+    bedrock: {
+      inferenceConfig: { maxTokens: 77, temperature: 0, topP: 0.25, stopSequences: ['\u0000', '🎉\n'] },
+    },
+    vertexai: {
+      generationConfig: {
+        maxOutputTokens: 77,
+        temperature: 0,
+        topP: 0.25,
+        stopSequences: ['\u0000', '🎉\n'],
+        seed: -7,
+        frequencyPenalty: -2,
+        presencePenalty: 1.5,
+        thinkingConfig: { thinkingLevel: 'MINIMAL' },
+      },
+    },
+  },
   'tools, of which one is strict -> as each takes their schemas, without a choice': {
     parameters: { tools },
-    openai: {
-      tools: tools.map((tool) => ({ type: 'function', function: tool })),
-      ...{ tool_choice: undefined, parallel_tool_calls: undefined },
-    },
-    anthropic: { tools: claudeTools, tool_choice: undefined },
+    openai: { tools: functions },
+    anthropic: { tools: claudeTools },
     bedrock: converse(),
-    vertexai: { tools: googleTools, toolConfig: undefined },
+    vertexai: { tools: googleTools },
   },
   'one call at most -> said where there is a word for it': {
     parameters: { tools, parallelToolCalls: false },
-    openai: { tool_choice: undefined, parallel_tool_calls: false },
-    anthropic: { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    openai: { tools: functions, parallel_tool_calls: false },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
     bedrock: converse(),
-    vertexai: { toolConfig: undefined },
+    vertexai: { tools: googleTools },
   },
   'a free choice -> said': {
     parameters: { tools, toolChoice: 'auto', parallelToolCalls: true },
-    openai: { tool_choice: 'auto', parallel_tool_calls: true },
-    anthropic: { tool_choice: { type: 'auto' } },
+    openai: { tools: functions, tool_choice: 'auto', parallel_tool_calls: true },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'auto' } },
     bedrock: converse({ auto: {} }),
     vertexai: calling({ mode: 'AUTO' }),
   },
   'the choice of one call -> said': {
     parameters: { tools, toolChoice: 'required', parallelToolCalls: false },
-    openai: { tool_choice: 'required', parallel_tool_calls: false },
-    anthropic: { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+    openai: { tools: functions, tool_choice: 'required', parallel_tool_calls: false },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     bedrock: converse({ any: {} }),
     vertexai: calling({ mode: 'ANY' }),
   },
   'the choice of a tool -> said': {
     parameters: { tools, toolChoice: { name: 'clock' } },
-    openai: { tool_choice: { type: 'function', function: { name: 'clock' } } },
-    anthropic: { tool_choice: { type: 'tool', name: 'clock' } },
+    openai: { tools: functions, tool_choice: { type: 'function', function: { name: 'clock' } } },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'tool', name: 'clock' } },
     bedrock: converse({ tool: { name: 'clock' } }),
     vertexai: calling({ mode: 'ANY', allowedFunctionNames: ['clock'] }),
   },
   'the choice of none -> said, or no tools': {
-    parameters: { tools, toolChoice: 'none', parallelToolCalls: false },
-    openai: { tool_choice: 'none' },
-    anthropic: { tool_choice: { type: 'none' } },
-    bedrock: { toolConfig: undefined },
+    parameters: { tools, toolChoice: 'none' },
+    openai: { tools: functions, tool_choice: 'none' },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'none' } },
     vertexai: calling({ mode: 'NONE' }),
   },
   'the choice of none after calls -> said, or the tools, which Converse wants': {
     turns: called,
     parameters: { tools, toolChoice: 'none' },
-    anthropic: { tool_choice: { type: 'none' } },
+    openai: { tools: functions, tool_choice: 'none' },
+    anthropic: { tools: claudeTools, tool_choice: { type: 'none' } },
     bedrock: converse(),
+    vertexai: calling({ mode: 'NONE' }),
   },
   'a choice without tools -> no choice': {
     parameters: { toolChoice: 'required', parallelToolCalls: false },
-    openai: { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined },
-    anthropic: { tools: undefined, tool_choice: undefined },
-    bedrock: { toolConfig: undefined },
-    vertexai: { tools: undefined, toolConfig: undefined },
   },
   'calls without tools -> no tools, or some that stand for them': {
     turns: called,
     parameters: { toolChoice: 'required' },
-    anthropic: { tools: undefined, tool_choice: undefined },
     bedrock: {
       toolConfig: {
         tools: ['weather', 'clock'].map((name) => ({
           toolSpec: {
-            ...{ name, description: expect.stringMatching(/\w/) },
+            name,
+            description: expect.stringMatching(/\w/),
             inputSchema: { json: { type: 'object' } },
           },
         })),
@@ -175,6 +216,14 @@ const requests: Record<string, Asked> = {
     parameters: { format: { type: 'json_schema', name: 'n', schema, strict: true } },
     openai: { response_format: { type: 'json_schema', json_schema: { name: 'n', schema, strict: true } } },
     anthropic: { output_config: { format: { type: 'json_schema', schema: fitted } } },
+    bedrock: {
+      outputConfig: {
+        textFormat: {
+          type: 'json_schema',
+          structure: { jsonSchema: { name: 'n', schema: JSON.stringify(fitted) } },
+        },
+      },
+    },
     vertexai: generation({ responseMimeType: 'application/json', responseJsonSchema: fittedByGoogle }),
   },
   'JSON without a schema -> asked for where that can be': {
@@ -187,19 +236,31 @@ const requests: Record<string, Asked> = {
     openai: { reasoning_effort: 'xhigh' },
     anthropic: { output_config: { effort: 'xhigh' } },
     bedrock: { outputConfig: { effort: 'xhigh' } },
+    vertexai: generation({ thinkingConfig: { thinkingLevel: 'XHIGH' } }),
   },
 };
 
+/** Beside the conversation, and the wish for a stream. */
+const always: Record<ProviderId, object> = {
+  openai: { max_completion_tokens: 4096 },
+  anthropic: { max_tokens: 4096 },
+  bedrock: { inferenceConfig: { maxTokens: 4096 } },
+  vertexai: generation({}),
+};
+
 const cases = providerIds.flatMap((provider) =>
-  Object.entries(requests).flatMap(([given, { parameters, turns, [provider]: fields }]) =>
-    fields === undefined ? [] : [{ provider, given, parameters, turns, fields }],
-  ),
+  Object.entries(requests).map(([given, { [provider]: adds, ...asked }]) => ({
+    provider,
+    given,
+    asked,
+    adds,
+  })),
 );
 
 describe.each(replyModes)('$mode', ({ stream }) => {
-  it.each(cases)('$provider is asked for $given', async ({ provider, parameters, turns, fields }) => {
-    await play(provider, plain[provider](), { stream, parameters, ...(turns && { turns }) });
-    const body = JSON.parse(sent());
-    expect(Object.fromEntries(Object.keys(fields).map((name) => [name, body[name]]))).toEqual(fields);
+  it.each(cases)('$provider is asked for $given', async ({ provider, asked, adds }) => {
+    await play(provider, plain[provider](), { stream, ...asked });
+    const { model, messages, contents, stream: isStream, stream_options, ...body } = JSON.parse(sent());
+    expect(body).toEqual({ ...always[provider], ...adds });
   });
 });

@@ -21,10 +21,12 @@ const opaque = (provider: 'vertexai' | 'anthropic' | 'bedrock', data: unknown): 
 const png: Part = { type: 'image', mediaType: 'image/png', sha256: '0'.repeat(64), bytes: 3, data: 'AAAA' };
 const linked: Part = { type: 'image', url: 'https://example.org/i' };
 
+const turn = (role: Turn['role'], content: Turn['content']): Turn => ({ role, content });
+
 /** After a greeting, turns of the assistant and of the user. */
-const turnsOf = (...contents: Part[][]): Turn[] => [
-  { role: 'user', content: 'Hello' },
-  ...contents.map((content, n): Turn => ({ role: n % 2 === 0 ? 'assistant' : 'user', content })),
+const turnsOf = (...contents: Turn['content'][]): Turn[] => [
+  turn('user', 'Hello'),
+  ...contents.map((content, n) => turn(n % 2 === 0 ? 'assistant' : 'user', content)),
 ];
 
 // Blocks as each provider writes them.
@@ -71,9 +73,28 @@ const wrong = ['no JSON', [{ type: 'text', text: 'a' }], {}, [{ ...thinking[0], 
 /** A conversation, and what comes of it behind the greeting at each provider: messages of OpenAI, else contents. */
 interface Conversation extends Partial<Record<ProviderId, unknown[]>> {
   turns: Turn[];
+  system?: string;
 }
 
+const [brief, festive] = [' Be brief. ', '\uFEFF🎉\r\n'];
+const [odd, odder] = ['\u0000\tc 👩🏽‍💻', '\n"a" \\ <b>\u2028'];
+
 const conversations: Record<string, Conversation> = {
+  'texts of every role -> each byte for byte, those of the system in their own field where it has one': {
+    turns: [...turnsOf(odd, odder).toSpliced(1, 0, turn('system', brief)), turn('system', festive)],
+    system: `${brief}\n\n${festive}`,
+    openai: [turn('system', brief), turn('assistant', odd), turn('user', odder), turn('system', festive)],
+    anthropic: [odd, odder],
+    bedrock: [[{ text: odd }], [{ text: odder }]],
+    vertexai: [[{ text: odd }], [{ text: odder }]],
+  },
+  'system texts alone -> those of the user': {
+    turns: [turn('system', brief), turn('system', festive)],
+    openai: [turn('user', festive)],
+    anthropic: [],
+    bedrock: [],
+    vertexai: [],
+  },
   'results in another order, and a text between them -> results first, in the order of their calls': {
     turns: turnsOf(
       [call('a'), call('b', 'clock', '{}')],
@@ -191,10 +212,18 @@ const conversations: Record<string, Conversation> = {
 };
 
 const cases = providerIds.flatMap((provider) =>
-  Object.entries(conversations).flatMap(([given, { turns, [provider]: gets }]) =>
-    gets === undefined ? [] : [{ provider, given, turns, gets }],
+  Object.entries(conversations).flatMap(([given, { turns, system, [provider]: gets }]) =>
+    gets === undefined ? [] : [{ provider, given, turns, system, gets }],
   ),
 );
+
+/** The field of a body that has the texts of the system. */
+const systemOf: Record<ProviderId, (text?: string) => object> = {
+  openai: () => ({}),
+  anthropic: (system) => ({ system }),
+  bedrock: (text) => ({ system: text && [{ text }] }),
+  vertexai: (text) => ({ systemInstruction: text && expect.objectContaining({ parts: [{ text }] }) }),
+};
 
 describe.each(replyModes)('$mode', ({ stream }) => {
   const send = async (provider: ProviderId, turns: Turn[]) => {
@@ -203,8 +232,10 @@ describe.each(replyModes)('$mode', ({ stream }) => {
     return contents.slice(1) as { role: string; content?: unknown; parts?: unknown }[];
   };
 
-  it.each(cases)('$provider is sent $given', async ({ provider, turns, gets }) => {
+  it.each(cases)('$provider is sent $given', async ({ provider, turns, system, gets }) => {
     const messages = await send(provider, turns);
+    const body = { system: undefined, systemInstruction: undefined, ...JSON.parse(sent()) };
+    expect(body).toMatchObject(systemOf[provider](system));
     if (provider === 'openai') expect(messages).toEqual(gets);
     else {
       expect(messages.map(({ content, parts }) => content ?? parts)).toEqual(gets);
