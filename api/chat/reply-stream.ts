@@ -39,16 +39,16 @@ export interface DeltaSink {
   drained(): Promise<void>;
 }
 
-export interface ReplyStreamOptions {
+interface ReplyStreamOptions {
   sink: DeltaSink;
   /** Where the reader has got to before; absent means nowhere. */
   from?: TextPosition | undefined;
   /** Aborts with a `Failure` when the reader may not read on; absent means that this does not happen. */
   signal?: AbortSignal;
-  /** Asks the worker to send the text from this offset on. */
-  requestResend: (offset: number) => void;
+  /** Asks the worker to send the text from this offset on; absent where the reply is whole already. */
+  requestResend?: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
-  isJoined: boolean;
+  isJoined?: boolean;
   /** Called when the text cannot be continued. */
   onFailure?: (failure: Failure) => void;
 }
@@ -96,14 +96,6 @@ export class ReplyStream {
     this.#options = options;
     this.#callId = options.from?.callId;
     this.#sent = options.from?.offset ?? 0;
-  }
-
-  /** Writes what the reader lacks of a reply that is whole already. */
-  static async replay(
-    reader: Pick<ReplyStreamOptions, 'sink' | 'from' | 'signal'>,
-    reply: WholeText,
-  ): Promise<void> {
-    await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
   }
 
   get hasBegun(): boolean {
@@ -215,7 +207,7 @@ export class ReplyStream {
     else if (now - this.#resendRequestedAt >= resendTimeoutMs) {
       this.#resendRequestedAt = now;
       this.#askedUpTo = this.#sent + resendLength;
-      this.#options.requestResend(this.#sent);
+      this.#options.requestResend?.(this.#sent);
     }
   }
 

@@ -318,7 +318,7 @@ describe('a reply with calls', () => {
       write: (piece) => pieces.push(piece) > 0,
       drained: async () => {},
     };
-    await ReplyStream.replay({ sink, from: undefined }, { ...completion(text), marks });
+    await new ReplyStream({ sink, from: undefined }).finish({ ...completion(text), marks });
     expect(pieces.join('')).toBe(text);
   });
 });
@@ -367,10 +367,10 @@ describe('the whole text', () => {
 
   it('was not streamed → it has positions of its own', async () => {
     const reader = new Reader();
-    await ReplyStream.replay({ sink: reader, from: undefined }, completion('Hello'));
+    await new ReplyStream({ sink: reader, from: undefined }).finish(completion('Hello'));
     expect(reader.positions).toEqual([{ callId: '0', offset: 5 }]);
     const again = new Reader();
-    await ReplyStream.replay({ sink: again, from: { callId: '0', offset: 2 } }, completion('Hello'));
+    await new ReplyStream({ sink: again, from: { callId: '0', offset: 2 } }).finish(completion('Hello'));
     expect(again.text).toBe('llo');
   });
 
@@ -387,7 +387,7 @@ describe('the whole text', () => {
     reader.mayRead = () => false;
     const credentials = new AbortController();
     const options = { sink: reader, from: undefined, signal: credentials.signal };
-    const replaying = ReplyStream.replay(options, { text: 'x'.repeat(100_000), model: 'm' });
+    const replaying = new ReplyStream(options).finish({ text: 'x'.repeat(100_000), model: 'm' });
     const refused = expect(replaying).rejects.toMatchObject({ code: 'unauthorized' });
     credentials.abort(new Failure('unauthorized'));
     await reader.drain();
