@@ -126,8 +126,11 @@ async function refusalOf(
   try {
     const owner = jobOwnerOf(command, provider);
     link.pools.admit(owner, {
-      ...{ timeoutMs, model, isStream: command.stream !== undefined },
-      ...{ own: shares.of(provider), level: shares.nextLevel(owner) },
+      timeoutMs,
+      model,
+      isStream: command.stream !== undefined,
+      own: shares.of(provider),
+      level: shares.nextLevel(owner),
     });
     return undefined;
   } catch (error) {

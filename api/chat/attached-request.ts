@@ -90,7 +90,10 @@ export class AttachedRequest implements WaitingRequest {
   #openReader({ sink, from }: StreamOptions): ReplyStream {
     const { joined, signal } = this.#options;
     const reader = new ReplyStream({
-      ...{ sink, from, signal, isJoined: joined !== undefined },
+      sink,
+      from,
+      signal,
+      isJoined: joined !== undefined,
       requestResend: (offset) => this.#ask({ from: offset, max: resendLength }),
       onFailure: (failure) => this.fail(failure),
     });

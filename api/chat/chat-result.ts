@@ -64,8 +64,13 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...(code === 'provider_rejected' &&
           providerError?.place && { detail: refusedAt(providerError.place) }),
-        ...{ provider, retryable, retryAfterMs, ...attempted },
-        ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
+        provider,
+        retryable,
+        retryAfterMs,
+        ...attempted,
+        credentialsRefused,
+        refusedParameter,
+        modelUnknown: refusesModel(outcome) || undefined,
       });
     }
   }

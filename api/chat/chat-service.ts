@@ -87,7 +87,10 @@ export class ChatService {
     this.#deps.link.assertConnected();
     place.joinStream();
     using request = this.#deps.chats.attach(toClaimedChat(chat), {
-      ...{ signal, stream, joined: result, link: this.#deps.link },
+      signal,
+      stream,
+      joined: result,
+      link: this.#deps.link,
       waitUntil: chat.deadline + clockMarginMs,
     });
     try {
@@ -119,7 +122,8 @@ export class ChatService {
     { startBy, deadline, previousId }: Deadlines & Pick<NewChat, 'previousId'>,
   ): Promise<ResolvedChat> {
     const current = await admit(command, {
-      ...{ link: this.#deps.link, shares: this.#deps.shares },
+      link: this.#deps.link,
+      shares: this.#deps.shares,
       fallback: command.fallback ?? this.#deps.defaultFallback?.(command.provider),
       timeoutMs: startBy - this.#deps.now(),
     });
@@ -136,7 +140,11 @@ export class ChatService {
     const { signal, stream } = command;
     const level = this.#deps.shares.nextLevel(jobOwnerOf(command, chat.current.provider));
     const options = {
-      ...{ signal, stream, startBy, joined: result, link: this.#deps.link },
+      signal,
+      stream,
+      startBy,
+      joined: result,
+      link: this.#deps.link,
       // A joined chat ends at its own deadline, which another process's clock has set.
       waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
     };

@@ -121,9 +121,16 @@ export class IdempotentEntry {
     const { records, resultTtlMs, now } = this.#deps;
     const { requestId: id, provider, model, storeOptions } = command;
     const chat: StoredChat = {
-      ...{ v: writtenVersion, id, provider, model, requestHash: hashOf(command) },
-      ...{ owner: storeOptions.owner.name, ownerId: storeOptions.owner.id },
-      ...{ createdAt: now(), deadline, keptUntil: deadline + resultTtlMs },
+      v: writtenVersion,
+      id,
+      provider,
+      model,
+      requestHash: hashOf(command),
+      owner: storeOptions.owner.name,
+      ownerId: storeOptions.owner.id,
+      createdAt: now(),
+      deadline,
+      keptUntil: deadline + resultTtlMs,
       current: current.fallback || current.earlier ? current : undefined,
       parts: needsParts(command) || undefined,
     };

@@ -51,7 +51,11 @@ export class StoredChats {
     this.#records = new ChatRecords(records, now);
     this.#now = now;
     this.#entry = new IdempotentEntry({
-      ...{ records: this.#records, resultTtlMs, maxOutputTokens, answers, now },
+      records: this.#records,
+      resultTtlMs,
+      maxOutputTokens,
+      answers,
+      now,
       readResult: (chat) => link.read(toPendingJob(chat)),
     });
   }
