@@ -3,6 +3,7 @@ import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ResolvedChat, StoredChatCommand } from '../../../api/chat/chat-command.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
+import { StoredAnswers } from '../../../api/chat/stored-answers.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import { Failure } from '../../../shared/failures.js';
@@ -68,6 +69,7 @@ beforeEach(() => {
 const storedChats = ({ records = store.records } = {}) =>
   new StoredChats({
     ...{ records, link, resultTtlMs: 60_000, now: () => now },
+    answers: new StoredAnswers(() => now),
     maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
   });
 interface Asked extends Partial<StoredChatCommand> {
