@@ -1,5 +1,4 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import { Failure } from '../../shared/failures.js';
 import { cancelledOutcome } from '../../shared/protocol/outcome.js';
 import {
   chatKey,
@@ -11,7 +10,7 @@ import {
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
-import { refuseNewer } from '../fleet-link/job-records.js';
+import { orUnavailable, refuseNewer } from '../fleet-link/job-records.js';
 
 /** Whether the chat is the user's, and not that of an earlier user of the same name. */
 export const isOwnedBy = ({ ownerId }: StoredChat, user: UserIdentity): boolean => ownerId === user.id;
@@ -77,9 +76,3 @@ export class ChatRecords {
     return Math.max(1, Math.ceil(keptUntil - this.#now()));
   }
 }
-
-/** To a caller every error between here and the store is one failure. */
-const orUnavailable = <T>(work: Promise<T>): Promise<T> =>
-  work.catch((cause) => {
-    throw new Failure('queue_unavailable', { cause });
-  });

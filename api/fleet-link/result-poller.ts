@@ -21,7 +21,7 @@ interface ResultPollerDeps {
 const pollIntervalMs = 1000;
 /** The message for a chat that came less than this ago is most likely still to come. */
 const messageDelayMs = 100;
-/** Queues that no pool takes jobs from are swept at every so manieth poll. */
+/** Queues that no pool takes jobs from are swept on every nth poll. */
 const pollsPerSweep = 5;
 /** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
 const pollBatch = 250;
