@@ -117,7 +117,7 @@ export async function startChatApp({
   });
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT,
-    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    maxPerMinute: config.CHAT_USER_MAX_PER_MINUTE,
   });
   const app = createApp({
     config,

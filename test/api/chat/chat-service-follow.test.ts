@@ -100,9 +100,9 @@ describe('a stored chat that is followed', () => {
 });
 
 describe('the limits of a user', () => {
-  const window = { maxPerWindow: 1, windowSeconds: 10 };
+  const window = { maxPerMinute: 1 };
   /** The window has a timer of its own. */
-  const endWindow = () => vi.advanceTimersByTime(10_000);
+  const endWindow = () => vi.advanceTimersByTime(60_000);
 
   it('meet a stream that is read again -> it counts as in flight, but not towards the window', async () => {
     start({ maxInFlight: () => 1, ...window });
@@ -208,7 +208,7 @@ describe('a request that is refused', () => {
 describe('a user who comes to streams again and again', () => {
   beforeEach(() => {
     started.end();
-    start({ maxJoins: 2, maxPerWindow: 4 });
+    start({ maxJoins: 2, maxPerMinute: 4 });
   });
   // The counters end.
   afterEach(() => void vi.advanceTimersByTime(60_000));

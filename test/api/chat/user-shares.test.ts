@@ -84,9 +84,10 @@ describe('the level of a chat', () => {
 
   it('is of a flood → there is a last one', () => {
     const opened = Array.from({ length: 70_000 }, () => {
-      const chat = { opening: { command: command(), level: shares.nextLevel(me) }, provider: 'openai' };
-      shares.opened(chat as LiveChat);
-      return chat as LiveChat;
+      const opening = { command: command(), level: shares.nextLevel(me) };
+      const chat = { opening, attempt: { provider: 'openai' } } as LiveChat;
+      shares.opened(chat);
+      return chat;
     });
     expect(opened.at(-1)?.opening?.level).toBe(16);
     expect(waitedFor('openai')).toBe(70_000);
@@ -287,7 +288,7 @@ describe('consumeJoin', () => {
 describe('consume', () => {
   it('is for so many requests in a window → the next is told when another one begins, and fits then', async () => {
     vi.useFakeTimers();
-    start({ maxPerWindow: 3 });
+    start({ maxPerMinute: 3 });
     for (let n = 0; n < 3; n += 1) await shares.consume('me');
     for (const passedMs of [10_000, 59_999]) {
       vi.advanceTimersByTime(passedMs - performance.now());
