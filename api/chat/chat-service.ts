@@ -86,13 +86,9 @@ export class ChatService {
     if (result.state === 'settled') return replay({ provider, stream, signal }, result);
     this.#deps.link.assertConnected();
     place.joinStream();
-    using request = this.#deps.chats.attach(toClaimedChat(chat), {
-      signal,
-      stream,
-      joined: result,
-      link: this.#deps.link,
-      waitUntil: chat.deadline + clockMarginMs,
-    });
+    const waitUntil = chat.deadline + clockMarginMs;
+    const options = { signal, stream, waitUntil, joined: result, link: this.#deps.link };
+    using request = this.#deps.chats.attach(toClaimedChat(chat), options);
     try {
       const outcome = await outcomeFor({ signal, confirmAccess, provider }, request);
       if (outcome === undefined) throwIfLeft({ signal, provider });
@@ -121,12 +117,9 @@ export class ChatService {
     command: ChatCommand,
     { startBy, deadline, previousId }: Deadlines & Pick<NewChat, 'previousId'>,
   ): Promise<ResolvedChat> {
-    const current = await admit(command, {
-      link: this.#deps.link,
-      shares: this.#deps.shares,
-      fallback: command.fallback ?? this.#deps.defaultFallback?.(command.provider),
-      timeoutMs: startBy - this.#deps.now(),
-    });
+    const { link, shares, now, defaultFallback } = this.#deps;
+    const fallback = command.fallback ?? defaultFallback?.(command.provider);
+    const current = await admit(command, { link, shares, fallback, timeoutMs: startBy - now() });
     if (isStored(command)) return this.#deps.storedChats.open(command, { deadline, current, previousId });
     throwIfLeft(command);
     return { chat: { id: command.requestId, deadline, current } };
@@ -136,18 +129,12 @@ export class ChatService {
     command: ChatCommand,
     { chat, result, deadlines, receivedAt }: OpenedChat & { receivedAt: number },
   ): AttachedRequest {
-    const { waitUntil, startBy } = deadlines;
+    const { startBy } = deadlines;
     const { signal, stream } = command;
     const level = this.#deps.shares.nextLevel(jobOwnerOf(command, chat.current.provider));
-    const options = {
-      signal,
-      stream,
-      startBy,
-      joined: result,
-      link: this.#deps.link,
-      // A joined chat ends at its own deadline, which another process's clock has set.
-      waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
-    };
+    // A joined chat ends at its own deadline, which another process's clock has set.
+    const waitUntil = Math.min(deadlines.waitUntil, chat.deadline + clockMarginMs);
+    const options = { signal, stream, waitUntil, startBy, joined: result, link: this.#deps.link };
     return this.#deps.chats.attach(chat, options, { command, level, startBy, receivedAt });
   }
 

@@ -132,9 +132,13 @@ export class ReplyStream {
   async finish({ text, marks, ignored, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
     this.isFinished = true;
-    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) throw this.#interrupt();
-    if (this.#sent > text.length) throw beyondText();
     const { signal, sink } = this.#options;
+    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) {
+      // An event rather than a response of its own: the reader may have a part of a text from another request.
+      sink.begin();
+      throw interrupted();
+    }
+    if (this.#sent > text.length) throw beyondText();
     for (;;) {
       if (signal?.reason instanceof Failure) throw signal.reason;
       if (this.#sent === text.length) return;
@@ -209,12 +213,6 @@ export class ReplyStream {
       this.#askedUpTo = this.#sent + resendLength;
       this.#options.requestResend?.(this.#sent);
     }
-  }
-
-  #interrupt(): Failure {
-    // An event rather than a response of its own: the reader has a part of a text already, maybe from another request.
-    this.#options.sink.begin();
-    return interrupted();
   }
 
   #fail(failure: Failure): void {
