@@ -146,7 +146,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   });
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT ?? maxInFlightOf(pools.totalConcurrency()),
-    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    maxPerMinute: config.CHAT_USER_MAX_PER_MINUTE,
     // A client whose streams all break off at once comes to far fewer.
     maxJoins: 100,
     bytesInFlight,

@@ -5,6 +5,7 @@ import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
+import { orUnavailable } from '../fleet-link/job-records.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';
 import type { UserShares } from './user-shares.js';
 
@@ -68,18 +69,15 @@ export async function admit(command: ChatCommand, options: AdmissionOptions): Pr
     const refusal = await refusalOf(target, command, options);
     if (refusal === undefined) {
       const remaining = targets.slice(n + 1).filter((next) => pools.isServed(next));
-      const attempt = {
-        ...target,
-        fallback: unlessEmpty(remaining),
-        earlier: unlessEmpty(earlier),
-      };
+      const attempt = { ...target, fallback: unlessEmpty(remaining), earlier: unlessEmpty(earlier) };
       if (!pools.isPaused(target)) return attempt;
       paused ??= attempt;
     }
     failure ??= refusal;
     // Another provider would refuse a wrong request too.
     if (n === 0 && refusal && !isPassing(refusal)) break;
-    earlier.push(toEnded(target, refusal ?? passedOver(target)));
+    // Without a refusal its model has passed the check, and operators have paused it.
+    earlier.push(toEnded(target, refusal ?? new Failure('provider_unavailable', { model: target.model })));
   }
   if (paused) return paused;
   throw failure;
@@ -103,9 +101,6 @@ function targetsOf(
   return [...byModel.values()].flatMap(([first]) => first ?? []);
 }
 
-/** Operators have paused it: its model has passed the check. */
-const passedOver = ({ model }: Target): Failure => new Failure('provider_unavailable', { model });
-
 const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
 
@@ -125,18 +120,14 @@ async function refusalOf(
 ): Promise<Failure | undefined> {
   try {
     const owner = jobOwnerOf(command, provider);
-    link.pools.admit(owner, {
-      ...{ timeoutMs, model, isStream: command.stream !== undefined },
-      ...{ own: shares.of(provider), level: shares.nextLevel(owner) },
-    });
+    const own = shares.of(provider);
+    const level = shares.nextLevel(owner);
+    link.pools.admit(owner, { timeoutMs, model, isStream: command.stream !== undefined, own, level });
     return undefined;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     // Heartbeats do not arrive while the store is down either, which is another failure than a dead pool.
-    if (error.code === 'provider_unavailable')
-      await withTimeout(timeoutMs, link.check()).catch((cause) => {
-        throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
-      });
+    if (error.code === 'provider_unavailable') await orUnavailable(withTimeout(timeoutMs, link.check()));
     return error;
   }
 }

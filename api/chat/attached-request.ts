@@ -31,6 +31,8 @@ export class AttachedRequest implements WaitingRequest {
   isInBackground = false;
   readonly #options: RequestOptions;
   readonly #outcome = Promise.withResolvers<Outcome | undefined>();
+  /** Undefined when the deadline passes or the signal aborts first. Rejects with what `fail` is given. */
+  readonly outcome = this.#outcome.promise;
   readonly #stop = () => this.#outcome.resolve(undefined);
   #onFailure: (error: unknown) => void = this.#outcome.reject;
   #deadline: NodeJS.Timeout;
@@ -41,7 +43,7 @@ export class AttachedRequest implements WaitingRequest {
     const { signal, waitUntil, startBy, stream, joined } = options;
     this.chat = chat;
     this.#options = options;
-    this.#outcome.promise.catch(() => undefined);
+    this.outcome.catch(() => undefined);
     this.readerName = stream && joined ? randomUUID().slice(0, 8) : undefined;
     this.reader = stream && this.#openReader(stream);
     this.#deadline = setTimeout(this.#stop, Math.max(0, waitUntil - now));
@@ -49,11 +51,6 @@ export class AttachedRequest implements WaitingRequest {
       this.#begin = setTimeout(() => this.#stopUnlessBegun(), startBy - now);
     if (signal.aborted) this.#stop();
     else signal.addEventListener('abort', this.#stop);
-  }
-
-  /** The outcome; undefined when the deadline passes or the signal aborts first. Rejects with what `fail` is given. */
-  get outcome(): Promise<Outcome | undefined> {
-    return this.#outcome.promise;
   }
 
   settle(outcome: Outcome): void {
@@ -67,7 +64,7 @@ export class AttachedRequest implements WaitingRequest {
   }
 
   /** Follows the chat without its caller, until it ends, fails or the time is over; the last two call `leave`. */
-  goOn(forMs: number, leave: (code: 'queue_unavailable' | 'timeout') => void): void {
+  followInBackground(forMs: number, leave: (code: 'queue_unavailable' | 'timeout') => void): void {
     this.release();
     this.isInBackground = true;
     this.#onFailure = () => leave('queue_unavailable');
@@ -87,10 +84,12 @@ export class AttachedRequest implements WaitingRequest {
     if (this.chat.isStored && !this.reader.isFinished) this.#ask({ from: 0, max: 1, left: true });
   }
 
-  #openReader({ sink, from }: StreamOptions): ReplyStream {
+  #openReader(stream: StreamOptions): ReplyStream {
     const { joined, signal } = this.#options;
     const reader = new ReplyStream({
-      ...{ sink, from, signal, isJoined: joined !== undefined },
+      ...stream,
+      signal,
+      isJoined: joined !== undefined,
       requestResend: (offset) => this.#ask({ from: offset, max: resendLength }),
       onFailure: (failure) => this.fail(failure),
     });

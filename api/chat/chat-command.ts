@@ -17,7 +17,7 @@ import type { Reservation } from './stored-answers.js';
 export interface Attachment {
   /** Aborts when the client disconnects, or with a `Failure` when its credentials end. */
   signal: AbortSignal;
-  /** Has `signal` aborted if the credentials have ended by now; absent means that this is known at once. */
+  /** Aborts `signal` if the credentials have ended by now; absent means that this is known at once. */
   confirmAccess?: (() => Promise<void>) | undefined;
 }
 
@@ -100,15 +100,11 @@ export function failureCodeOf({ signal }: Pick<ChatCommand, 'signal'>, error: un
   return error instanceof Failure ? error.code : 'internal';
 }
 
-/** As whose job the command's at this provider is counted. */
+/** The owner whose share this command's job counts against. */
 export const jobOwnerOf = (
   { user, isLowPriority = false, storeOptions }: ChatCommand,
   provider: ProviderId,
-): JobOwner => ({
-  provider,
-  user,
-  isAsync: isLowPriority || (storeOptions?.isAsync ?? false),
-});
+): JobOwner => ({ provider, user, isAsync: isLowPriority || (storeOptions?.isAsync ?? false) });
 
 /** How much the clocks of two machines may differ: past the deadline by one, the job may be running by the other. */
 export const clockMarginMs = 5000;

@@ -1,5 +1,4 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import { Failure } from '../../shared/failures.js';
 import { cancelledOutcome } from '../../shared/protocol/outcome.js';
 import {
   chatKey,
@@ -7,18 +6,11 @@ import {
   decodeStoredResult,
   encodeStoredChat,
   encodeStoredResult,
-  idempotencyIndexKey,
   resultKey,
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
-import { refuseNewer } from '../fleet-link/job-records.js';
-
-/** An `Idempotency-Key`, and the name of the user whose it is. A name may be given again: see `isOwnedBy`. */
-export interface IdempotencyKey {
-  readonly owner: string;
-  readonly key: string;
-}
+import { orUnavailable, refuseNewer } from '../fleet-link/job-records.js';
 
 /** Whether the chat is the user's, and not that of an earlier user of the same name. */
 export const isOwnedBy = ({ ownerId }: StoredChat, user: UserIdentity): boolean => ownerId === user.id;
@@ -55,18 +47,13 @@ export class ChatRecords {
     await orUnavailable(this.#records.replace(chatKey(chat.id), { expected: value, value, ttlMs: 1 }));
   }
 
-  /** Id of the chat that a key stands for. */
-  readKeyIndex({ owner, key }: IdempotencyKey): Promise<string | undefined> {
-    return orUnavailable(this.#records.read(idempotencyIndexKey(owner, key)));
+  /** Id of the chat that an `Idempotency-Key` stands for; `indexKey` is that of `idempotencyIndexKey`. */
+  readKeyIndex(indexKey: string): Promise<string | undefined> {
+    return orUnavailable(this.#records.read(indexKey));
   }
 
-  /** Has the key stand for the chat; false when it no longer stands for `previousId`, which was read before. */
-  writeKeyIndex(
-    { owner, key }: IdempotencyKey,
-    chat: StoredChat,
-    previousId: string | undefined,
-  ): Promise<boolean> {
-    const indexKey = idempotencyIndexKey(owner, key);
+  /** Makes the key stand for the chat; false when it no longer stands for `previousId`, which was read before. */
+  writeKeyIndex(indexKey: string, chat: StoredChat, previousId: string | undefined): Promise<boolean> {
     const record = { value: chat.id, ttlMs: this.#ttlMsOf(chat) };
     return orUnavailable(
       previousId === undefined
@@ -85,16 +72,7 @@ export class ChatRecords {
     return earlier !== undefined && decodeStoredResult(earlier).outcome.kind === 'cancelled';
   }
 
-  #ttlMsOf({ keptUntil: expiresAt }: StoredChat): number {
-    return Math.max(1, Math.ceil(expiresAt - this.#now()));
-  }
-}
-
-/** To a caller every error between here and the store is one failure. */
-async function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (cause) {
-    throw new Failure('queue_unavailable', { cause });
+  #ttlMsOf({ keptUntil }: StoredChat): number {
+    return Math.max(1, Math.ceil(keptUntil - this.#now()));
   }
 }

@@ -50,7 +50,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
       const { code, retryable, retryAfterMs, credentialsRefused, providerError } = outcome;
-      const { refusedParameter = providerError?.place } = outcome;
+      const place = providerError?.place;
+      const { refusedParameter = place } = outcome;
       // Of a request a worker finds only these wrong; its model usually after the heartbeats did.
       if (code === 'invalid_request')
         return refusedParameter === 'images'
@@ -62,17 +63,20 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
-        ...(code === 'provider_rejected' &&
-          providerError?.place && { detail: refusedAt(providerError.place) }),
-        ...{ provider, retryable, retryAfterMs, ...attempted },
-        ...{ credentialsRefused, refusedParameter, modelUnknown: refusesModel(outcome) || undefined },
+        ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
+        provider,
+        retryable,
+        retryAfterMs,
+        ...attempted,
+        credentialsRefused,
+        refusedParameter,
+        modelUnknown: refusesModel(outcome) || undefined,
       });
     }
   }
 }
 
-const refusedAt = (place: string): string => `The provider refused a part of the request: ${place}.`;
-
+const refusedPart = 'The provider refused a part of the request:';
 const imageElsewhere =
   'has an image address whose host IMAGE_HOSTS does not list, for a provider with a base address of its own; a data: URL always works';
 

@@ -1,6 +1,5 @@
 import type { ProviderId, Target } from '../../shared/contract.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
-import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
@@ -40,7 +39,7 @@ interface ChatServiceDeps extends TimeLimits {
   /** The fallback for commands that name none; absent means no fallback. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
-  now?: () => number;
+  now: () => number;
 }
 
 type OpenedChat = ResolvedChat & { readonly deadlines: Deadlines };
@@ -48,14 +47,12 @@ type OpenedChat = ResolvedChat & { readonly deadlines: Deadlines };
 /** Short: the caller's deadline has passed, and a healthy store answers in a few milliseconds. */
 const finalReadMs = 25;
 
-/** Has chats done by the workers: each becomes a job, whose reply is waited for here. */
+/** Runs chats: adds a job for each one and waits for its reply. */
 export class ChatService {
   readonly #deps: ChatServiceDeps;
-  readonly #now: () => number;
 
   constructor(deps: ChatServiceDeps) {
     this.#deps = deps;
-    this.#now = deps.now ?? Date.now;
     deps.chats.listen({ lost: (chat) => void this.#addJob(chat).catch(() => undefined) });
   }
 
@@ -64,10 +61,11 @@ export class ChatService {
     using place = this.#deps.shares.enter(command.user);
     await this.#deps.shares.consume(command.user);
     const receivedAt = performance.now() - (command.elapsedMs ?? 0);
-    const opened = await this.#open(command, place).catch((error) =>
-      this.#refuse(command, error, receivedAt),
-    );
-    if (opened.result?.state === 'settled') return replay(command, opened.result.outcome);
+    const opened = await this.#open(command, place).catch((error) => {
+      this.#deps.chats.refuse(command, { code: failureCodeOf(command, error), receivedAt });
+      throw error;
+    });
+    if (opened.result?.state === 'settled') return replay(command, opened.result);
     using request = this.#attach(command, { ...opened, receivedAt });
     this.#add(request, command);
     return this.#answer(command, request, await this.#awaitResult(command, request));
@@ -85,19 +83,16 @@ export class ChatService {
     const { signal, confirmAccess, ...stream } = follower;
     const { provider, ownerId } = chat;
     using place = this.#deps.shares.enter(ownerId);
-    if (result.state === 'settled') return replay({ provider, stream, signal }, result.outcome);
+    if (result.state === 'settled') return replay({ provider, stream, signal }, result);
     this.#deps.link.assertConnected();
     place.joinStream();
-    using request = this.#deps.chats.attach(toClaimedChat(chat), {
-      ...{ signal, stream, joined: result, link: this.#deps.link },
-      waitUntil: chat.deadline + clockMarginMs,
-    });
+    const waitUntil = chat.deadline + clockMarginMs;
+    const options = { signal, stream, waitUntil, joined: result, link: this.#deps.link };
+    using request = this.#deps.chats.attach(toClaimedChat(chat), options);
     try {
       const outcome = await outcomeFor({ signal, confirmAccess, provider }, request);
       if (outcome === undefined) throwIfLeft({ signal, provider });
-      const completion = toCompletion(outcome ? { state: 'settled', outcome } : result, provider);
-      await request.reader?.finish(completion);
-      return { kind: 'completed', completion };
+      return await complete(outcome ? { state: 'settled', outcome } : result, provider, request.reader);
     } finally {
       this.#deps.chats.leave(request, 'cancelled', { goesOn: false });
     }
@@ -106,7 +101,7 @@ export class ChatService {
   /** The chat that the command's key stands for, or a new one once it was admitted. */
   async #open(command: ChatCommand, place: Place): Promise<OpenedChat> {
     this.#deps.link.assertConnected();
-    const deadlines = resolveDeadlines(command, this.#deps, this.#now());
+    const deadlines = resolveDeadlines(command, this.#deps, this.#deps.now());
     const { deadline } = deadlines;
     const { storedChats } = this.#deps;
     const { joined, previousId } = isStored(command) ? await storedChats.find(command, deadline) : {};
@@ -122,33 +117,24 @@ export class ChatService {
     command: ChatCommand,
     { startBy, deadline, previousId }: Deadlines & Pick<NewChat, 'previousId'>,
   ): Promise<ResolvedChat> {
-    const current = await admit(command, {
-      ...{ link: this.#deps.link, shares: this.#deps.shares },
-      fallback: command.fallback ?? this.#deps.defaultFallback?.(command.provider),
-      timeoutMs: startBy - this.#now(),
-    });
+    const { link, shares, now, defaultFallback } = this.#deps;
+    const fallback = command.fallback ?? defaultFallback?.(command.provider);
+    const current = await admit(command, { link, shares, fallback, timeoutMs: startBy - now() });
     if (isStored(command)) return this.#deps.storedChats.open(command, { deadline, current, previousId });
     throwIfLeft(command);
     return { chat: { id: command.requestId, deadline, current } };
-  }
-
-  #refuse(command: ChatCommand, error: unknown, receivedAt: number): never {
-    this.#deps.chats.refuse(command, { code: failureCodeOf(command, error), receivedAt });
-    throw error;
   }
 
   #attach(
     command: ChatCommand,
     { chat, result, deadlines, receivedAt }: OpenedChat & { receivedAt: number },
   ): AttachedRequest {
-    const { waitUntil, startBy } = deadlines;
+    const { startBy } = deadlines;
     const { signal, stream } = command;
     const level = this.#deps.shares.nextLevel(jobOwnerOf(command, chat.current.provider));
-    const options = {
-      ...{ signal, stream, startBy, joined: result, link: this.#deps.link },
-      // A joined chat ends at its own deadline, which another process's clock has set.
-      waitUntil: Math.min(waitUntil, chat.deadline + clockMarginMs),
-    };
+    // A joined chat ends at its own deadline, which another process's clock has set.
+    const waitUntil = Math.min(deadlines.waitUntil, chat.deadline + clockMarginMs);
+    const options = { signal, stream, waitUntil, startBy, joined: result, link: this.#deps.link };
     return this.#deps.chats.attach(chat, options, { command, level, startBy, receivedAt });
   }
 
@@ -157,7 +143,7 @@ export class ChatService {
     const { chat } = request;
     request.added = this.#addJob(chat, command);
     request.added.then(
-      () => chat.added(this.#now()),
+      () => chat.added(this.#deps.now()),
       (error) => {
         this.#cancelUnconfirmed(chat);
         request.fail(error);
@@ -176,7 +162,7 @@ export class ChatService {
   /** The store may still take the job although nothing waits for it; with a key, a repeated request may join it. */
   #cancelUnconfirmed({ id, claimed, job, opening }: LiveChat): void {
     // After its deadline no worker makes a call for it.
-    if (this.#now() >= claimed.deadline) return;
+    if (this.#deps.now() >= claimed.deadline) return;
     const store = opening?.command.storeOptions;
     if (store === undefined) this.#deps.link.cancelUnconfirmed(job);
     else if (store.key === undefined) this.#deps.storedChats.cancelUnconfirmed({ owner: store.owner, id });
@@ -192,7 +178,9 @@ export class ChatService {
       throwIfLeft(command);
       // A chat is accepted once the queue has its job.
       if (command.storeOptions?.isAsync) await request.added;
-      const result = await this.#readOnce(request.chat);
+      // No message has brought an outcome in time: the records may have it, if they can be read at once.
+      const reading = withTimeout(finalReadMs, this.#deps.link.read(request.chat.job));
+      const result = await reading.catch((): JobResult => ({ state: 'unknown' }));
       if (result.state === 'settled') chats.onOutcome(request.chat.id, result.outcome);
       else chats.leave(request, 'timeout', { goesOn: true });
       return result;
@@ -216,35 +204,25 @@ export class ChatService {
     );
   }
 
-  /** No message has brought an outcome in time: the records may have it, if they can be read at once. */
-  #readOnce({ job }: LiveChat): Promise<JobResult> {
-    return withTimeout(finalReadMs, this.#deps.link.read(job)).catch(() => ({ state: 'unknown' }));
-  }
-
-  async #answer(
-    command: ChatCommand,
-    { chat, reader }: AttachedRequest,
-    result: JobResult,
-  ): Promise<ChatReply> {
+  #answer(command: ChatCommand, { chat, reader }: AttachedRequest, result: JobResult): Promise<ChatReply> {
     const { storeOptions, waitMs, provider } = command;
-    const { id, claimed } = chat;
+    const { deadline } = chat.claimed;
     const isInTime = result.state === 'settled' && waitMs !== undefined;
-    if (storeOptions?.isAsync && !isInTime) {
-      const status = statusOf(result, { deadline: claimed.deadline, now: this.#now() });
-      return { kind: 'accepted', id, status };
-    }
-    const completion = toCompletion(result, provider);
-    await reader?.finish(completion);
-    return { kind: 'completed', completion };
+    if (!storeOptions?.isAsync || isInTime) return complete(result, provider, reader);
+    const status = statusOf(result, { deadline, now: this.#deps.now() });
+    return Promise.resolve({ kind: 'accepted', id: chat.id, status });
   }
 }
 
 /** The end of a chat that had ended before its request came. */
-async function replay(
+const replay = (
   { provider, stream, signal }: Pick<ChatCommand, 'provider' | 'stream' | 'signal'>,
-  outcome: Outcome,
-): Promise<ChatReply> {
-  const completion = toCompletion({ state: 'settled', outcome }, provider);
-  if (stream) await ReplyStream.replay({ ...stream, signal }, completion);
+  result: JobResult,
+): Promise<ChatReply> => complete(result, provider, stream && new ReplyStream({ ...stream, signal }));
+
+/** The reply, once its reader has all of it; throws as `toCompletion`. */
+async function complete(result: JobResult, provider: ProviderId, reader?: ReplyStream): Promise<ChatReply> {
+  const completion = toCompletion(result, provider);
+  await reader?.finish(completion);
   return { kind: 'completed', completion };
 }

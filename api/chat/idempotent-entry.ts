@@ -4,9 +4,15 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { needsParts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
-import { currentOf, encodeStoredChat, type StoredChat } from '../../shared/protocol/stored-chat.js';
+import {
+  currentOf,
+  encodeStoredChat,
+  idempotencyIndexKey,
+  type StoredChat,
+} from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import type { JobResult } from '../fleet-link/chat-receiver.js';
+import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
+import type { FleetLink } from '../fleet-link/fleet-link.js';
 import {
   type ChatCommand,
   type ClaimedChat,
@@ -33,19 +39,16 @@ export interface NewChat extends Pick<FoundChat, 'previousId'> {
   readonly current: Attempt;
 }
 
-interface CreatedChat {
-  readonly chat: StoredChat;
-  readonly answer: Reservation;
-}
-
-interface IdempotentEntryDeps {
+/** The dependencies of an entry. */
+export interface IdempotentEntryDeps {
   records: ChatRecords;
-  /** The state of the chat's job; throws `queue_unavailable` without a store. */
-  readResult: (chat: StoredChat) => Promise<JobResult>;
+  link: Pick<FleetLink, 'read'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
+  /** The longest answer of a provider, in its tokens. */
   maxOutputTokens: (provider: ProviderId) => number;
   answers: Pick<StoredAnswers, 'reserve'>;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now: () => number;
 }
 
@@ -66,47 +69,52 @@ export class IdempotentEntry {
   async find(command: StoredChatCommand): Promise<FoundChat> {
     const { owner, key } = command.storeOptions;
     if (key === undefined) return {};
-    const previousId = await this.#deps.records.readKeyIndex({ owner: owner.name, key });
+    const previousId = await this.#deps.records.readKeyIndex(idempotencyIndexKey(owner.name, key));
     const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
     return joined ? { joined } : { previousId };
   }
 
   /** Stores a new chat for the key, or joins one that was faster. Throws as `find`, and `rate_limited` without room. */
-  async open(command: StoredChatCommand, { previousId, ...admitted }: NewChat): Promise<ResolvedChat> {
+  async open(command: StoredChatCommand, newChat: NewChat): Promise<ResolvedChat> {
+    const { records } = this.#deps;
     const { owner, key } = command.storeOptions;
-    const created = await this.#create(command, admitted);
-    if (key === undefined) return toResolvedChat(created);
+    const { chat, answer } = await this.#create(command, newChat);
+    const opened = { chat: { ...toClaimedChat(chat), answer } };
+    if (key === undefined) return opened;
+    const indexKey = idempotencyIndexKey(owner.name, key);
     let isClaimed = false;
     try {
-      const claimed = { owner: owner.name, key };
-      for (let attempt = 0, expected = previousId; attempt < maxAttempts; attempt += 1) {
-        isClaimed = await this.#deps.records.writeKeyIndex(claimed, created.chat, expected);
-        if (isClaimed) return toResolvedChat(created);
+      for (let attempt = 0, expected = newChat.previousId; attempt < maxAttempts; attempt += 1) {
+        isClaimed = await records.writeKeyIndex(indexKey, chat, expected);
+        if (isClaimed) return opened;
         const found = await this.find(command);
         if (found.joined) return found.joined;
         expected = found.previousId;
       }
       throw new Failure('internal', { retryable: true });
     } finally {
-      if (!isClaimed) await this.#discard(created);
+      if (!isClaimed) {
+        answer.release();
+        await records.deleteChat(chat).catch(() => undefined);
+      }
     }
   }
 
-  /** The chat of this id; undefined when another attempt is due. */
+  /**
+   * The chat of this id; undefined when another attempt is due. This process has no room for its answer: the process
+   * that created it does.
+   */
   async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
-    const { records, readResult } = this.#deps;
+    const { records, link } = this.#deps;
     const chat = await records.readChat(id);
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
     if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
-    const result = await readResult(chat);
-    if (result.state !== 'settled')
-      return this.#isUnderWay(chat, result) ? toResolvedChat({ chat }, result) : undefined;
-    const { outcome } = result;
-    const isTransient = outcome.kind === 'failed' && outcome.retryable;
-    return isTransient ? undefined : toResolvedChat({ chat }, result);
+    const result = await link.read(toPendingJob(chat));
+    return this.#isJoinable(chat, result) ? { chat: toClaimedChat(chat), result } : undefined;
   }
 
-  #isUnderWay(chat: StoredChat, result: JobResult): boolean {
+  #isJoinable(chat: StoredChat, result: JobResult): boolean {
+    if (result.state === 'settled') return result.outcome.kind !== 'failed' || !result.outcome.retryable;
     // A job that does not exist runs nowhere.
     const marginMs = result.state === 'unknown' ? 0 : clockMarginMs;
     const options = { deadline: chat.deadline + marginMs, now: this.#deps.now() };
@@ -114,16 +122,20 @@ export class IdempotentEntry {
   }
 
   /** Recorded before its key, so that a key always leads to a chat. */
-  async #create(
-    command: StoredChatCommand,
-    { deadline, current }: Omit<NewChat, 'previousId'>,
-  ): Promise<CreatedChat> {
+  async #create(command: StoredChatCommand, { deadline, current }: NewChat) {
     const { records, resultTtlMs, now } = this.#deps;
     const { requestId: id, provider, model, storeOptions } = command;
     const chat: StoredChat = {
-      ...{ v: writtenVersion, id, provider, model, requestHash: hashOf(command) },
-      ...{ owner: storeOptions.owner.name, ownerId: storeOptions.owner.id },
-      ...{ createdAt: now(), deadline, keptUntil: deadline + resultTtlMs },
+      v: writtenVersion,
+      id,
+      provider,
+      model,
+      requestHash: hashOf(command),
+      owner: storeOptions.owner.name,
+      ownerId: storeOptions.owner.id,
+      createdAt: now(),
+      deadline,
+      keptUntil: deadline + resultTtlMs,
       current: current.fallback || current.earlier ? current : undefined,
       parts: needsParts(command) || undefined,
     };
@@ -136,35 +148,20 @@ export class IdempotentEntry {
     return { chat, answer };
   }
 
-  async #discard({ chat, answer }: CreatedChat): Promise<void> {
-    answer.release();
-    await this.#deps.records.deleteChat(chat).catch(() => undefined);
-  }
-
   /** Room for the longest answer of those who may be asked. */
   #reserveAnswer({ parameters, storeOptions }: StoredChatCommand, chat: StoredChat): Reservation {
-    const { keptUntil } = chat;
     const { provider, fallback = [] } = currentOf(chat);
-    const asked = [provider, ...fallback.map((target) => target.provider)];
-    const longest = Math.max(...asked.map(this.#deps.maxOutputTokens));
+    const targets = [{ provider }, ...fallback];
+    const longest = Math.max(...targets.map((target) => this.#deps.maxOutputTokens(target.provider)));
     const tokens = Math.min(parameters?.maxOutputTokens ?? longest, longest);
     return this.#deps.answers.reserve({
       user: storeOptions.owner.id,
       bytes: tokens * bytesPerToken,
       besideBytes: Buffer.byteLength(encodeStoredChat(chat)),
-      keptUntil,
+      keptUntil: chat.keptUntil,
     });
   }
 }
-
-/** A chat that another request has created, perhaps at another process, has its room there. */
-const toResolvedChat = (
-  { chat, answer }: { chat: StoredChat; answer?: Reservation },
-  result?: JobResult,
-): ResolvedChat => ({
-  chat: { ...toClaimedChat(chat), answer },
-  result,
-});
 
 /** The stored chat, for requests that are attached to it. */
 export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
@@ -172,6 +169,13 @@ export const toClaimedChat = (chat: StoredChat): ClaimedChat => ({
   deadline: chat.deadline,
   expiresAt: chat.keptUntil,
   current: currentOf(chat),
+});
+
+/** The job of a stored chat. */
+export const toPendingJob = (chat: StoredChat): PendingJob => ({
+  ...currentOf(chat),
+  jobId: chat.id,
+  isStored: true,
 });
 
 /** Equal for requests with the same content, however their bodies are written. */

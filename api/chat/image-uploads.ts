@@ -4,6 +4,7 @@ import { type ImageStore, writeImage } from '../../shared/queue/images.js';
 import { retry } from '../../shared/runtime/retry.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import type { NewJob } from '../fleet-link/chat-receiver.js';
+import { orUnavailable } from '../fleet-link/job-records.js';
 import {
   type ChatCommand,
   clockMarginMs,
@@ -33,7 +34,7 @@ const sweepMs = 10_000;
 /** Stores the images of chats, each once for a user, and counts their bytes for as long as they stay. */
 export class ImageUploads {
   readonly #deps: ImageUploadsDeps;
-  /** Those that this process has stored, by user and digest. */
+  /** The images that this process has stored, by digest and user. */
   readonly #kept = new Map<string, KeptImage>();
   readonly #writing = new Map<string, Promise<void>>();
   #sweptAt = 0;
@@ -52,14 +53,11 @@ export class ImageUploads {
     { deadline, firstDeltaBy = deadline }: Pick<NewJob, 'deadline' | 'firstDeltaBy'>,
     earlier?: Promise<void>,
   ): Promise<void> {
-    const isStored = await earlier?.then(
-      () => true,
-      () => false,
-    );
+    const wasStored = await earlier?.then(() => true).catch(() => false);
     // No call begins later than its caller needs it to, by any machine's clock.
     const keptUntil = Math.min(deadline, firstDeltaBy) + clockMarginMs;
     const uploads = command.images?.splice(0) ?? [];
-    if (isStored) return;
+    if (wasStored) return;
     const total = uploads.reduce((sum, { bytes }) => sum + bytes.length, 0);
     // A request that ends frees its own bytes at once, and the store may still be taking these.
     const release = this.#deps.bytesInFlight.hold(command.user, total);
@@ -73,16 +71,15 @@ export class ImageUploads {
   /** One after the other: the second of two who send the same image finds it there. */
   async #storeOne(command: ChatCommand, upload: UploadedImage, keptUntil: number): Promise<void> {
     const key = `${upload.part.sha256} ${command.user}`;
-    const before = this.#writing.get(key);
-    const writing = (before ?? Promise.resolve())
+    const before = this.#writing.get(key) ?? Promise.resolve();
+    const writing: Promise<void> = before
       .catch(() => undefined)
-      .then(() => this.#write(command, upload, keptUntil));
+      .then(() => this.#write(command, upload, keptUntil))
+      .finally(() => {
+        if (this.#writing.get(key) === writing) this.#writing.delete(key);
+      });
     this.#writing.set(key, writing);
-    try {
-      await writing;
-    } finally {
-      if (this.#writing.get(key) === writing) this.#writing.delete(key);
-    }
+    await writing;
   }
 
   async #write(command: ChatCommand, { part, bytes }: UploadedImage, keptUntil: number): Promise<void> {
@@ -96,9 +93,7 @@ export class ImageUploads {
     };
     const write = () => writeImage(images, { user, sha256: part.sha256 }, { bytes, ttlMs });
     const shouldRetry = (error: unknown) => !(error instanceof Failure);
-    await retry(write, { ...retryBriefly, shouldRetry }).catch((cause: unknown) => {
-      throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
-    });
+    await orUnavailable(retry(write, { ...retryBriefly, shouldRetry }));
   }
 
   /** An image that stays for longer anyway needs no more room; its own room is free for it again. */

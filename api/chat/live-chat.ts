@@ -1,4 +1,3 @@
-import type { ProviderId } from '../../shared/contract.js';
 import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../shared/protocol/messages.js';
@@ -37,7 +36,8 @@ export class LiveChat implements PolledChat {
   isPassedOn = false;
   /** The images are being stored, or have been; undefined without images. */
   storing: Promise<void> | undefined;
-  #attempt: Attempt;
+  /** The attempt that is under way, as far as it is known here. */
+  attempt: Attempt;
   /** When the store last knew its job; undefined until its add is confirmed. */
   #seenAt: number | undefined;
   #mayBeAddedAgain = false;
@@ -46,7 +46,7 @@ export class LiveChat implements PolledChat {
     this.claimed = claimed;
     this.attachedAt = attachedAt;
     this.pollSlot = pollSlot;
-    this.#attempt = claimed.current;
+    this.attempt = claimed.current;
   }
 
   get id(): string {
@@ -57,16 +57,8 @@ export class LiveChat implements PolledChat {
     return this.claimed.expiresAt !== undefined;
   }
 
-  get attempt(): Attempt {
-    return this.#attempt;
-  }
-
   get job(): PendingJob {
-    return { ...this.#attempt, jobId: this.id, isStored: this.isStored };
-  }
-
-  get provider(): ProviderId {
-    return this.#attempt.provider;
+    return { ...this.attempt, jobId: this.id, isStored: this.isStored };
   }
 
   /** Whether the reply is read here as it is written. */
@@ -97,8 +89,8 @@ export class LiveChat implements PolledChat {
 
   /** False for news that is old: messages may come late and twice. */
   moved(next: Attempt): boolean {
-    if ((next.attempt ?? 1) <= (this.#attempt.attempt ?? 1)) return false;
-    this.#attempt = next;
+    if ((next.attempt ?? 1) <= (this.attempt.attempt ?? 1)) return false;
+    this.attempt = next;
     this.#seenAt = undefined;
     this.#mayBeAddedAgain = false;
     return true;

@@ -80,7 +80,7 @@ export class LiveChats implements ChatReceiver {
     }
     if (!chat.isStored) chat.leftWith = code;
     const forMs = chat.isStored ? chat.claimed.deadline - this.#now() : cutMs;
-    request.goOn(forMs, (reason) => this.#detach(request, reason));
+    request.followInBackground(forMs, (reason) => this.#detach(request, reason));
     if (chat.opening) for (const listener of this.#listeners) listener.detached?.(chat, code);
   }
 

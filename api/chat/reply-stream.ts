@@ -39,16 +39,16 @@ export interface DeltaSink {
   drained(): Promise<void>;
 }
 
-export interface ReplyStreamOptions {
+interface ReplyStreamOptions {
   sink: DeltaSink;
   /** Where the reader has got to before; absent means nowhere. */
   from?: TextPosition | undefined;
   /** Aborts with a `Failure` when the reader may not read on; absent means that this does not happen. */
   signal?: AbortSignal;
-  /** Asks the worker to send the text from this offset on. */
-  requestResend: (offset: number) => void;
+  /** Asks the worker to send the text from this offset on; absent where the reply is whole already. */
+  requestResend?: (offset: number) => void;
   /** Whether the worker has to be asked for the beginning, because it sends the text elsewhere. */
-  isJoined: boolean;
+  isJoined?: boolean;
   /** Called when the text cannot be continued. */
   onFailure?: (failure: Failure) => void;
 }
@@ -98,14 +98,6 @@ export class ReplyStream {
     this.#sent = options.from?.offset ?? 0;
   }
 
-  /** Writes what the reader lacks of a reply that is whole already. */
-  static async replay(
-    reader: Pick<ReplyStreamOptions, 'sink' | 'from' | 'signal'>,
-    reply: WholeText,
-  ): Promise<void> {
-    await new ReplyStream({ ...reader, isJoined: false, requestResend: () => undefined }).finish(reply);
-  }
-
   get hasBegun(): boolean {
     return this.#sent > (this.#options.from?.offset ?? 0);
   }
@@ -140,9 +132,13 @@ export class ReplyStream {
   async finish({ text, marks, ignored, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
     this.isFinished = true;
-    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) throw this.#interrupt();
-    if (this.#sent > text.length) throw beyondText();
     const { signal, sink } = this.#options;
+    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) {
+      // An event rather than a response of its own: the reader may have a part of a text from another request.
+      sink.begin();
+      throw interrupted();
+    }
+    if (this.#sent > text.length) throw beyondText();
     for (;;) {
       if (signal?.reason instanceof Failure) throw signal.reason;
       if (this.#sent === text.length) return;
@@ -215,14 +211,8 @@ export class ReplyStream {
     else if (now - this.#resendRequestedAt >= resendTimeoutMs) {
       this.#resendRequestedAt = now;
       this.#askedUpTo = this.#sent + resendLength;
-      this.#options.requestResend(this.#sent);
+      this.#options.requestResend?.(this.#sent);
     }
-  }
-
-  #interrupt(): Failure {
-    // An event rather than a response of its own: the reader has a part of a text already, maybe from another request.
-    this.#options.sink.begin();
-    return interrupted();
   }
 
   #fail(failure: Failure): void {

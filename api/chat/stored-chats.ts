@@ -1,19 +1,24 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ChatStatus, ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { currentOf, encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
+import { encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
+import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
-import { type FoundChat, IdempotentEntry, type NewChat } from './idempotent-entry.js';
+import {
+  type FoundChat,
+  IdempotentEntry,
+  type IdempotentEntryDeps,
+  type NewChat,
+  toPendingJob,
+} from './idempotent-entry.js';
 import type { LiveChat } from './live-chat.js';
 import type { ChatListener } from './live-chats.js';
-import { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
   /** `any` for operators. */
@@ -21,17 +26,9 @@ interface ChatName {
   id: string;
 }
 
-interface StoredChatsDeps {
+interface StoredChatsDeps extends Omit<IdempotentEntryDeps, 'records'> {
   records: RecordStore;
   link: Pick<FleetLink, 'assertConnected' | 'read' | 'cancel' | 'end'>;
-  /** How long the records stay after the deadline, in milliseconds. */
-  resultTtlMs: number;
-  /** The longest answer of a provider, in its tokens. */
-  maxOutputTokens: (provider: ProviderId) => number;
-  /** Absent means room for the answers of these chats alone. */
-  answers?: Pick<StoredAnswers, 'reserve'>;
-  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
-  now?: () => number;
 }
 
 /** The pauses before a cancel is tried again: half a minute in all, because many may wait for the same store. */
@@ -45,26 +42,22 @@ export class StoredChats {
   readonly #now: () => number;
 
   constructor(deps: StoredChatsDeps) {
-    const { records, link, resultTtlMs, maxOutputTokens, now = Date.now } = deps;
-    const { answers = new StoredAnswers(now) } = deps;
+    const { link, now } = deps;
+    const records = new ChatRecords(deps.records, now);
     this.#link = link;
-    this.#records = new ChatRecords(records, now);
+    this.#records = records;
     this.#now = now;
-    this.#entry = new IdempotentEntry({
-      ...{ records: this.#records, resultTtlMs, maxOutputTokens, answers, now },
-      readResult: (chat) => link.read(toPendingJob(chat)),
-    });
+    this.#entry = new IdempotentEntry({ ...deps, records });
   }
 
   /** See `IdempotentEntry.find`; throws `timeout` when the deadline passes first. */
   find(command: StoredChatCommand, deadline: number): Promise<FoundChat> {
-    return this.#inTime(this.#entry.find(command), { deadline, provider: command.provider });
+    return this.#inTime(this.#entry.find(command), deadline, command.provider);
   }
 
   /** See `IdempotentEntry.open`; throws `timeout` when the deadline passes first. */
   open(command: StoredChatCommand, newChat: NewChat): Promise<ResolvedChat> {
-    const { deadline } = newChat;
-    return this.#inTime(this.#entry.open(command, newChat), { deadline, provider: command.provider });
+    return this.#inTime(this.#entry.open(command, newChat), newChat.deadline, command.provider);
   }
 
   /** The chat and what has become of it; throws `not_found` unless it is the owner's. */
@@ -120,23 +113,14 @@ export class StoredChats {
   }
 
   /** Throws `queue_unavailable` when the store takes too long, and `timeout` where the deadline passes first. */
-  #inTime<T>(
-    work: Promise<T>,
-    { deadline = Infinity, provider }: { deadline?: number; provider?: ProviderId } = {},
-  ): Promise<T> {
+  #inTime<T>(work: Promise<T>, deadline = Infinity, provider?: ProviderId): Promise<T> {
     const leftMs = deadline - this.#now();
     const code = leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout';
     return withTimeout(Math.min(leftMs, storeTimeoutMs), work, () => new Failure(code, { provider }));
   }
 }
 
-const toPendingJob = (chat: StoredChat): PendingJob => ({
-  ...currentOf(chat),
-  jobId: chat.id,
-  isStored: true,
-});
-
-/** Otherwise than cancelled. */
+/** Final statuses other than `cancelled`. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
 
 /** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */

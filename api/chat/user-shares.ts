@@ -18,10 +18,8 @@ import type { ChatListener } from './live-chats.js';
 interface UserShareOptions {
   /** Requests that a user may have in flight; undefined means any number. */
   maxInFlight?: () => number | undefined;
-  /** Requests that a user may make in one window; undefined means any number. */
-  maxPerWindow?: number | undefined;
-  /** How long a window lasts, in seconds; it begins with a request. */
-  windowSeconds?: number;
+  /** Requests that a user may make in a minute, which begins with a request; undefined means any number. */
+  maxPerMinute?: number | undefined;
   /** Streams of stored chats that a user may come to in ten seconds; undefined means any number. */
   maxJoins?: number;
   /** Counts the bytes of each request from their arrival. */
@@ -74,9 +72,9 @@ export class UserShares implements ChatListener {
 
   constructor(options: UserShareOptions = {}) {
     this.#options = options;
-    const { maxPerWindow, windowSeconds = 60, maxJoins } = options;
-    if (maxPerWindow !== undefined)
-      this.#rate = new RateLimiterMemory({ points: maxPerWindow, duration: windowSeconds });
+    const { maxPerMinute, maxJoins } = options;
+    if (maxPerMinute !== undefined)
+      this.#rate = new RateLimiterMemory({ points: maxPerMinute, duration: 60 });
     if (maxJoins !== undefined)
       this.#joinRate = new RateLimiterMemory({ points: maxJoins, duration: joinWindowSeconds });
   }
@@ -133,7 +131,7 @@ export class UserShares implements ChatListener {
   opened(chat: LiveChat): void {
     if (chat.opening === undefined) return;
     const { command, level } = chat.opening;
-    const counted = { owner: jobOwnerOf(command, chat.provider), level, isOutstanding: true };
+    const counted = { owner: jobOwnerOf(command, chat.attempt.provider), level, isOutstanding: true };
     this.#counted.set(chat, counted);
     this.#enterShare(counted);
   }
@@ -141,9 +139,9 @@ export class UserShares implements ChatListener {
   /** The chat counts at the provider that it was passed on to; its level, and so its priority, stays. */
   moved(chat: LiveChat): void {
     const counted = this.#counted.get(chat);
-    if (!counted?.isOutstanding || counted.owner.provider === chat.provider) return;
+    if (!counted?.isOutstanding || counted.owner.provider === chat.attempt.provider) return;
     this.#leaveShare(counted);
-    counted.owner = { ...counted.owner, provider: chat.provider };
+    counted.owner = { ...counted.owner, provider: chat.attempt.provider };
     this.#enterShare(counted);
   }
 

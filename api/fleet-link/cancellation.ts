@@ -108,19 +108,14 @@ export class Cancellation {
     }
   }
 
-  /** Also one that a worker has passed on since its chat was read. */
+  /** Whether its job, or one that a worker has made of it since, has not ended. One that cannot be read may run. */
   async #isUnfinished(job: PendingJob): Promise<boolean> {
-    const found = await Promise.all(
-      possibleAttempts(job).map((attempt) => this.#isAttemptUnfinished(attempt)),
-    );
-    return found.some(Boolean);
-  }
-
-  /** A job that cannot be read may be running. */
-  async #isAttemptUnfinished({ provider, jobId, attempt }: PendingJob): Promise<boolean> {
     const { store, queueOf } = this.#deps;
-    const [job] = await store.readJobs(queueOf(provider), [jobIdOf(jobId, attempt)]).catch(() => []);
-    return job === undefined || !['completed', 'failed', 'unknown'].includes(job.state);
+    const reads = possibleAttempts(job).map(({ provider, jobId, attempt }) =>
+      store.readJobs(queueOf(provider), [jobIdOf(jobId, attempt)]).catch(() => []),
+    );
+    const found = await Promise.all(reads);
+    return found.some(([each]) => !each || !['completed', 'failed', 'unknown'].includes(each.state));
   }
 
   #start(job: CancelledJob): void {
@@ -154,13 +149,9 @@ export class Cancellation {
     const jobIds = [...new Set(jobs.map(({ jobId }) => jobId))];
     if (await this.#publish(topics.cancel(provider), { v: writtenVersion, jobIds })) return;
     const since = performance.now() - republishForMs;
-    const unconfirmed = jobs.filter(
-      ({ unconfirmedAt }) => unconfirmedAt !== undefined && unconfirmedAt > since,
-    );
-    const republish = () => {
-      for (const job of unconfirmed) this.#enqueue(job);
-    };
-    if (unconfirmed.length > 0) setTimeout(republish, republishMs).unref();
+    for (const job of jobs)
+      if (job.unconfirmedAt !== undefined && job.unconfirmedAt > since)
+        setTimeout(() => this.#enqueue(job), republishMs).unref();
   }
 
   /** False when the store does not take the message. */

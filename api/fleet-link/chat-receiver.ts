@@ -55,9 +55,6 @@ export interface PendingJob extends Pick<Attempt, 'provider' | 'model' | 'attemp
   readonly isStored?: boolean;
 }
 
-/** A job that is queued or runs, with its user's id. */
-export type UnfinishedJob = PendingJob & { readonly user: string };
-
 /** The state of a job in the records: `unknown` when there is none, because it was never added or has expired. */
 export type JobResult =
   | { readonly state: 'running' | 'unknown' }

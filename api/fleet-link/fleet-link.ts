@@ -27,7 +27,9 @@ import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { ChatReceiver, JobResult, NewJob, PendingJob, PolledChat } from './chat-receiver.js';
 import { type Connection, type LinkDeps, openConnection } from './connection.js';
-import { decodeResult } from './job-records.js';
+import { decodeResult, orUnavailable } from './job-records.js';
+
+type Prepare = (channel: SettingsChannel) => Promise<void>;
 
 /** The longest pause between two tries to connect. */
 const maxPauseMs = 8000;
@@ -71,7 +73,7 @@ export class FleetLink implements FleetSource {
    * Connects for the chats of this process as soon as the store allows it. `prepare` runs before the link counts as
    * connected, and must not reject. Resolves to false when the link is closed first.
    */
-  start(chats: ChatReceiver, prepare?: (channel: SettingsChannel) => Promise<void>): Promise<boolean> {
+  start(chats: ChatReceiver, prepare?: Prepare): Promise<boolean> {
     this.#started = this.#connect(chats, prepare);
     return this.#started;
   }
@@ -102,10 +104,7 @@ export class FleetLink implements FleetSource {
 
   /** See `JobRecords.read`; throws `queue_unavailable` within three seconds when the store does not answer. */
   async read(job: PendingJob): Promise<JobResult> {
-    const { jobRecords } = this.#connected();
-    return jobRecords.read(job).catch((cause) => {
-      throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
-    });
+    return orUnavailable(this.#connected().jobRecords.read(job));
   }
 
   /** How much there is to do for the provider; throws while the store cannot be reached. */
@@ -177,10 +176,7 @@ export class FleetLink implements FleetSource {
     await closeChannels(this.#opened);
   }
 
-  async #connect(
-    chats: ChatReceiver,
-    prepare?: (channel: SettingsChannel) => Promise<void>,
-  ): Promise<boolean> {
+  async #connect(chats: ChatReceiver, prepare?: Prepare): Promise<boolean> {
     const { heartbeats, pools } = this;
     const { store, log } = this.#deps;
     const { signal } = this.#stopping;

@@ -14,7 +14,7 @@ import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/
 import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { JobResult, PendingJob, UnfinishedJob } from './chat-receiver.js';
+import type { JobResult, PendingJob } from './chat-receiver.js';
 
 /** The most attempts at a chat: the first, and one for each of the four providers that a fallback may name. */
 const maxAttempts = 5;
@@ -46,8 +46,8 @@ export class JobRecords {
     return next ? this.read({ ...job, ...next }) : result.value;
   }
 
-  /** The job of a chat whose provider is not known; undefined unless it is queued or running. */
-  async find(jobId: string): Promise<UnfinishedJob | undefined> {
+  /** The job of a chat whose provider is not known, with its user's id; undefined unless it is queued or running. */
+  async find(jobId: string): Promise<(PendingJob & { readonly user: string }) | undefined> {
     const queues = providerIds.map(this.#deps.queueOf);
     const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
     const found = queues.flatMap((queue) => ids.map((id) => Job.fromId<ChatJobPayload>(queue, id)));
@@ -67,10 +67,7 @@ export class JobRecords {
    * Reads the jobs before the outcomes: a stored chat that was cancelled has an outcome before its job is removed, so a
    * job that is missing has its outcome.
    */
-  async #readAll(
-    queue: Queue<ChatJobPayload>,
-    jobs: readonly PendingJob[],
-  ): Promise<PromiseSettledResult<JobResult>[]> {
+  async #readAll(queue: Queue<ChatJobPayload>, jobs: readonly PendingJob[]) {
     const { store } = this.#deps;
     const jobIds = jobs.map(({ jobId, attempt }) => jobIdOf(jobId, attempt));
     const queued = await store.readJobs(queue, jobIds);
@@ -101,19 +98,20 @@ export class JobRecords {
     if (expiresAt === undefined) return { state: 'settled', outcome };
     // Its worker could not record the outcome, and the job's own record expires in a minute.
     const ttlMs = Math.max(1, Math.ceil(expiresAt - this.#deps.store.now()));
-    return this.#record(jobId, ttlMs, { outcome, settledAt: job.finishedOn });
+    return this.#record(jobId, outcome, { settledAt: job.finishedOn, ttlMs });
   }
 
   /** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
   async #record(
     jobId: string,
-    ttlMs: number,
-    end: { outcome: Outcome; settledAt: number },
-  ): Promise<JobResult> {
+    outcome: Outcome,
+    { settledAt, ttlMs }: Record<'settledAt' | 'ttlMs', number>,
+  ) {
     const { records } = this.#deps.store;
-    const value = encodeStoredResult(end.outcome, end.settledAt);
-    if (await records.create(resultKey(jobId), { value, ttlMs })) return { state: 'settled', ...end };
-    return decodeResultRecord(await records.read(resultKey(jobId))) ?? { state: 'settled', ...end };
+    const result: JobResult = { state: 'settled', outcome, settledAt };
+    const value = encodeStoredResult(outcome, settledAt);
+    if (await records.create(resultKey(jobId), { value, ttlMs })) return result;
+    return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
   }
 }
 
@@ -144,3 +142,9 @@ export function refuseNewer(record: unknown): void {
 
 const inRollout = 'A newer release, which is being rolled out, has written this chat down; ask again.';
 const retryAfterMs = 1000;
+
+/** Gives `queue_unavailable` for any error but a failure: to a caller, all between here and the store is one. */
+export const orUnavailable = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((cause) => {
+    throw cause instanceof Failure ? cause : new Failure('queue_unavailable', { cause });
+  });

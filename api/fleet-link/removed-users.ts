@@ -21,7 +21,6 @@ interface RemovedUsersDeps {
 
 /** How long the record is kept, in milliseconds: no chat takes longer. */
 const recordTtlMs = 2 * 3_600_000;
-const retryWhileDown = { pauseMs: 500, unref: true };
 
 /**
  * Makes the pools end the chats of removed users. A message ends those that run. A record, which workers read every
@@ -44,7 +43,7 @@ export class RemovedUsers {
     const message: Cancel = { v: writtenVersion, jobIds: [], users };
     const published = providerIds.map((id) => relay.publish(topics.cancel(id), message));
     void Promise.all(published).catch((err) => log.debug({ err }, 'removed users not published'));
-    await retry(() => this.#record(users), { ...retryWhileDown, signal }).catch((err) =>
+    await retry(() => this.#record(users), { pauseMs: 500, unref: true, signal }).catch((err) =>
       log.debug({ err }, 'removed users not recorded'),
     );
   }

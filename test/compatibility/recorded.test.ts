@@ -67,7 +67,7 @@ describe('a request that the release before has stored', () => {
     const records: Pick<ChatRecords, 'writeChat'> = { writeChat: async (chat) => void written.push(chat) };
     const entry = new IdempotentEntry({
       records: records as ChatRecords,
-      readResult: async () => ({ state: 'unknown' }),
+      link: { read: async () => ({ state: 'unknown' }) },
       ...{ resultTtlMs: 1, maxOutputTokens: () => 1, now: () => 1 },
       answers: { reserve: () => ({ release: () => {}, shrink: () => {} }) },
     });

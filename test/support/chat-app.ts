@@ -11,6 +11,7 @@ import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
 import type { Completion } from '../../api/chat/chat-result.js';
+import { StoredAnswers } from '../../api/chat/stored-answers.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { UserShares } from '../../api/chat/user-shares.js';
 import { FleetLink } from '../../api/fleet-link/fleet-link.js';
@@ -116,7 +117,7 @@ export async function startChatApp({
   });
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT,
-    maxPerWindow: config.CHAT_USER_MAX_PER_MINUTE,
+    maxPerMinute: config.CHAT_USER_MAX_PER_MINUTE,
   });
   const app = createApp({
     config,
@@ -135,6 +136,8 @@ export async function startChatApp({
       link,
       resultTtlMs: 1,
       maxOutputTokens: () => 4096,
+      answers: new StoredAnswers(Date.now),
+      now: Date.now,
     }),
     blogs: { posts, blog: blogOf(config), pages: noPages, excerpts: async () => [] },
     feeds: { feeds: createFeeds({ blog: blogOf(config), render: noContent, posts }) },

@@ -190,7 +190,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
     },
   };
   const chatService = new ChatService({
-    ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000 },
+    ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000, now: () => Date.now() },
     ...(imageUploads && { imageUploads }),
     link,
     storedChats: {

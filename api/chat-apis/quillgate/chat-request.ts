@@ -68,17 +68,12 @@ function messagesOf(body: unknown, maxMessages: number): unknown[] {
   return messages;
 }
 
-function errorsOf(message: unknown, pointer: string): ProblemError[] {
-  if (!isObject(message)) return [{ pointer, detail: 'must be an object' }];
-  const { role, content } = message;
-  return [
-    ...(roles.has(role)
-      ? []
-      : [{ pointer: `${pointer}/role`, detail: 'is not one of the documented values' }]),
-    ...(['string', 'undefined'].includes(typeof content)
-      ? []
-      : [{ pointer: `${pointer}/content`, detail: 'must be a string' }]),
-  ];
+function* errorsOf(message: unknown, pointer: string): Generator<ProblemError> {
+  if (!isObject(message)) return yield { pointer, detail: 'must be an object' };
+  if (!roles.has(message.role))
+    yield { pointer: `${pointer}/role`, detail: 'is not one of the documented values' };
+  if (!['string', 'undefined'].includes(typeof message.content))
+    yield { pointer: `${pointer}/content`, detail: 'must be a string' };
 }
 
 const chatFields = new Set(['messages']);

@@ -11,9 +11,8 @@ export function sendAccepted(
   applied: Applied,
 ): ChatResponse {
   const accepted: AcceptedChat = { id, status };
-  const location = pathOfChat(id, response);
   markApplied(response, { ...applied, isAsync: true });
-  response.status(202).set({ Location: location }).json(accepted);
+  response.status(202).set('Location', pathOfChat(id, response)).json(accepted);
   return { response: '' };
 }
 

@@ -148,7 +148,9 @@ export class ChatController extends Controller {
     const events = isStream ? new EventStream(response, provider) : undefined;
     const turns = readTurns(body);
     const command = {
-      ...{ ...options, provider, turns },
+      ...options,
+      provider,
+      turns,
       model: checkModel(model),
       bytes: holdAtLeast(response, queuedBytesOf({ turns })),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },

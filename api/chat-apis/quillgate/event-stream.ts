@@ -14,11 +14,8 @@ const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provide
 /** Whether the client names `text/event-stream`. Ranges such as `text/*` and a missing `Accept` mean JSON. */
 export function acceptsEventStream(request: HttpRequest): boolean {
   if (request.method === 'HEAD' || !/text\/event-stream/i.test(request.get('Accept') ?? '')) return false;
-  const preferred = request.accepts([
-    'application/json',
-    eventStreamType,
-    `${eventStreamType}; charset=utf-8`,
-  ]);
+  const types = ['application/json', eventStreamType, `${eventStreamType}; charset=utf-8`];
+  const preferred = request.accepts(types);
   return preferred !== false && preferred.startsWith(eventStreamType);
 }
 
@@ -49,11 +46,8 @@ export class EventStream implements DeltaSink {
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
     this.begin();
-    return this.#events.send({
-      id: `${callId}.${offset}`,
-      event: 'delta',
-      data: JSON.stringify({ delta }),
-    });
+    const data = JSON.stringify({ delta });
+    return this.#events.send({ id: `${callId}.${offset}`, event: 'delta', data });
   }
 
   drained(): Promise<void> {

@@ -15,7 +15,7 @@ import type { Response as HttpResponse } from 'express';
 import { auditCancel } from '../../../db/access/users.js';
 import type { UserInfo } from '../../../shared/accounts.js';
 import type { ChatCompletion } from '../../../shared/completion-contract.js';
-import type { Chat, ChatStatus, Problem } from '../../../shared/contract.js';
+import type { Chat, Problem } from '../../../shared/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
@@ -27,7 +27,6 @@ import { answeredBy, type Completion, isCompletion, outcomeToFailure } from '../
 import type { ChatService } from '../../chat/chat-service.js';
 import type { StoredChats } from '../../chat/stored-chats.js';
 import type { UserShares } from '../../chat/user-shares.js';
-import type { JobResult } from '../../fleet-link/chat-receiver.js';
 import { toProblem } from '../../http/problem.js';
 import { checkUuidParam } from '../../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
@@ -75,19 +74,19 @@ export class StoredChatsController extends Controller {
     @Path() id: string,
     @Header('Last-Event-ID') lastEventId?: string,
   ): Promise<Chat> {
-    const { storedChats, chatService, shares, toStoredCompletion } = this.deps;
+    const { storedChats, chatService, shares } = this.deps;
     const name = { owner: request.user, id: id.toLowerCase() };
     const isStream = acceptsEventStream(request);
     if (isStream) await shares.admitReader(name.owner.id);
-    const { chat, result, status } = await storedChats.read(name);
-    const represented = () => represent({ chat, toStoredCompletion }, result, status);
-    if (!isStream) return represented();
+    const stored = await storedChats.read(name);
+    const { chat, result } = stored;
+    if (!isStream) return this.#represent(stored);
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
     const response = request.res as HttpResponse;
     const events = new EventStream(response, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
     await events.end(chatService.follow(chat, result, reader));
-    return represented();
+    return this.#represent(stored);
   }
 
   /**
@@ -110,34 +109,28 @@ export class StoredChatsController extends Controller {
       return auditCancel(database, { actor: chat.owner.name, id: chat.id, user, userName });
     });
   }
-}
 
-function represent(
-  { chat, toStoredCompletion }: Pick<StoredChatsControllerDeps, 'toStoredCompletion'> & { chat: StoredChat },
-  result: JobResult,
-  status: ChatStatus,
-): Chat {
-  const { id, provider, model, createdAt } = chat;
-  const begun = { id, status, provider, ...givenFields({ model }), createdAt: toTime(createdAt) };
-  // With the id of the request that failed, which is the one that began the chat.
-  const failed = (failure: Failure) => ({ error: toProblem(failure, id) });
-  if (status === 'expired') return { ...begun, ...failed(new Failure('timeout', { provider })) };
-  if (result.state !== 'settled') return begun;
-  const { outcome, settledAt } = result;
-  const ended = {
-    ...begun,
-    ...givenFields({ completedAt: settledAt === undefined ? undefined : toTime(settledAt) }),
-  };
-  if (isCompletion(outcome))
-    return {
-      ...ended,
-      provider: answeredBy(outcome, provider),
-      model: outcome.model,
-      response: textOfTape(outcome),
-      ...(chat.parts && { completion: toStoredCompletion(chat, outcome) }),
-    };
-  if (outcome.kind === 'cancelled') return ended;
-  return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
+  #represent({ chat, result, status }: Awaited<ReturnType<StoredChats['read']>>): Chat {
+    const { id, provider, model, createdAt } = chat;
+    const begun = { id, status, provider, ...givenFields({ model }), createdAt: toTime(createdAt) };
+    // With the id of the request that failed, which is the one that began the chat.
+    const failed = (failure: Failure) => ({ error: toProblem(failure, id) });
+    if (status === 'expired') return { ...begun, ...failed(new Failure('timeout', { provider })) };
+    if (result.state !== 'settled') return begun;
+    const { outcome, settledAt } = result;
+    const completedAt = settledAt === undefined ? undefined : toTime(settledAt);
+    const ended = { ...begun, ...givenFields({ completedAt }) };
+    if (isCompletion(outcome))
+      return {
+        ...ended,
+        provider: answeredBy(outcome, provider),
+        model: outcome.model,
+        response: textOfTape(outcome),
+        ...(chat.parts && { completion: this.deps.toStoredCompletion(chat, outcome) }),
+      };
+    if (outcome.kind === 'cancelled') return ended;
+    return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
+  }
 }
 
 const toTime = (ms: number): string => new Date(ms).toISOString();

@@ -125,19 +125,14 @@ describe('admit with a fallback', () => {
     expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
   });
 
-  it('asks nobody a second time who is its own fallback', async () => {
-    beat('openai');
-    const self = { provider: 'openai', model: 'm' } as const;
+  it('asks each model once, whether it is meant by its name or as the one by default', async () => {
+    for (const provider of ['openai', 'anthropic'] as const) beat(provider);
+    const [self, anthropic] = [{ provider: 'openai', model: 'm' }, { provider: 'anthropic' }] as const;
     expect(await ask(self)).toEqual(self);
+    const all = [{ provider: 'openai' }, anthropic, { ...anthropic, model: 'm' }, anthropic] as const;
+    expect(await ask(...all)).toEqual({ ...self, fallback: [anthropic] });
     const another = { provider: 'openai', model: 'another' } as const;
     expect(await ask(self, another)).toEqual({ ...self, fallback: [another] });
-  });
-
-  it('asks once which model is meant twice, by its name or as the one by default', async () => {
-    for (const provider of ['openai', 'anthropic'] as const) beat(provider);
-    const anthropic = { provider: 'anthropic' } as const;
-    const all = [{ provider: 'openai' }, anthropic, { ...anthropic, model: 'm' }, anthropic] as const;
-    expect(await ask(...all)).toEqual({ provider: 'openai', model: 'm', fallback: [anthropic] });
   });
 
   it('passes over a provider that operators have paused, but for a chat that nobody else would do', async () => {

@@ -161,35 +161,12 @@ describe('ImageUploads', () => {
 });
 
 describe('a chat with images', () => {
-  it('has them stored → only then it is put on the queue', async () => {
-    const store = Promise.withResolvers<void>();
-    const asked: unknown[] = [];
-    const imageUploads = {
-      store: async ({ images }: ChatCommand) => {
-        asked.push(images?.splice(0).length);
-        await store.promise;
-      },
-    };
-    const service = startChatService({ imageUploads });
-    onTestFinished(service.end);
-    const images = [upload(100)];
-    const reply = service.ask({ images });
-    await turn();
-    expect([asked, service.added, images]).toEqual([[1], [], []]);
-    store.resolve();
-    await turn();
-    expect(service.added).toHaveLength(1);
-    service.adding.resolve();
-    service.chats.onOutcome('one', ok);
-    expect(await reply).toMatchObject({ kind: 'completed' });
-  });
-
-  it('joins a request → it waits for its images, and stores its own if those could not be', async () => {
+  it('joins a request → it is added when their images are stored, and stores its own if those could not be', async () => {
     const stores = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const asked: (Promise<void> | undefined)[] = [];
+    const asked: unknown[][] = [];
     const imageUploads = {
-      store: async (_: ChatCommand, __: object, earlier?: Promise<void>) => {
-        asked.push(earlier);
+      store: async ({ images }: ChatCommand, _: object, earlier?: Promise<void>) => {
+        asked.push([images?.length, earlier]);
         await stores[asked.length - 1]?.promise;
       },
     };
@@ -201,7 +178,11 @@ describe('a chat with images', () => {
     service.claim({ state: 'unknown' });
     const second = service.ask(own());
     await turn();
-    expect(asked).toEqual([undefined, expect.any(Promise)]);
+    expect(asked).toEqual([
+      [1, undefined],
+      [1, expect.any(Promise)],
+    ]);
+    expect(service.added).toEqual([]);
     stores[0]?.reject(new Failure('rate_limited'));
     await turn();
     await expect(first).rejects.toThrow(limited);

@@ -19,7 +19,8 @@ beforeEach(() => {
   heard = [];
   const listener: Required<ChatListener> = {
     opened: ({ id }) => void heard.push(`${id} opened`),
-    moved: ({ id, provider }, from) => void heard.push(`${id} moved from ${from.provider} to ${provider}`),
+    moved: ({ id, attempt }, from) =>
+      void heard.push(`${id} moved from ${from.provider} to ${attempt.provider}`),
     lost: ({ id }) => void heard.push(`${id} lost`),
     detached: ({ id }) => void heard.push(`${id} detached`),
     ended: ({ id, leftWith }, outcome) => void heard.push(`${id} ended ${outcome?.kind ?? leftWith}`),

@@ -9,7 +9,7 @@ import {
 } from '../../../api/chat/reply-stream.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Delta } from '../../../shared/protocol/deltas.js';
-import { type Mark, piecesOf } from '../../../shared/protocol/parts.js';
+import type { Mark } from '../../../shared/protocol/parts.js';
 import { countOwnTimers } from '../../support/own-timers.js';
 
 let ownTimers: () => number;
@@ -148,11 +148,11 @@ async function writesExactly({ text, cuts, events, answers, reads, start, parts 
   await finished;
   stream.close();
   expect([stream.hasFailed, reader.text]).toEqual([false, text.slice(offset)]);
-  expect(reader.positions).toEqual(positionsOf(reader.pieces, offset));
+  const ends = reader.pieces.map((_, n) => offset + reader.pieces.slice(0, n + 1).join('').length);
+  expect(reader.positions).toEqual(ends.map((end) => ({ callId: 'call', offset: end })));
   // Each at its place, once: what the reader puts together is the reply, arguments byte for byte.
   const lacking = marks.filter(({ at }) => at >= offset);
   expect(reader.marks).toEqual(lacking.map((mark) => [mark, mark.at - offset]));
-  if (offset === 0) expect(piecesAsRead(reader)).toEqual(piecesOf({ text, marks }));
   expect(ownTimers()).toBe(0);
 }
 
@@ -161,28 +161,7 @@ function cycle<T>(values: readonly T[]): () => T {
   return () => pick(values, n++);
 }
 
-/** The parts of a reply, as a client sees them that has the marks between the pieces. */
-function piecesAsRead({ text, marks }: Reader): ReturnType<typeof piecesOf> {
-  const pieces = marks.map(([mark, at], n) => ({ mark, piece: text.slice(at, marks[n + 1]?.[1]) }));
-  const head = text.slice(0, marks[0]?.[1]);
-  return [
-    ...(head === '' ? [] : [{ kind: 'text' as const, text: head }]),
-    ...pieces.map(({ mark, piece }) =>
-      mark.kind === 'call' ? { ...mark, arguments: piece } : { kind: mark.kind, text: piece },
-    ),
-  ];
-}
-
 const pick = <T>(values: readonly T[], n: number): T => values[n % values.length] as T;
-
-/** The places behind each of the pieces. */
-function positionsOf(pieces: readonly string[], offset: number): TextPosition[] {
-  let end = offset;
-  return pieces.map((piece) => {
-    end += piece.length;
-    return { callId: 'call', offset: end };
-  });
-}
 
 describe('ReplyStream', () => {
   it('has deltas lost, doubled, late, sent again or refused → its reader gets exactly the text', async () => {
@@ -312,14 +291,13 @@ describe('a reply with calls', () => {
   });
 
   it('goes to a reader that knows no marks → it is one text', async () => {
-    const pieces: string[] = [];
-    const sink: DeltaSink = {
-      begin: () => {},
-      write: (piece) => pieces.push(piece) > 0,
-      drained: async () => {},
-    };
-    await ReplyStream.replay({ sink, from: undefined }, { ...completion(text), marks });
-    expect(pieces.join('')).toBe(text);
+    const reader = new Reader();
+    const write: DeltaSink['write'] = (piece, at) => reader.write(piece, at);
+    await new ReplyStream({ sink: { begin: () => {}, write, drained: async () => {} } }).finish({
+      ...completion(text),
+      marks,
+    });
+    expect(reader.text).toBe(text);
   });
 });
 
@@ -367,28 +345,20 @@ describe('the whole text', () => {
 
   it('was not streamed → it has positions of its own', async () => {
     const reader = new Reader();
-    await ReplyStream.replay({ sink: reader, from: undefined }, completion('Hello'));
+    await new ReplyStream({ sink: reader }).finish(completion('Hello'));
     expect(reader.positions).toEqual([{ callId: '0', offset: 5 }]);
     const again = new Reader();
-    await ReplyStream.replay({ sink: again, from: { callId: '0', offset: 2 } }, completion('Hello'));
+    await new ReplyStream({ sink: again, from: { callId: '0', offset: 2 } }).finish(completion('Hello'));
     expect(again.text).toBe('llo');
-  });
-
-  it('meets a reader who leaves → it ends as the reader did', async () => {
-    const { reader, stream } = open();
-    reader.mayRead = () => false;
-    const finished = expect(stream.finish(completion('Hello', 'call'))).rejects.toThrow('left');
-    await reader.leave();
-    await finished;
   });
 
   it('is written as the credentials of its reader end → nobody gets the rest', async () => {
     const reader = new Reader();
     reader.mayRead = () => false;
     const credentials = new AbortController();
-    const options = { sink: reader, from: undefined, signal: credentials.signal };
-    const replaying = ReplyStream.replay(options, { text: 'x'.repeat(100_000), model: 'm' });
-    const refused = expect(replaying).rejects.toMatchObject({ code: 'unauthorized' });
+    const stream = new ReplyStream({ sink: reader, signal: credentials.signal });
+    const finished = stream.finish({ text: 'x'.repeat(100_000), model: 'm' });
+    const refused = expect(finished).rejects.toMatchObject({ code: 'unauthorized' });
     credentials.abort(new Failure('unauthorized'));
     await reader.drain();
     reader.mayRead = () => true;

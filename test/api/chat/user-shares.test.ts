@@ -20,7 +20,8 @@ let chats: LiveChats;
 /** How many chats have been opened. */
 let count: number;
 
-const start = (options?: ConstructorParameters<typeof UserShares>[0]) => {
+type Options = ConstructorParameters<typeof UserShares>[0];
+const start = (options?: Options) => {
   shares = new UserShares(options);
   chats = new LiveChats();
   chats.listen(shares);
@@ -84,9 +85,10 @@ describe('the level of a chat', () => {
 
   it('is of a flood → there is a last one', () => {
     const opened = Array.from({ length: 70_000 }, () => {
-      const chat = { opening: { command: command(), level: shares.nextLevel(me) }, provider: 'openai' };
-      shares.opened(chat as LiveChat);
-      return chat as LiveChat;
+      const opening = { command: command(), level: shares.nextLevel(me) };
+      const chat = { opening, attempt: { provider: 'openai' } } as LiveChat;
+      shares.opened(chat);
+      return chat;
     });
     expect(opened.at(-1)?.opening?.level).toBe(16);
     expect(waitedFor('openai')).toBe(70_000);
@@ -134,17 +136,6 @@ describe('an outstanding chat', () => {
     expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 0]);
     open({}, { id: 'read' });
     expect(waitedFor('bedrock')).toBe(1);
-  });
-
-  it('is not stored, and left → it counts no longer, although its job takes a while to end', () => {
-    start({ maxInFlight: () => 1 });
-    const request = open();
-    leaveBehind(request);
-    expect(chats.find(request.chat.id)).toBeDefined();
-    expect(waitedFor('openai')).toBe(0);
-    shares.enter('me')[Symbol.dispose]();
-    chats.onMoved(request.chat.id, { provider: 'bedrock', attempt: 2 });
-    expect([waitedFor('openai'), waitedFor('bedrock')]).toEqual([0, 0]);
   });
 });
 
@@ -204,19 +195,17 @@ describe('a chat in the background', () => {
     shares.enter('me')[Symbol.dispose]();
   });
 
-  it('is not stored -> its bytes count until its job has ended, and it is not in flight', () => {
+  it('is not stored -> its bytes count until its job has ended, but it is neither outstanding nor in flight', () => {
+    end(request.chat.id);
     const left = open({ bytes: 9 });
     leaveBehind(left);
+    expect(chats.find(left.chat.id)).toBeDefined();
     expect(hold).toHaveBeenCalledExactlyOnceWith('me', 9);
     shares.enter('me')[Symbol.dispose]();
+    chats.onMoved(left.chat.id, { provider: 'bedrock', attempt: 2 });
+    expect([waitedFor('openai'), waitedFor('bedrock'), release.mock.calls.length]).toEqual([0, 0, 0]);
     end(left.chat.id);
     expect(release).toHaveBeenCalledOnce();
-  });
-
-  it('does not go on without its request → nothing is counted', () => {
-    leave(chats, request);
-    expect([hold.mock.calls.length, waitedFor('openai')]).toEqual([0, 0]);
-    shares.enter('me')[Symbol.dispose]();
   });
 });
 
@@ -271,31 +260,33 @@ describe('joinStream', () => {
   });
 });
 
-describe('consumeJoin', () => {
-  it('is for so many streams within ten seconds -> the next is told when it may come, and fits then', async () => {
-    vi.useFakeTimers();
-    start({ maxJoins: 3 });
-    for (let n = 0; n < 3; n += 1) await shares.consumeJoin('me');
-    const facts = { retryAfterMs: 10_000 };
-    await expect(shares.consumeJoin('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
-    await shares.consumeJoin('another');
-    vi.advanceTimersByTime(10_000);
-    await shares.consumeJoin('me');
-  });
-});
+describe('the rates of a user', () => {
+  it.each<['consume' | 'consumeJoin', Options, number]>([
+    ['consume', { maxPerMinute: 3 }, 60_000],
+    ['consumeJoin', { maxJoins: 3 }, 10_000],
+  ])(
+    '%s: %o in %d ms -> the next one is told when it may come, and fits then',
+    async (consume, limits, windowMs) => {
+      vi.useFakeTimers();
+      start(limits);
+      for (let n = 0; n < 3; n += 1) await shares[consume]('me');
+      for (const passedMs of [0, windowMs - 1]) {
+        vi.advanceTimersByTime(passedMs);
+        const facts = { retryAfterMs: windowMs - passedMs };
+        await expect(shares[consume]('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
+      }
+      await shares[consume]('another');
+      vi.advanceTimersByTime(1);
+      await shares[consume]('me');
+    },
+  );
 
-describe('consume', () => {
-  it('is for so many requests in a window → the next is told when another one begins, and fits then', async () => {
-    vi.useFakeTimers();
-    start({ maxPerWindow: 3 });
-    for (let n = 0; n < 3; n += 1) await shares.consume('me');
-    for (const passedMs of [10_000, 59_999]) {
-      vi.advanceTimersByTime(passedMs - performance.now());
-      const facts = { retryAfterMs: 60_000 - passedMs };
-      await expect(shares.consume('me')).rejects.toMatchObject({ code: 'rate_limited', facts });
-    }
-    await shares.consume('another');
-    vi.advanceTimersByTime(1);
+  it('admitReader: a reader counts towards both', async () => {
+    start({ maxPerMinute: 2, maxJoins: 2 });
+    await shares.admitReader('me');
+    await shares.consumeJoin('me');
+    await expect(shares.admitReader('me')).rejects.toEqual(limited);
     await shares.consume('me');
+    await expect(shares.consume('me')).rejects.toEqual(limited);
   });
 });

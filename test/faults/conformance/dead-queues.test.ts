@@ -112,7 +112,11 @@ describe.each(findStores())('DeadQueues in $kind', (server) => {
     });
     await open().passOn(chat);
     removing.mockRestore();
-    expect([isNextThere, await firstOf(chat.id), chat.provider]).toEqual([true, undefined, 'bedrock']);
+    expect([isNextThere, await firstOf(chat.id), chat.attempt.provider]).toEqual([
+      true,
+      undefined,
+      'bedrock',
+    ]);
   });
 
   it('keeps a stored chat in its queue when the store does not take the next job', async () => {
@@ -120,9 +124,9 @@ describe.each(findStores())('DeadQueues in $kind', (server) => {
     const chat = await addChat({ keptMs: 60_000 });
     await open().passOn(chat);
     adding.mockRestore();
-    expect([(await firstOf(chat.id))?.id, chat.provider]).toEqual([chat.id, 'openai']);
+    expect([(await firstOf(chat.id))?.id, chat.attempt.provider]).toEqual([chat.id, 'openai']);
     await open().passOn(chat);
-    expect([await firstOf(chat.id), chat.provider]).toEqual([undefined, 'bedrock']);
+    expect([await firstOf(chat.id), chat.attempt.provider]).toEqual([undefined, 'bedrock']);
   });
 
   it.each([0, 60_000])('leaves a job alone that a worker runs (kept for %d ms)', async (keptMs) => {

@@ -145,7 +145,7 @@ async function arrivesWhole({ parts, arrives, waits, reads, streamed }: Way): Pr
   await reader.finish(outcome);
   expect(client.pieces).toEqual(piecesOf({ text: tape, marks }));
   const again = new Client();
-  await ReplyStream.replay({ sink: again, from: undefined }, outcome);
+  await new ReplyStream({ sink: again, from: undefined }).finish(outcome);
   expect(again.pieces).toEqual(client.pieces);
 }
 
