@@ -2,18 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
 import type { ProviderId } from '../../../shared/contract.js';
-import type { ImagePart } from '../../../shared/conversation.js';
+import type { ImagePart, Turn } from '../../../shared/conversation.js';
+import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
 import { type ModelRequest, schemaOf, toModelRequest } from '../../../workers/job/model-request.js';
-
-const at = (url: string): ImagePart => ({ type: 'image', url });
-const elsewhere = { OPENAI_BASE_URL: 'https://llm.example/v1', ANTHROPIC_BASE_URL: 'https://relay.example' };
+import { poolSettings } from '../../support/chat-jobs.js';
 
 /** Whether a worker with these variables asks the provider for an image at this address. */
-function mayFetch(
-  image: ImagePart,
-  variables: Record<string, string>,
-  provider: 'openai' | 'anthropic' = 'openai',
-): boolean {
+function mayFetch(image: ImagePart, variables: Record<string, string>, provider: ProviderId): boolean {
   const keys = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', REDIS_URL: 'redis://localhost' };
   const settings = poolConfig(parseConfig({ ...keys, ...variables }, 'worker'), provider);
   const job = { provider, model: 'm', turns: [{ role: 'user' as const, content: [image] }] };
@@ -25,51 +20,71 @@ function mayFetch(
   }
 }
 
-describe.each(['openai', 'anthropic'] as const)('the address of an image for %s', (provider) => {
+describe.each(['openai', 'anthropic'] as const)('an image for %s', (provider) => {
+  const at = (url: string): ImagePart => ({ type: 'image', url });
   const cat = at('https://images.example.org/cat.png');
+  const inStore: ImagePart = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 };
+  const elsewhere = { OPENAI_BASE_URL: 'https://llm.example/v1', ANTHROPIC_BASE_URL: 'https://ask.example' };
 
-  it('the provider itself is asked -> it is sent, for any host', () => {
+  it('the provider itself is asked -> sent, from any host', () => {
     expect(mayFetch(cat, {}, provider)).toBe(true);
   });
 
-  it.each<[string, boolean]>([
-    ['none', false],
-    ['https', true],
-    ['images.example.org', true],
-    ['IMAGES.example.org', true],
-    ['other.example,*.example.org', true],
-    ['*.images.example.org', false],
-    ['example.org', false],
-    ['other.example', false],
-    ['images.example.org:8443', false],
-  ])('another server is asked, and IMAGE_HOSTS is %s -> it is sent: %s', (hosts, expected) => {
-    expect(mayFetch(cat, { ...elsewhere, IMAGE_HOSTS: hosts }, provider)).toBe(expected);
-  });
-
-  it('another server is asked, and no host is allowed -> it is refused, and a data URL is sent', () => {
-    expect(mayFetch(cat, elsewhere, provider)).toBe(false);
-    const stored: ImagePart = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 };
-    expect(mayFetch(stored, elsewhere, provider)).toBe(true);
-  });
-
-  it('another server is asked for what only looks like an allowed host -> it is refused', () => {
-    for (const url of ['https://images.example.org.evil.example/', 'https://evil.example/images.example.org'])
-      expect(mayFetch(at(url), { ...elsewhere, IMAGE_HOSTS: 'images.example.org' }, provider)).toBe(false);
-  });
-
-  it('a port of an allowed host -> that port alone, if the list names one', () => {
-    const hosts = { ...elsewhere, IMAGE_HOSTS: '*.example.org:8443' };
-    expect(mayFetch(at('https://images.example.org:8443/cat.png'), hosts, provider)).toBe(true);
-    expect(mayFetch(cat, hosts, provider)).toBe(false);
+  it.each<[string | undefined, ImagePart, boolean]>([
+    [undefined, cat, false],
+    [undefined, inStore, true],
+    ['none', cat, false],
+    ['https', cat, true],
+    ['images.example.org', cat, true],
+    ['IMAGES.example.org', cat, true],
+    ['other.example,*.example.org', cat, true],
+    ['*.images.example.org', cat, false],
+    ['example.org', cat, false],
+    ['other.example', cat, false],
+    ['images.example.org:8443', cat, false],
+    ['images.example.org', at('https://images.example.org.evil.example/'), false],
+    ['images.example.org', at('https://evil.example/images.example.org'), false],
+    ['*.example.org:8443', at('https://images.example.org:8443/cat.png'), true],
+  ])('another server is asked, and IMAGE_HOSTS is %s -> of %j sent: %s', (hosts, image, isSent) => {
+    expect(mayFetch(image, { ...elsewhere, ...(hosts && { IMAGE_HOSTS: hosts }) }, provider)).toBe(isSent);
   });
 });
 
 it('the simulator plays the provider -> any host', () => {
-  const settings = poolConfig(
-    parseConfig({ SIMULATOR_URL: 'http://127.0.0.1:1', OPENAI_BASE_URL: 'https://llm.example/v1' }, 'config'),
-    'openai',
-  );
-  expect(settings.imageHosts).toBeUndefined();
+  const variables = { SIMULATOR_URL: 'http://127.0.0.1:1', OPENAI_BASE_URL: 'https://llm.example/v1' };
+  expect(poolConfig(parseConfig(variables, 'config'), 'openai').imageHosts).toBeUndefined();
+});
+
+describe('the request of a job', () => {
+  const asked: Turn = { role: 'user', content: 'Hello' };
+  const requestOf = (parameters: ModelParameters, turns = [asked]) =>
+    toModelRequest({ provider: 'anthropic', turns, parameters }, poolSettings());
+
+  it.each([
+    [99, 99],
+    [101, 100],
+    [undefined, 100],
+  ])('for %s tokens -> the limit of the pool holds: %i', (maxOutputTokens, limit) => {
+    expect(requestOf({ maxOutputTokens }).maxOutputTokens).toBe(limit);
+  });
+
+  it('without a model, of a pool that has none -> invalid_request', () => {
+    const settings = { ...poolSettings(), model: undefined };
+    expect(() => toModelRequest({ provider: 'openai', turns: [asked] }, settings)).toThrow('invalid_request');
+  });
+
+  it('with hints -> has those that its provider knows', () => {
+    const hints = { temperature: 0.5, seed: 2 ** 40, presencePenalty: 2, stop: ['x'] };
+    expect(requestOf(hints).parameters).toEqual(parametersFor('anthropic', hints));
+    expect(requestOf(hints).parameters).not.toHaveProperty('seed');
+  });
+
+  it('of callers who named what may come before any text -> may be blank at that end', () => {
+    const result: Turn = { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'x' }] };
+    const ends = [requestOf({}), requestOf({ stop: ['x'] }), requestOf({ maxOutputTokens: 9 })];
+    const all = [...ends, requestOf({}, [asked, result]), requestOf({}, [result, asked])];
+    expect(all.map(({ mayBeBlankAt }) => mayBeBlankAt)).toEqual([[], ['stop'], ['length'], ['stop'], []]);
+  });
 });
 
 describe('schemaOf', () => {
@@ -87,20 +102,20 @@ describe('schemaOf', () => {
     ['openai', { tools: [{ name: 'f', parameters: schema }] }, false],
     ['openai', { format: { type: 'json_object' } }, false],
     ['openai', undefined, false],
-  ])('of %s and %j: %s', (provider, parameters, isCompiled) => {
+  ])('of %s and %j -> compiled: %s', (provider, parameters, isCompiled) => {
     expect(schemaOf(provider, requestOf(parameters)) !== undefined).toBe(isCompiled);
   });
 
-  it('is another for another schema and another model, and the same for other descriptions', () => {
-    const digests = [
+  it('another schema or model -> another; other descriptions -> the same', () => {
+    const described = requestOf({ format: { ...format, description: 'd' }, seed: 1 });
+    const [same, ...digests] = [
+      described,
       requestOf({ format }),
       requestOf({ format: { ...format, schema: { type: 'array' } } }),
       requestOf({ format }, 'other'),
       requestOf({ tools: [{ name: 'f', parameters: schema, strict: true }] }),
     ].map((request) => schemaOf('openai', request));
     expect(new Set(digests).size).toBe(4);
-    expect(schemaOf('openai', requestOf({ format: { ...format, description: 'd' }, seed: 1 }))).toBe(
-      digests[0],
-    );
+    expect(digests[0]).toBe(same);
   });
 });

@@ -40,7 +40,7 @@ describeStores('NextAttempts in $kind', log, (shared) => {
     const failing = { chatId, queued: { priority: 7 }, signal };
     return {
       find: () => through.find(failing, chatJob),
-      begin: (ended: EndedAttempt) => through.begin(failing, chatJob, ended),
+      begin: (ended: EndedAttempt = failed) => through.begin(failing, chatJob, ended),
     };
   };
   const readJob = async (provider: 'anthropic' | 'bedrock', id: string) => {
@@ -50,6 +50,25 @@ describeStores('NextAttempts in $kind', log, (shared) => {
     return found;
   };
 
+  type ChatQueue = ReturnType<QueueStore['createQueue']>;
+  type Add = ChatQueue['add'];
+  /** Attempts through queues of which this is the first `add`, or each. */
+  const openWith = (
+    add: (store: Add) => Add,
+    { isEach = false, now = shared.store.now, limits = {} } = {},
+  ) => {
+    const createQueue: QueueStore['createQueue'] = (name) => {
+      const queue = shared.store.createQueue(name);
+      const own = add(queue.add.bind(queue));
+      const spy = vi.spyOn(queue, 'add');
+      if (isEach) spy.mockImplementation(own);
+      else spy.mockImplementationOnce(own);
+      return queue;
+    };
+    return open({ createQueue, now }, limits);
+  };
+  const rejects = () => () => Promise.reject(new Error('connection lost'));
+
   it('an attempt that has failed -> the job of the next provider is added once, with what else there is', async () => {
     const chatId = randomUUID();
     const chatJob = job();
@@ -57,93 +76,58 @@ describeStores('NextAttempts in $kind', log, (shared) => {
       ...{ provider: 'anthropic', attempt: 2, earlier: [failed] },
       fallback: [{ provider: 'bedrock', model: 'third' }],
     };
-    expect(await next(chatId, chatJob).begin(failed)).toEqual(expected);
-    expect(await next(chatId, chatJob).begin(failed)).toEqual(expected);
+    for (let n = 0; n < 2; n += 1) expect(await next(chatId, chatJob).begin()).toEqual(expected);
     const added = await readJob('anthropic', jobIdOf(chatId, 2));
     expect(added?.priority).toBe(7);
     const { model: _, ...same } = chatJob;
     expect(chatJobSchema.parse(added?.data)).toEqual({ ...same, ...expected, chatId });
     const last = { ...chatJob, ...expected, chatId } as ChatJob;
-    expect(await next(chatId, last).begin(failed)).toMatchObject({
-      provider: 'bedrock',
-      model: 'third',
-      attempt: 3,
-    });
+    const third = { provider: 'bedrock', model: 'third', attempt: 3 };
+    expect(await next(chatId, last).begin()).toMatchObject(third);
     expect(await readJob('bedrock', jobIdOf(chatId, 3))).toBeDefined();
   });
 
-  type ChatQueue = ReturnType<QueueStore['createQueue']>;
-  /** Attempts through queues that the test has changed. */
-  const openWith = (change: (queue: ChatQueue) => void, own: Partial<QueueStore> = {}, limits = {}) => {
-    const createQueue: QueueStore['createQueue'] = (name) => {
-      const queue = shared.store.createQueue(name);
-      change(queue);
-      return queue;
-    };
-    return open({ createQueue, ...own }, limits);
-  };
+  it('an attempt that another worker has begun -> found, also by asking the store again', async () => {
+    const chatId = randomUUID();
+    expect(await next(chatId).find()).toBeUndefined();
+    await next(chatId).begin();
+    const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
+    const found = await next(chatId, job(), open({ readJobs })).find();
+    expect(found).toMatchObject({ provider: 'anthropic', attempt: 2 });
+  });
 
   it('a connection to the store that is lost at that moment -> it is added all the same', async () => {
-    const unlucky = openWith(
-      (queue) => void vi.spyOn(queue, 'add').mockRejectedValueOnce(new Error('connection lost')),
-    );
     const chatId = randomUUID();
-    const begun = await next(chatId, job(), unlucky).begin(failed);
+    const begun = await next(chatId, job(), openWith(rejects)).begin();
     expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
-  it('an attempt that another worker has begun -> is found', async () => {
+  it('an add that is executed only after it was given up -> made again meanwhile', async () => {
+    const released = Promise.withResolvers<void>();
+    const slow =
+      (add: Add): Add =>
+      async (...added) => {
+        await released.promise;
+        return add(...added);
+      };
     const chatId = randomUUID();
-    expect(await next(chatId).find()).toBeUndefined();
-    await next(chatId).begin(failed);
-    expect(await next(chatId).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
-  });
-
-  it('a store that does not answer -> is asked again whether there is one', async () => {
-    const chatId = randomUUID();
-    await next(chatId).begin(failed);
-    const readJobs = vi.fn(shared.store.readJobs).mockRejectedValueOnce(new Error('connection lost'));
-    const unlucky = open({ readJobs });
-    expect(await next(chatId, job(), unlucky).find()).toMatchObject({ provider: 'anthropic', attempt: 2 });
-  });
-
-  /** The first add through it is executed only when `release` is called, after it has been given up. */
-  const openSlow = () => {
-    const added = Promise.withResolvers<void>();
-    const delayFirst = (queue: ChatQueue) => {
-      const add = queue.add.bind(queue);
-      vi.spyOn(queue, 'add').mockImplementationOnce(async (...job) => {
-        await added.promise;
-        return add(...job);
-      });
-    };
-    return { slow: openWith(delayFirst, {}, { answerWithinMs: 20 }), release: added.resolve };
-  };
-
-  it('an add that is executed late -> is made again meanwhile, not given up', async () => {
-    const { slow, release } = openSlow();
-    const chatId = randomUUID();
-    expect(await next(chatId, job(), slow).begin(failed)).toMatchObject({ provider: 'anthropic' });
-    release();
+    const through = openWith(slow, { limits: { answerWithinMs: 20 } });
+    expect(await next(chatId, job(), through).begin()).toMatchObject({ provider: 'anthropic' });
+    released.resolve();
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 
-  it('an add that the store does not answer until it is too late for a call -> is given up', async () => {
-    const never = (queue: ChatQueue) => void vi.spyOn(queue, 'add').mockReturnValue(new Promise(() => {}));
+  it('an add that the store does not answer until it is too late for a call -> given up', async () => {
     const deadline = shared.store.now() + 60_000;
-    const silent = openWith(never, { now: () => deadline - 300 });
-    expect(await next(randomUUID(), job({ deadline }), silent).begin(failed)).toBeUndefined();
+    const silent = openWith(() => () => new Promise(() => {}), { isEach: true, now: () => deadline - 300 });
+    expect(await next(randomUUID(), job({ deadline }), silent).begin()).toBeUndefined();
   });
 
-  it.each([new LockLost(), new Cancelled()])(
-    'a job that was ended (%s) -> the next attempt is given up',
-    async (reason) => {
-      const down = openWith((queue) => void vi.spyOn(queue, 'add').mockRejectedValue(new Error('down')));
-      const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
-      expect(await down.begin(left, job(), failed)).toBeUndefined();
-    },
-  );
+  it.each([new LockLost(), new Cancelled()])('a job that was ended (%s) -> given up', async (reason) => {
+    const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+    expect(await openWith(rejects, { isEach: true }).begin(left, job(), failed)).toBeUndefined();
+  });
 
   it('a stored chat -> its record says who is asked now', async () => {
     const id = randomUUID();
@@ -153,28 +137,26 @@ describeStores('NextAttempts in $kind', log, (shared) => {
       ...{ createdAt: 0, deadline, keptUntil: deadline + 60_000 },
     };
     await shared.store.records.create(chatKey(id), { value: encodeStoredChat(chat), ttlMs: 60_000 });
-    await next(id, job({ keptUntil: chat.keptUntil })).begin(failed);
+    await next(id, job({ keptUntil: chat.keptUntil })).begin();
     const recorded = decodeStoredChat((await shared.store.records.read(chatKey(id))) ?? '');
     expect(recorded).toMatchObject({ ...chat, current: { provider: 'anthropic', attempt: 2 } });
   });
 
-  it.each(['content_blocked', 'provider_rejected', 'invalid_request', 'timeout', 'internal'] as const)(
-    '%s -> no next attempt',
-    async (code) => {
-      const chatId = randomUUID();
-      expect(await next(chatId).begin({ provider: 'openai', code })).toBeUndefined();
-      expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeUndefined();
-    },
-  );
+  it.each<[string, Partial<EndedAttempt>, Partial<ChatJob>]>([
+    ...(['content_blocked', 'provider_rejected', 'invalid_request', 'timeout', 'internal'] as const).map(
+      (code): [string, Partial<EndedAttempt>, object] => [code, { code, retryable: false }, {}],
+    ),
+    ['no fallback', {}, { fallback: [] }],
+    ['no time left', {}, { deadline: 0 }],
+    ['no time left to begin a stream', {}, { firstDeltaBy: 0 }],
+  ])('%s -> no next attempt', async (_, ended, own) => {
+    const chatId = randomUUID();
+    expect(await next(chatId, job(own)).begin({ ...failed, ...ended })).toBeUndefined();
+    expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeUndefined();
+  });
 
   it('a provider that has refused our own credentials -> the next is asked', async () => {
     const refused = { provider: 'openai', code: 'provider_rejected', credentialsRefused: true } as const;
     expect(await next(randomUUID()).begin(refused)).toMatchObject({ provider: 'anthropic' });
-  });
-
-  it('no fallback, or no time left -> no next attempt', async () => {
-    expect(await next(randomUUID(), job({ fallback: [] })).begin(failed)).toBeUndefined();
-    const late = [{ deadline: shared.store.now() }, { firstDeltaBy: shared.store.now() }];
-    for (const own of late) expect(await next(randomUUID(), job(own)).begin(failed)).toBeUndefined();
   });
 });

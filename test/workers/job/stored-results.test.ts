@@ -1,172 +1,135 @@
-import { randomUUID } from 'node:crypto';
-import { beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../shared/failures.js';
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
-import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import { Cancelled } from '../../../workers/gate/ends.js';
+import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
-import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { takeJob } from '../../support/running-jobs.js';
-import { describeStores } from '../../support/shared-store.js';
 
 const outcome: Outcome = { kind: 'ok', text: 'canary \u0000🎉', model: 'm', queueMs: 1, providerMs: 2 };
 const other: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
-const ttlMs = 60_000;
-type Records = Pick<RecordStore, 'create' | 'read'>;
-/** In milliseconds since the epoch. */
-const later = () => Date.now() + ttlMs;
 
-describeStores('stored results in $kind', createRecordingLog().log, (shared) => {
-  let logged: ReturnType<typeof createRecordingLog>;
-  let stop: AbortController;
-  let id: string;
-  let isCut = false;
+let logged: ReturnType<typeof createRecordingLog>;
+let stop: AbortController;
+/** The store: its only record, how many more calls fail, and when one has. */
+let stored: { value: string; ttlMs: number } | undefined;
+let failing: number;
+let failed: PromiseWithResolvers<void>;
+beforeEach(() => {
+  logged = createRecordingLog();
+  stop = new AbortController();
+  [stored, failing, failed] = [undefined, 0, Promise.withResolvers()];
+});
 
-  const cut = async () => {
-    isCut = true;
-    await shared.wire.cut();
+async function answer(): Promise<void> {
+  failing -= 1;
+  if (failing < 0) return;
+  failed.resolve();
+  throw new Error('the store is down');
+}
+const records = {
+  read: async (key: string) => {
+    await answer();
+    expect(key).toBe(resultKey('job'));
+    return stored?.value;
+  },
+  create: async (key: string, record: { value: string; ttlMs: number }) => {
+    await answer();
+    expect(key).toBe(resultKey('job'));
+    const isFirst = stored === undefined;
+    stored ??= record;
+    return isFirst;
+  },
+};
+/** The results of a chat whose time is 1,000. */
+function open({ keptUntil = 61_000, timeoutMs = 10_000 } = {}) {
+  const results = new StoredResults({ records, log: logged.log, now: () => 1000, timeoutMs });
+  const job = takeJob({ data: { keptUntil }, stop: stop.signal });
+  return {
+    find: (deadline = 2000) => results.find(job, deadline),
+    record: (ended: Outcome) => results.record(job, ended),
   };
-  const mend = async () => {
-    if (isCut) await shared.wire.mend();
-    isCut = false;
-    expect(await shared.store.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);
-  };
+}
+const levels = () => logged.lines.map(({ level }) => level);
 
-  beforeEach(() => {
-    logged = createRecordingLog();
-    stop = new AbortController();
-    id = randomUUID();
-    return mend;
-  });
-
-  const open = ({
-    expiresAt = later(),
-    timeoutMs = 10_000,
-    records = shared.store.records as Records,
-  } = {}) => {
-    const results = new StoredResults({ records, log: logged.log, timeoutMs });
-    const job = takeJob({ id, data: { keptUntil: expiresAt }, stop: stop.signal });
-    return {
-      find: (deadline: number) => results.find(job, deadline),
-      record: (ended: Outcome) => results.record(job, ended),
-    };
-  };
-  const recorded = async () => {
-    const text = await shared.another.records.read(resultKey(id));
-    return text === undefined ? undefined : decodeStoredResult(text);
-  };
-  const record = (value: string) => shared.another.records.create(resultKey(id), { value, ttlMs });
-  const levels = () => logged.lines.map(({ level }) => level);
-
-  /** The records of the store, and when a call to them has failed. */
-  const watched = () => {
-    const { promise: failed, resolve } = Promise.withResolvers<void>();
-    const { read, create } = shared.store.records;
-    const watch = <T>(call: Promise<T>): Promise<T> => {
-      call.catch(() => resolve());
-      return call;
-    };
-    const records = {
-      read: (key: string) => watch(read(key)),
-      create: (...record: Parameters<typeof create>) => watch(create(...record)),
-    };
-    return { records, failed };
-  };
-
-  it('finds nothing of a chat that has not ended, and what another has recorded', async () => {
-    expect(await open().find(later())).toBeUndefined();
-    await record(encodeStoredResult(outcome, 1));
-    expect(await open().find(later())).toEqual(outcome);
+describe('the results of stored chats', () => {
+  it('a chat that has not ended, or elsewhere -> nothing is found, or what another has recorded', async () => {
+    expect(await open().find()).toBeUndefined();
+    stored = { value: encodeStoredResult(outcome, 1), ttlMs: 1 };
+    expect(await open().find()).toEqual(outcome);
     expect(logged.lines).toEqual([]);
   });
 
-  it('takes a record that it cannot read for an end', async () => {
-    await record(JSON.stringify({ v: 3, canary: 'canary' }));
-    expect(await open().find(later())).toEqual(brokenOutcome);
+  it('a record that cannot be read -> counts as an end', async () => {
+    stored = { value: JSON.stringify({ v: 3, canary: 'canary' }), ttlMs: 1 };
+    expect(await open().find()).toEqual(brokenOutcome);
     expect(await open().record(outcome)).toEqual(brokenOutcome);
     expect(logged.text()).not.toContain('canary');
   });
 
-  it('records the outcome, every character of it, and when; the first one counts', async () => {
-    const before = Date.now();
+  it('an outcome -> recorded for as long as the chat is stored, every character of it; the first one counts', async () => {
     expect(await open().record(outcome)).toEqual(outcome);
-    const found = await recorded();
-    expect(found).toEqual({ v: 1, at: expect.any(Number), outcome });
-    expect(found?.at).toBeGreaterThanOrEqual(before);
+    expect(decodeStoredResult(stored?.value ?? '')).toEqual({ v: 1, at: 1000, outcome });
+    expect(stored?.ttlMs).toBe(60_000);
     expect(await open().record(other)).toEqual(outcome);
-    expect(await recorded()).toEqual(found);
-  });
-
-  it('records for as long as the chat is stored, and fails for none that has expired', async () => {
-    await open({ expiresAt: Date.now() + 100 }).record(outcome);
-    await vi.waitUntil(async () => (await recorded()) === undefined, patience);
-    expect(await open({ expiresAt: Date.now() - 1 }).record(outcome)).toEqual(outcome);
+    stored = undefined;
+    expect(await open({ keptUntil: 999 }).record(outcome)).toEqual(outcome);
+    expect(stored).toMatchObject({ ttlMs: 1 });
     expect(logged.lines).toEqual([]);
   });
 
-  it('waits for a store that is unavailable for a while', async () => {
-    await cut();
-    const { records, failed } = watched();
-    const recording = open({ records }).record(outcome);
-    await failed;
-    await mend();
+  it.each([
+    ['is back -> it is asked again', undefined],
+    ['may be back when the job is cancelled -> asked once more', new Cancelled()],
+    ['may be back when the job is ended -> asked once more', new Failure('provider_unavailable')],
+  ])('a store that was down and %s', async (_, reason) => {
+    failing = 1;
+    const recording = open({ timeoutMs: 60_000 }).record(outcome);
+    await failed.promise;
+    if (reason) stop.abort(reason);
     expect(await recording).toEqual(outcome);
-    expect((await recorded())?.outcome).toEqual(outcome);
+    expect(decodeStoredResult(stored?.value ?? '').outcome).toEqual(outcome);
     expect(logged.lines).toEqual([]);
   });
 
-  it('returns the outcome also when the store stays unavailable, at the deadline at the latest, and logs only that', async () => {
-    await cut();
-    const storedResult = open({ timeoutMs: 0 });
-    expect(await storedResult.record(outcome)).toEqual(outcome);
-    expect(await storedResult.find(later())).toBeUndefined();
-    expect(await open().find(Date.now())).toBeUndefined();
+  it('a store that stays down -> the outcome at the deadline at the latest, and a line without it', async () => {
+    failing = Number.POSITIVE_INFINITY;
+    expect(await open({ timeoutMs: 0 }).record(outcome)).toEqual(outcome);
+    expect(await open({ timeoutMs: 0 }).find()).toBeUndefined();
+    // It is back too late, after two tries.
+    [stored, failing] = [{ value: encodeStoredResult(outcome, 1), ttlMs: 1 }, 2];
+    expect(await open().find(1000)).toBeUndefined();
     expect(levels()).toEqual([40, 40, 40]);
     expect(logged.text()).not.toContain('canary');
   });
 
-  it('does not wait for a store once the job is aborted', async () => {
-    await cut();
-    const { records, failed } = watched();
-    const recording = open({ records, timeoutMs: ttlMs }).record(outcome);
-    await failed;
+  it('a store that stays down, and a job that is cancelled -> it is not waited for', async () => {
+    failing = Number.POSITIVE_INFINITY;
+    const recording = open({ timeoutMs: 60_000 }).record(outcome);
+    await failed.promise;
     stop.abort(new Cancelled());
     expect(await recording).toEqual(outcome);
     expect(levels()).toEqual([40]);
   });
 
-  it('tries once more when the job is aborted while it waits for the store', async () => {
-    const { records } = shared.store;
-    const isDown = vi.fn(records.create).mockRejectedValueOnce(new Error('down'));
-    const recording = open({ records: { ...records, create: isDown }, timeoutMs: ttlMs }).record(outcome);
-    await vi.waitFor(() => expect(isDown).toHaveBeenCalled(), patience);
-    stop.abort(new Cancelled());
-    expect(await recording).toEqual(outcome);
-    expect((await recorded())?.outcome).toEqual(outcome);
-    expect(logged.lines).toEqual([]);
-  });
-
-  it('writes nothing of a job that was lost, before or while it waits for the store', async () => {
-    const lost = new Error('lost');
-    await cut();
-    const { records, failed } = watched();
-    const recording = open({ records, timeoutMs: ttlMs }).record(outcome);
-    await failed;
+  it('a job that was lost, before or while the store was waited for -> nothing of it is written', async () => {
+    failing = 1;
+    const recording = open({ timeoutMs: 60_000 }).record(outcome);
+    await failed.promise;
+    const lost = new LockLost();
     stop.abort(lost);
     await expect(recording).rejects.toBe(lost);
-    await mend();
     await expect(open().record(outcome)).rejects.toBe(lost);
-    await expect(open().find(later())).rejects.toBe(lost);
-    expect(await recorded()).toBeUndefined();
-    expect(logged.lines).toEqual([]);
+    await expect(open().find()).rejects.toBe(lost);
+    expect([stored, logged.lines]).toEqual([undefined, []]);
   });
-});
 
-it('has nothing to do with an ordinary job', async () => {
-  const { log } = createRecordingLog();
-  const untouched = () => Promise.reject(new Error('touched'));
-  const results = new StoredResults({ records: { read: untouched, create: untouched }, log });
-  expect(await results.find(takeJob(), later())).toBeUndefined();
-  expect(await results.record(takeJob(), outcome)).toBe(outcome);
+  it('an ordinary job -> the store is not asked', async () => {
+    failing = 2;
+    const results = new StoredResults({ records, log: logged.log });
+    expect(await results.find(takeJob(), 2000)).toBeUndefined();
+    expect(await results.record(takeJob(), outcome)).toBe(outcome);
+    expect(failing).toBe(2);
+  });
 });

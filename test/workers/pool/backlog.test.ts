@@ -9,75 +9,67 @@ let whileCounting: () => void;
 let backlog: Backlog;
 
 beforeEach(() => {
-  waiting = {};
-  counted = 0;
-  nowMs = 0;
-  whileCounting = () => {};
+  [waiting, counted, nowMs, whileCounting] = [{}, 0, 0, () => {}];
   const getCountsPerPriority = async () => {
     counted += 1;
     whileCounting();
     return waiting;
   };
-  backlog = new Backlog({
-    queue: { getCountsPerPriority, getRateLimitTtl: async () => -2 },
-    now: () => nowMs,
-  });
+  const queue = { getCountsPerPriority, getRateLimitTtl: async () => -2 };
+  backlog = new Backlog({ queue, now: () => nowMs });
 });
 
 /** How many jobs a heartbeat a second later would count. */
-async function count(hasRoom = true): Promise<number> {
-  nowMs += 1000;
+async function count({ hasRoom = true, afterMs = 1000 } = {}): Promise<number> {
+  nowMs += afterMs;
   const { waitedFor, async } = await backlog.count({ hasRoom });
   return [...waitedFor, ...async].reduce((total, jobs) => total + jobs, 0);
 }
 
+/** A job is taken, and others come behind it. */
+function take(behind = {}) {
+  nowMs += 1;
+  backlog.forget();
+  waiting = behind;
+}
+
 describe('count', () => {
-  it('counts what waits at every turn, as long as there is something', async () => {
+  it('jobs wait -> it counts them every time', async () => {
     waiting = { 0: 2, 3: 1, 100: 4 };
-    expect(await count()).toBe(7);
-    expect(await count()).toBe(7);
-    expect(counted).toBe(2);
+    expect([await count(), await count(), counted]).toEqual([7, 7, 2]);
   });
 
-  it('does not ask again once it has found nothing, until the pool takes a job', async () => {
-    expect([await count(), await count(), await count()]).toEqual([0, 0, 0]);
-    expect(counted).toBe(1);
-    nowMs += 1;
-    backlog.forget();
-    waiting = { 0: 2 };
+  it('it has found nothing -> it does not ask again until the pool takes a job', async () => {
+    expect([await count(), await count(), await count(), counted]).toEqual([0, 0, 0, 1]);
+    take({ 0: 2 });
     expect(await count()).toBe(2);
   });
 
-  it('does not ask when the pool has looked for a job and there was none', async () => {
+  it('the pool has looked for a job in vain -> it does not ask', async () => {
     nowMs += 1;
     backlog.recordEmpty();
-    expect(await count()).toBe(0);
-    expect(counted).toBe(0);
+    expect([await count(), counted]).toEqual([0, 0]);
   });
 
-  it('asks every time while the pool has no room, and once it has some again', async () => {
-    expect(await count()).toBe(0);
-    expect([await count(false), await count(false)]).toEqual([0, 0]);
-    nowMs += 1;
-    backlog.forget();
-    await count(false);
+  it('the pool has no room -> it asks every time, and once there is some again', async () => {
+    const isFull = { hasRoom: false };
+    expect([await count(), await count(isFull), await count(isFull), counted]).toEqual([0, 0, 0, 3]);
+    take();
+    await count(isFull);
     waiting = { 0: 1 };
-    expect(await count()).toBe(1);
-    expect(counted).toBe(5);
+    expect([await count(), counted]).toEqual([1, 5]);
   });
 
-  it('asks again when a job was taken while it counted', async () => {
+  it('a job is taken while it counts -> it asks again', async () => {
     whileCounting = () => backlog.forget();
     await count();
     waiting = { 0: 1 };
     expect(await count()).toBe(1);
   });
 
-  it('asks again after five seconds: the store may have failed to give the pool a job', async () => {
+  it('after five seconds -> it asks again: the store may have failed to give the pool a job', async () => {
     await count();
     waiting = { 0: 1 };
-    nowMs += 3000;
-    expect(await count()).toBe(0);
-    expect(await count()).toBe(1);
+    expect([await count({ afterMs: 4000 }), await count()]).toEqual([0, 1]);
   });
 });

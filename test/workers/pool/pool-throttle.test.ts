@@ -8,6 +8,7 @@ let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
 let settings: { current: LivePoolSettings };
 let load: { inFlight: number; parked: number };
+let clock: { isOff: boolean };
 let worker: ReturnType<typeof createRecordingWorker>;
 
 /** Records what the throttle decides. */
@@ -28,99 +29,83 @@ function createRecordingWorker() {
   };
 }
 
-let clock: { isOff: boolean };
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
   settings = { current: poolSettings({ concurrency: 20 }) };
   load = { inFlight: 0, parked: 0 };
-  worker = createRecordingWorker();
   clock = { isOff: false };
+  worker = createRecordingWorker();
   throttle = new PoolThrottle({ worker, settings, gate: { account: breaker }, load: () => load, clock });
 });
 
-function when(state: BreakerState, parked = 0) {
+const change = (own: Partial<LivePoolSettings>) => {
+  settings.current = { ...settings.current, ...own };
+};
+function isTakingWhen(state: BreakerState) {
   breaker.state = state;
-  load.parked = parked;
   throttle.apply();
-  return { takes: worker.takes, concurrency: worker.concurrency };
+  return worker.takes;
 }
 
 describe('apply', () => {
-  it('lets the pool take jobs only while the breaker is not open', () => {
+  it('the breaker is open, the clock off, or operators have paused the pool -> it takes no jobs', () => {
     const states = ['closed', 'open', 'half-open', 'closed'] as const;
-    expect(states.map((state) => when(state).takes)).toEqual([true, false, true, true]);
-  });
-
-  it('lets it take none while the clock is off, or operators have paused it', () => {
+    expect(states.map(isTakingWhen)).toEqual([true, false, true, true]);
     clock.isOff = true;
-    expect(when('closed').takes).toBe(false);
+    expect(isTakingWhen('closed')).toBe(false);
     clock.isOff = false;
-    expect(when('closed').takes).toBe(true);
-    settings.current = { ...settings.current, intake: 'paused' };
-    expect([when('closed').takes, when('half-open').takes]).toEqual([false, false]);
-    settings.current = { ...settings.current, intake: 'draining' };
-    expect(when('closed').takes).toBe(true);
+    expect(isTakingWhen('closed')).toBe(true);
+    change({ intake: 'paused' });
+    expect([isTakingWhen('closed'), isTakingWhen('half-open')]).toEqual([false, false]);
+    change({ intake: 'draining' });
+    expect(isTakingWhen('closed')).toBe(true);
   });
 
-  it('gives the worker the rate of the queue, for as long as there is one', () => {
-    settings.current = { ...settings.current, rate: { max: 3, durationMs: 1000 } };
-    when('closed');
+  it('the queue has a rate -> the worker has it for as long', () => {
+    const { current } = settings;
+    change({ rate: { max: 3, durationMs: 1000 } });
+    throttle.apply();
     expect(worker.opts).toEqual({ limiter: { max: 3, duration: 1000 } });
-    const { rate: _, ...unlimited } = settings.current;
-    settings.current = unlimited;
-    when('closed');
+    settings.current = current;
+    throttle.apply();
     expect(worker.opts).toEqual({});
   });
 
-  it.each<[string, BreakerState, Partial<typeof load>, number]>([
-    ['all when the breaker is closed', 'closed', {}, 20],
-    ['another for each that is parked', 'closed', { parked: 7 }, 27],
-    ['no more beside calls that hang', 'closed', { inFlight: 30 }, 20],
-    ['one to probe', 'half-open', {}, 1],
-    ['one to probe beside parked ones', 'half-open', { inFlight: 7, parked: 7 }, 8],
-    ['one to probe beside calls that hang', 'half-open', { inFlight: 14 }, 15],
-  ])('takes %s', (_, state, own, concurrency) => {
+  it.each<[string, BreakerState, Partial<typeof load & typeof breaker>, number]>([
+    ['the breaker is closed -> all', 'closed', {}, 20],
+    ['jobs are parked -> another for each', 'closed', { parked: 7 }, 27],
+    ['calls hang -> no more', 'closed', { inFlight: 30 }, 20],
+    ['the breaker is half-open -> one to probe', 'half-open', {}, 1],
+    ['it is, and jobs are parked -> one more', 'half-open', { inFlight: 7, parked: 7 }, 8],
+    ['it is, and calls hang -> one more', 'half-open', { inFlight: 14 }, 15],
+    ['it probes -> no more', 'half-open', { inFlight: 15, isProbing: true }, 15],
+  ])('%s jobs at once', (_, state, { isProbing = false, ...own }, concurrency) => {
+    Object.assign(breaker, { state, isProbing });
     Object.assign(load, own);
-    expect(when(state, load.parked).concurrency).toBe(concurrency);
-    expect(throttle.concurrency).toBe(concurrency - load.parked);
+    throttle.apply();
+    expect([worker.concurrency, throttle.concurrency]).toEqual([concurrency, concurrency - load.parked]);
   });
 
-  it('takes no other job until the probe has ended', () => {
-    load.inFlight = 15;
-    breaker.isProbing = true;
-    expect(when('half-open').concurrency).toBe(15);
-    load.inFlight = 12;
-    expect(when('half-open').concurrency).toBe(12);
-  });
-
-  it('makes a new concurrency effective at once', () => {
-    when('half-open');
-    when('closed');
-    expect(worker.resumedWith).toEqual([1, 20]);
-    settings.current = { ...settings.current, concurrency: 3 };
-    when('closed');
+  it('a new concurrency -> effective at once', () => {
+    for (const state of ['half-open', 'closed'] as const) isTakingWhen(state);
+    change({ concurrency: 3 });
+    throttle.apply();
     expect(worker.resumedWith).toEqual([1, 20, 3]);
   });
 });
 
-describe('applyFirst', () => {
-  it('keeps a worker that has not run from running only while it is to take nothing', () => {
-    throttle.applyFirst();
-    expect(worker.takes).toBe(true);
-    expect(worker.resumedWith).toEqual([]);
-    settings.current = { ...settings.current, intake: 'paused' };
-    throttle.applyFirst();
-    expect(worker.takes).toBe(false);
-  });
+it('a worker that has not run -> kept from running only while it is to take nothing', () => {
+  throttle.applyFirst();
+  expect([worker.takes, worker.resumedWith]).toEqual([true, []]);
+  change({ intake: 'paused' });
+  throttle.applyFirst();
+  expect(worker.takes).toBe(false);
 });
 
-describe('applySoon', () => {
-  it('applies all changes of one turn of the event loop at once', async () => {
+it('changes of one turn of the event loop -> applied at once, and so is the next', async () => {
+  for (const resumedWith of [[25], [25, 25]]) {
     for (load.parked = 1; load.parked < 5; load.parked += 1) throttle.applySoon();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(worker.resumedWith).toEqual([25]);
-    throttle.applySoon();
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(worker.resumedWith).toEqual([25, 25]);
-  });
+    expect(worker.resumedWith).toEqual(resumedWith);
+  }
 });

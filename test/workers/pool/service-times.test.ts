@@ -5,89 +5,68 @@ import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { ServiceTimes } from '../../../workers/pool/service-times.js';
 
 const took = (providerMs: number) => ({ queueMs: 0, providerMs });
-const answer = (providerMs: number): Outcome => ({ kind: 'ok', text: '', model: 'm', ...took(providerMs) });
-const failure = (code: FailureCode, providerMs: number): Outcome => ({
+const answered = (providerMs: number): Outcome => ({ kind: 'ok', text: '', model: 'm', ...took(providerMs) });
+const failed = (code: FailureCode, providerMs: number): Outcome => ({
   ...{ kind: 'failed', code, retryable: true },
   ...took(providerMs),
 });
 
-const record = (times: ServiceTimes, own: Outcome) => times.ended(undefined, { own, outcome: own });
-/** A job that was answered after this many milliseconds. */
-const end = (times: ServiceTimes, providerMs: number) => record(times, answer(providerMs));
+function end(times: ServiceTimes, ...outcomes: Outcome[]) {
+  for (const own of outcomes) times.ended(undefined, { own, outcome: own });
+  return times;
+}
 
 describe('the mean of ServiceTimes', () => {
-  it('knows no mean before the first call, takes the first for it, and then follows slowly', () => {
-    const times = new ServiceTimes();
-    expect(times.meanMs).toBeUndefined();
-    end(times, 40);
-    expect(times.meanMs).toBe(40);
-    end(times, 20);
-    expect(times.meanMs).toBe(39);
-    for (let n = 0; n < 100; n += 1) end(times, 1);
-    expect(times.meanMs).toBeLessThan(4);
-  });
-
-  it.each<[string, Outcome, number]>([
-    ['only that calls may take longer from one that timed out', failure('provider_timeout', 60), 41],
-    ['nothing from one that timed out earlier', failure('provider_timeout', 20), 40],
-    ['nothing from one that failed', failure('provider_error', 60), 40],
-    ['nothing from one that was cancelled', { kind: 'cancelled', ...took(60) }, 40],
-    ['nothing from a job without a call', { kind: 'blocked', ...took(0) }, 40],
-    ['nothing by a clock that was put back', answer(-500), 40],
-  ])('learns %s', (_, outcome, meanMs) => {
-    const times = new ServiceTimes();
-    end(times, 40);
-    record(times, outcome);
-    expect(times.meanMs).toBe(meanMs);
+  it.each<[string, Outcome[], number | undefined]>([
+    ['no job -> there is none', [], undefined],
+    ['the first answer -> it is its time', [answered(40)], 40],
+    ['another answer -> it follows slowly', [answered(40), answered(20)], 39],
+    ['a longer time-out -> it grows', [answered(40), failed('provider_timeout', 60)], 41],
+    ['a shorter time-out -> it stays', [answered(40), failed('provider_timeout', 20)], 40],
+    ['a failure -> it stays', [answered(40), failed('provider_error', 60)], 40],
+    ['a cancel -> it stays', [answered(40), { kind: 'cancelled', ...took(60) }], 40],
+    ['a job without a call -> it stays', [answered(40), { kind: 'blocked', ...took(0) }], 40],
+    ['a clock that was put back -> it stays', [answered(40), answered(-500)], 40],
+  ])('%s', (_, outcomes, meanMs) => {
+    expect(end(new ServiceTimes(), ...outcomes).meanMs).toBe(meanMs);
   });
 });
 
-const serviceSchema = poolHeartbeatSchema.shape.service.unwrap();
-
 describe('the jobs of ServiceTimes', () => {
-  it('gives count, mean and percentiles, which are at most a tenth too high', () => {
+  it('a thousand jobs -> count, mean and percentiles, which are at most a tenth too high', () => {
     let now = 0;
     const times = new ServiceTimes(() => now);
-    for (let n = 1; n <= 1000; n += 1) end(times, n);
+    for (let n = 1; n <= 1000; n += 1) end(times, answered(n));
     now = 4000;
     const { p50Ms, p99Ms, ...stats } = times.stats ?? { p50Ms: 0, p99Ms: 0 };
     expect(stats).toEqual({ count: 1000, overMs: 4000, meanMs: 501 });
     expect([p50Ms >= 500 && p50Ms <= 550, p99Ms >= 990 && p99Ms <= 1089]).toEqual([true, true]);
   });
 
-  it('forgets a job after five minutes, and in which slice of time it fell', () => {
-    let now = 0;
-    const times = new ServiceTimes(() => now);
-    end(times, 100);
-    for (now = 10_000; now <= 290_000; now += 10_000) end(times, 200);
-    now = 299_000;
-    expect(times.stats).toMatchObject({ count: 30, overMs: 299_000 });
-    now = 300_000;
-    expect(times.stats).toMatchObject({ count: 29, overMs: 290_000, meanMs: 200 });
-    now = 900_000;
-    expect(times.stats).toBeUndefined();
-  });
-
-  it('remembers how many were waiting at the beginning of its window', () => {
+  it('five minutes after a job -> it is forgotten, and how many were waiting then', () => {
     let now = 0;
     const times = new ServiceTimes(() => now);
     times.recordWaiting(7);
     expect(times.stats).toBeUndefined();
-    for (const waiting of [7, 8, 9]) {
-      times.recordWaiting(waiting);
-      end(times, 1);
-      now += 6000;
+    end(times, answered(100));
+    times.recordWaiting(8);
+    for (now = 10_000; now <= 290_000; now += 10_000) {
+      times.recordWaiting(now / 1000);
+      end(times, answered(200));
     }
-    expect(times.stats?.waitingBefore).toBe(7);
-    now = 306_000;
-    expect(times.stats?.waitingBefore).toBe(9);
+    now = 299_000;
+    expect(times.stats).toMatchObject({ count: 30, overMs: 299_000, waitingBefore: 7 });
+    now = 300_000;
+    expect(times.stats).toMatchObject({ count: 29, overMs: 290_000, meanMs: 200, waitingBefore: 10 });
+    now = 900_000;
+    expect(times.stats).toBeUndefined();
   });
 
-  it('says nothing that a heartbeat could not, also after a clock has jumped', () => {
-    const times = new ServiceTimes(() => 0);
-    for (const tookMs of [-5, 0, 0.3, 1e12]) end(times, tookMs);
+  it('a clock that jumps -> they say nothing that a heartbeat could not', () => {
+    const times = end(new ServiceTimes(() => 0), ...[-5, 0, 0.3, 1e12].map(answered));
     const { meanMs: _, ...others } = times.stats ?? {};
-    expect(serviceSchema.omit({ meanMs: true }).safeParse(others).success).toBe(true);
+    const schema = poolHeartbeatSchema.shape.service.unwrap().omit({ meanMs: true });
+    expect(schema.safeParse(others).success).toBe(true);
     expect(times.stats?.p99Ms).toBeLessThan(4_000_000);
   });
 });
