@@ -58,7 +58,7 @@ export class DeltaStream {
     for (const cursor of this.#cursors.values()) cursor.link.send(cursor, { isUrgent });
   }
 
-  /** Has the reader at this API process get the text from there on, `max` characters of it. */
+  /** Sends the text from that place on to the reader at this API process, `max` characters of it at most. */
   place(link: ApiLink, { reader, from, max }: Pick<Resend, 'reader' | 'from' | 'max'>): Cursor {
     const key = keyOf(link.api, reader);
     const cursor = this.#cursors.get(key) ?? new Cursor(this, link, reader);

@@ -108,7 +108,7 @@ const finishReasons: Record<ProviderReply['reason'], string> = {
   blocked: 'content_filter',
 };
 
-/** Without the texts to stop at, which are the caller's. */
+/** The attributes of a call, without the texts to stop at, which are the caller's. */
 function describeRequest(provider: ProviderId, { sent, job }: TimedCall): SpanAttributes {
   const { model, maxOutputTokens, parameters = {} } = sent;
   return {

@@ -28,7 +28,7 @@ export class CallRecord {
     this.#now = now;
   }
 
-  /** `code` is that of the failure, of a call that its provider or its caller did not end well. */
+  /** `code` is the failure's, of a call that its provider or its caller did not end well. */
   record(result: CallResult, { tookMs, code }: { tookMs: number; code?: string | undefined }): void {
     const now = this.#now();
     this.#calls.push({ result, tookMs, endedAt: now });

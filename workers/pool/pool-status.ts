@@ -85,7 +85,7 @@ function pausedBy({ gate, clock, settings }: DescribedPool): string | undefined 
   return settings.current.intake === 'paused' ? 'operator' : undefined;
 }
 
-/** Without the empty levels at its end; undefined when there is no job but at the first level. */
+/** The levels without the empty ones at the end; undefined when there is no job but at the first level. */
 function used(byLevel: readonly number[]): number[] | undefined {
   const last = byLevel.findLastIndex((count) => count > 0);
   return last > 0 ? byLevel.slice(0, last + 1) : undefined;

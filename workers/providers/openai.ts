@@ -168,7 +168,7 @@ const usage = tokenCounts({
 });
 const text = z.string().nullish();
 const toolCall = z.object({
-  /** Of a piece in a stream; a whole answer has the calls in their order. */
+  /** The index of a piece in a stream; a whole answer has the calls in their order. */
   index: z.int().nullish(),
   id: text,
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),

@@ -12,7 +12,7 @@ export interface ReplyPart {
   /** Comes before the call of the same part. */
   text?: string | undefined;
   call?: CallPiece | undefined;
-  /** Only once the provider has said that the reply is complete. */
+  /** How the reply ends; only once the provider has said that it is complete. */
   reason?: EndWord | undefined;
   /** Whether the answer has come to its own end: then a provider may have left out the reason. */
   isWhole?: boolean | undefined;
