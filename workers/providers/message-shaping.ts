@@ -105,7 +105,8 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
  * The parts of a turn in the order in which Claude wrote them. Claude thinks before the text in front of its first
  * call, and refuses thinking that has moved.
  */
-export function withThinkingFirst(parts: readonly Part[]): Part[] {
+export function withThinkingFirst(turn: AlternatingTurn): Part[] {
+  const parts = partsOf(turn);
   const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
   const before = parts.slice(0, Math.max(0, firstCall));
   const thinking = before.filter(({ type }) => type === 'opaque');

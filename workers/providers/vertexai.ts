@@ -58,8 +58,7 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
   // On by default, continuation would call the provider again by itself when a reply breaks off.
-  const how = { automaticContinuation: false, httpOptions: { fetch } };
-  return { ...body, config: { ...config, ...how } };
+  return { ...body, config: { ...config, automaticContinuation: false, httpOptions: { fetch } } };
 }
 
 type Parameters = ReturnType<typeof toParameters>;
