@@ -16,7 +16,7 @@ type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 
 type SettledJob = ResultMessage['settled'][number];
 
-/** A message has no more: the relay refuses over 512 KiB, escapes included. A longer outcome is left to the record. */
+/** A longer outcome is left to the record: the relay refuses messages over 512 KiB, escapes included. */
 const maxOutcomeChars = 80_000;
 
 /**
