@@ -21,7 +21,7 @@ export interface ReplyPart {
 }
 
 /** One call of a provider. */
-export interface ProviderCall {
+interface ProviderCall {
   request: ProviderRequest;
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
