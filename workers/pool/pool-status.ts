@@ -9,7 +9,7 @@ import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { CallRecord } from './call-record.js';
 import type { ClockGuard } from './clock-guard.js';
-import type { LivePoolSettings, LiveSettings } from './live-settings.js';
+import type { LiveSettings } from './live-settings.js';
 import type { PoolThrottle } from './pool-throttle.js';
 import type { ServiceTimes } from './service-times.js';
 
@@ -34,8 +34,10 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   const state = () => (throttle.isTaking ? poolStates[gate.account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load().inFlight - load().parked;
-  const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
-  const { rate } = settings.current;
+  const { rate, globalConcurrency } = settings.current;
+  // A worker to which its queue's limit gives no job takes the queue for empty.
+  const isLimited = globalConcurrency !== undefined || rate !== undefined;
+  const hasRoom = throttle.isTaking && !isLimited && inFlight() < throttle.concurrency;
   const [{ waitedFor, async }, rateLeftMs] = await Promise.all([
     backlog.count({ hasRoom }),
     rate ? backlog.rateLeftMs(rate.max) : 0,
@@ -73,10 +75,6 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
     host: hostname(),
   };
 }
-
-/** A worker to which its queue's limit gives no job takes the queue for empty. */
-const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
-  globalConcurrency !== undefined || rate !== undefined;
 
 /** Undefined for a pool that takes jobs, or is paused by the breaker of its account. */
 function pausedBy({ gate, clock, settings }: DescribedPool): string | undefined {
