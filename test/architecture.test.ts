@@ -148,7 +148,6 @@ const libraries: [name: RegExp, ...places: string[]][] = [
 const owedCircles: Record<string, string[]> = {
   'shared/queue': ['add-attempt', 'images', 'queue-store'],
   'shared/runtime': ['open-tracing', 'otlp-tracing'],
-  'workers/providers': ['answer-fields', 'error-classification', 'provider-call', 'retry-after', 'tape'],
   'dev/simulator': ['part-rules', 'signature', 'wire-format'],
 };
 

@@ -51,7 +51,7 @@ export class ApiLink {
     this.#onIdle = onIdle;
   }
 
-  /** Also one that has nothing to send yet: there is one link to an API process. */
+  /** Keeps the link while the source is open, also one with nothing to send: an API process has one link. */
   attach(source: DeltaSource): void {
     this.#sources.add(source);
   }

@@ -11,7 +11,6 @@ import { withOneRetry } from './retry.js';
 export interface CallChainDeps {
   provider: Provider;
   gate: Pick<Gate, 'run' | 'heldMs'>;
-  /** Notes about the pool's models. */
   notes: Pick<ModelNotes, 'find' | 'of'>;
   metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */

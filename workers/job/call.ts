@@ -16,7 +16,7 @@ export interface Call extends GatedCall {
   readonly omitted: Omitted | undefined;
   /** Whether it is made with all other parts, also those that its model is known to refuse. */
   readonly isWhole: boolean;
-  /** After this the call is of use only if its reply has begun, in milliseconds since the epoch. */
+  /** The time from which it is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
   readonly settings: PoolConfig;
   readonly progress: CallProgress;
@@ -116,6 +116,6 @@ function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
   };
 }
 
-/** After this a call is of use only if it has begun to answer, in milliseconds since the epoch. */
+/** The time from which a call is of use only if it has begun to answer, in milliseconds since the epoch. */
 export const startOf = ({ deadline, firstDeltaBy = deadline }: ChatTimes): number =>
   Math.min(deadline, firstDeltaBy);

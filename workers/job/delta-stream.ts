@@ -58,7 +58,7 @@ export class DeltaStream {
     for (const cursor of this.#cursors.values()) cursor.link.send(cursor, { isUrgent });
   }
 
-  /** Has the reader at this API process get the text from there on, `max` characters of it. */
+  /** Sends the text from that place on to the reader at this API process, `max` characters of it at most. */
   place(link: ApiLink, { reader, from, max }: Pick<Resend, 'reader' | 'from' | 'max'>): Cursor {
     const key = keyOf(link.api, reader);
     const cursor = this.#cursors.get(key) ?? new Cursor(this, link, reader);
@@ -87,6 +87,7 @@ const keyOf = (api: string, reader: string | undefined): string => `${api} ${rea
 /** How far one reader has been sent the text. */
 class Cursor implements DeltaSource {
   readonly link: ApiLink;
+  readonly version: number;
   readonly #stream: DeltaStream;
   readonly #reader: string | undefined;
   #at = 0;
@@ -95,6 +96,7 @@ class Cursor implements DeltaSource {
 
   constructor(stream: DeltaStream, link: ApiLink, reader: string | undefined) {
     this.link = link;
+    this.version = stream.options.version;
     this.#stream = stream;
     this.#reader = reader;
     link.attach(this);
@@ -104,10 +106,6 @@ class Cursor implements DeltaSource {
   move(from: number, max = Number.POSITIVE_INFINITY): void {
     this.#at = Math.min(from, this.#stream.text.length);
     this.#end = from + max;
-  }
-
-  get version(): number {
-    return this.#stream.options.version;
   }
 
   take(maxLength: number): Delta {

@@ -21,6 +21,9 @@ interface TracedJob {
 
 /** The part of a chat's trace that one worker adds: the wait in the queue, the job, and each call of its provider. */
 export class JobTrace {
+  /** The span of the job, for the spans that belong to it elsewhere. */
+  readonly traceparent: string;
+  readonly logFields: { readonly traceId: string };
   readonly #span: TraceSpan;
   readonly #provider: ProviderId;
   #calls = 0;
@@ -50,15 +53,8 @@ export class JobTrace {
         'quillgate.job.starts': attemptsStarted,
       },
     });
-  }
-
-  /** The job, to those that it is a step of. */
-  get traceparent(): string {
-    return this.#span.traceparent;
-  }
-
-  get logFields(): { traceId: string } {
-    return { traceId: this.#span.traceId };
+    this.traceparent = this.#span.traceparent;
+    this.logFields = { traceId: this.#span.traceId };
   }
 
   /** Ends the job's span: the job has ended, or `error` says why it goes on elsewhere. */
@@ -108,7 +104,7 @@ const finishReasons: Record<ProviderReply['reason'], string> = {
   blocked: 'content_filter',
 };
 
-/** Without the texts to stop at, which are the caller's. */
+/** The attributes of a call, without the texts to stop at, which are the caller's. */
 function describeRequest(provider: ProviderId, { sent, job }: TimedCall): SpanAttributes {
   const { model, maxOutputTokens, parameters = {} } = sent;
   return {

@@ -80,7 +80,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
 export interface Omitted {
   /** The hints of these names. */
   readonly hints?: ReadonlySet<ParameterName>;
-  /** Whether the model is told not to reason instead: some call tools only then. */
+  /** Whether the model is asked not to reason instead: some call tools only then. */
   readonly reasoning?: boolean;
   /** The opaque parts. */
   readonly signatures?: boolean;

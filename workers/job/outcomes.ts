@@ -79,19 +79,12 @@ export function describeOutcome(own: Outcome, next: ProviderId | undefined): obj
 export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): EndedAttempt {
   const { queueMs, providerMs } = own;
   const attempt = { provider, model, usage: 'usage' in own ? own.usage : undefined, queueMs, providerMs };
-  switch (own.kind) {
-    case 'ok':
-    case 'truncated':
-      return { ...attempt, model: own.model, code: 'ok' };
-    case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
-      const { providerError, contextTokens } = own;
-      const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
-      return { ...attempt, model: failingModel, ...facts };
-    }
-    default:
-      return { ...attempt, code: 'content_blocked' };
-  }
+  if (own.kind === 'ok' || own.kind === 'truncated') return { ...attempt, model: own.model, code: 'ok' };
+  if (own.kind !== 'failed') return { ...attempt, code: 'content_blocked' };
+  const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
+  const { providerError, contextTokens } = own;
+  const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
+  return { ...attempt, model: failingModel, ...facts };
 }
 
 /**

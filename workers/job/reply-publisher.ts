@@ -16,7 +16,7 @@ type EndedJob = Pick<RunningJob, 'chatId' | 'facts' | 'isPublished'>;
 
 type SettledJob = ResultMessage['settled'][number];
 
-/** Of a message: the relay refuses those over 512 KiB, escapes included. A longer outcome is left to the record. */
+/** A longer outcome is left to the record: the relay refuses messages over 512 KiB, escapes included. */
 const maxOutcomeChars = 80_000;
 
 /**
@@ -48,9 +48,15 @@ export class ReplyPublisher {
     if (keptUntil !== undefined) this.#add(topics.storedResult, { jobId: job.chatId });
   }
 
-  /** For a job that ended in an unexpected error, or was given up; of a stored chat the failure is recorded first. */
+  /** Publishes that a job broke, or was given up; the failure of a stored chat is recorded first. */
   publishFailure(job: EndedJob): void {
-    const recording = this.#recordFailure(job).finally(() => this.#recording.delete(recording));
+    const { chatId, facts } = job;
+    // Also of a job that was aborted.
+    const { signal } = new AbortController();
+    const recording = this.#deps.storedResults
+      .record({ chatId, facts, signal }, givenUpOutcome)
+      .then((outcome) => this.publish(job, encodeOutcome(outcome), { isStored: true }))
+      .finally(() => this.#recording.delete(recording));
     this.#recording.add(recording);
   }
 
@@ -59,14 +65,6 @@ export class ReplyPublisher {
     await Promise.all(this.#recording);
     this.#publishAll();
     await Promise.all(this.#publishing);
-  }
-
-  async #recordFailure(job: EndedJob): Promise<void> {
-    const { chatId, facts } = job;
-    // Also of a job that was aborted.
-    const { signal } = new AbortController();
-    const outcome = await this.#deps.storedResults.record({ chatId, facts, signal }, givenUpOutcome);
-    this.publish(job, encodeOutcome(outcome), { isStored: true });
   }
 
   #add(topic: string, result: SettledJob): void {

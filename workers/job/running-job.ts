@@ -33,7 +33,7 @@ interface RunningJobOptions extends Pick<RunningJob, 'provider' | 'queued' | 'to
   listeners?: readonly JobListener[];
 }
 
-/** Read of any job: the data of one that fails may be anything. */
+/** The facts that are read of any job: the data of one that fails may be anything. */
 const factsSchema = z.object({
   user: z.string().optional().catch(undefined),
   replyTo: z.string().optional().catch(undefined),
@@ -53,14 +53,14 @@ export class RunningJob {
   readonly chatId: string;
   readonly provider: ProviderId;
   readonly queued: QueuedJob;
-  /** Of its lock. */
+  /** The token of its lock. */
   readonly token: string;
   readonly slot: Slot;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   readonly now: () => number;
   /** Its user, who waits for it, and the like, as far as they can be read. */
   readonly facts: z.output<typeof factsSchema>;
-  /** By a clock that never jumps, in milliseconds. */
+  /** When it was taken, by a clock that never jumps, in milliseconds. */
   readonly takenAt = performance.now();
   /** False once its lock was lost, or has been given back. */
   holdsLock = true;

@@ -25,7 +25,7 @@ const rememberedMs = 60_000;
  * still be on its way from the queue, or be taken over from a worker that died. Removed users stay remembered.
  */
 export class RunningJobs {
-  /** By chat. A job whose lock was lost can run here twice, and so can two attempts at one chat. */
+  /** The jobs of each chat. A job whose lock was lost can run here twice, and so can two attempts at one chat. */
   readonly #jobs = new Map<string, RunningJob[]>();
   readonly #cancelled: LRUCache<string, true>;
   readonly #removedUsers = new LRUCache<string, true>({ max: maxRemembered });

@@ -38,8 +38,7 @@ export class Backlog {
     if (hasRoom && this.#isKnownEmpty()) return nothing;
     const askedAt = this.#now();
     const waiting = await countWaiting(this.#queue);
-    const isEmpty = countAllWaiting(waiting) === 0;
-    if (hasRoom && isEmpty) this.#foundEmptyAt = askedAt;
+    if (hasRoom && countAllWaiting(waiting) === 0) this.#foundEmptyAt = askedAt;
     return waiting;
   }
 

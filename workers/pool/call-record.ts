@@ -3,12 +3,6 @@ import type { CallStats, LastError } from '../../shared/protocol/messages.js';
 /** The end of a call: a reply, the provider's fault, a 429, or one that says nothing about the provider. */
 export type CallResult = 'reply' | 'fault' | 'limit' | 'other';
 
-interface EndedCall {
-  readonly result: CallResult;
-  readonly tookMs: number;
-  readonly endedAt: number;
-}
-
 const callsMs = 60_000;
 /** Calls that are kept: enough for percentiles, and little to sort once a second. */
 const maxCalls = 500;
@@ -17,7 +11,7 @@ const maxCalls = 500;
 export class CallRecord {
   readonly #now: () => number;
   /** Oldest first. */
-  #calls: EndedCall[] = [];
+  #calls: { readonly result: CallResult; readonly tookMs: number; readonly endedAt: number }[] = [];
   /** The last failure, and when calls began to fail with its code. */
   #failure: { readonly code: string; readonly beganAt: number; readonly lastAt: number } | undefined;
   /** Whether a call has given a reply since. */
@@ -28,7 +22,7 @@ export class CallRecord {
     this.#now = now;
   }
 
-  /** `code` is that of the failure, of a call that its provider or its caller did not end well. */
+  /** `code` is the failure's, of a call that its provider or its caller did not end well. */
   record(result: CallResult, { tookMs, code }: { tookMs: number; code?: string | undefined }): void {
     const now = this.#now();
     this.#calls.push({ result, tookMs, endedAt: now });

@@ -78,11 +78,7 @@ export class Intake {
     const { backlog } = this.#deps;
     aroundJobs(worker, async (queued, token, process) => {
       const job = this.take(queued, token);
-      try {
-        return await process();
-      } finally {
-        this.close(job);
-      }
+      return process().finally(() => this.close(job));
     });
     worker
       .on('active', () => backlog.forget())
@@ -120,13 +116,10 @@ export class Intake {
     if (!job) throw new Error('job not taken');
     job.trace = tracing && new JobTrace(tracing, job);
     job.taken();
-    let end: JobEnd;
-    try {
-      end = await this.#runInSlot(job, queued);
-    } catch (error) {
+    const end = await this.#runInSlot(job, queued).catch((error) => {
       job.end(undefined, error);
       throw error;
-    }
+    });
     job.end(end);
     return this.#encode(job, end);
   };

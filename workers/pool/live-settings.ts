@@ -26,7 +26,7 @@ export class LiveSettings {
     return this.#current;
   }
 
-  /** That of the operators' settings; 0 while there are none. */
+  /** The version of the operators' settings; 0 while there are none. */
   get version(): number {
     return this.#version;
   }

@@ -48,7 +48,7 @@ export class PoolMetrics implements JobListener {
     const startedAt = performance.now();
     const record = (code: WorkCode) => {
       const tookMs = performance.now() - startedAt;
-      this.#calls.record(callResultOf(code), { tookMs, code: errorCodeOf(code) });
+      this.#calls.record(callResultOf(code), { tookMs, code: noErrors.includes(code) ? undefined : code });
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
@@ -109,7 +109,4 @@ function callResultOf(code: WorkCode): CallResult {
 }
 
 /** A call that its caller cancelled is no error, nor is a request that was refused for what is in it. */
-const errorCodeOf = (code: WorkCode): WorkCode | undefined =>
-  ['ok', 'content_blocked', 'context_length_exceeded', 'cancelled', 'invalid_request'].includes(code)
-    ? undefined
-    : code;
+const noErrors = ['ok', 'content_blocked', 'context_length_exceeded', 'cancelled', 'invalid_request'];

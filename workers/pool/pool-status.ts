@@ -9,7 +9,7 @@ import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { CallRecord } from './call-record.js';
 import type { ClockGuard } from './clock-guard.js';
-import type { LivePoolSettings, LiveSettings } from './live-settings.js';
+import type { LiveSettings } from './live-settings.js';
 import type { PoolThrottle } from './pool-throttle.js';
 import type { ServiceTimes } from './service-times.js';
 
@@ -34,8 +34,10 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   const state = () => (throttle.isTaking ? poolStates[gate.account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
   const inFlight = () => load().inFlight - load().parked;
-  const hasRoom = throttle.isTaking && !isLimited(settings.current) && inFlight() < throttle.concurrency;
-  const { rate } = settings.current;
+  const { rate, globalConcurrency } = settings.current;
+  // A worker to which its queue's limit gives no job takes the queue for empty.
+  const isLimited = globalConcurrency !== undefined || rate !== undefined;
+  const hasRoom = throttle.isTaking && !isLimited && inFlight() < throttle.concurrency;
   const [{ waitedFor, async }, rateLeftMs] = await Promise.all([
     backlog.count({ hasRoom }),
     rate ? backlog.rateLeftMs(rate.max) : 0,
@@ -74,10 +76,6 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   };
 }
 
-/** A worker to which its queue's limit gives no job takes the queue for empty. */
-const isLimited = ({ globalConcurrency, rate }: LivePoolSettings): boolean =>
-  globalConcurrency !== undefined || rate !== undefined;
-
 /** Undefined for a pool that takes jobs, or is paused by the breaker of its account. */
 function pausedBy({ gate, clock, settings }: DescribedPool): string | undefined {
   if (gate.account.state === 'open') return undefined;
@@ -85,7 +83,7 @@ function pausedBy({ gate, clock, settings }: DescribedPool): string | undefined 
   return settings.current.intake === 'paused' ? 'operator' : undefined;
 }
 
-/** Without the empty levels at its end; undefined when there is no job but at the first level. */
+/** The levels without the empty ones at the end; undefined when there is no job but at the first level. */
 function used(byLevel: readonly number[]): number[] | undefined {
   const last = byLevel.findLastIndex((count) => count > 0);
   return last > 0 ? byLevel.slice(0, last + 1) : undefined;

@@ -52,19 +52,16 @@ export class PoolThrottle {
    * worker looks for no abandoned jobs; it does so first when it resumes.
    */
   apply(): void {
-    const { worker, load } = this.#deps;
-    worker.concurrency = this.concurrency + load().parked;
-    this.#applyRate();
+    const { worker } = this.#deps;
+    this.#applyLimits();
     void worker.pause(true);
     if (this.isTaking) void worker.resume();
   }
 
   /** To be called before the worker runs for the first time: one that is paused then waits to be resumed. */
   applyFirst(): void {
-    const { worker } = this.#deps;
-    worker.concurrency = this.concurrency;
-    this.#applyRate();
-    if (!this.isTaking) void worker.pause(true);
+    this.#applyLimits();
+    if (!this.isTaking) void this.#deps.worker.pause(true);
   }
 
   /** To be called when a job was parked or unparked; applies all changes of this turn of the event loop at once. */
@@ -78,9 +75,10 @@ export class PoolThrottle {
   }
 
   /** The queue's own rate is in the store, which can be wiped; the worker's counts in the same place. */
-  #applyRate(): void {
-    const { worker, settings } = this.#deps;
+  #applyLimits(): void {
+    const { worker, settings, load } = this.#deps;
     const { rate } = settings.current;
+    worker.concurrency = this.concurrency + load().parked;
     if (rate) worker.opts.limiter = { max: rate.max, duration: rate.durationMs };
     else delete worker.opts.limiter;
   }

@@ -11,7 +11,7 @@ export interface RequeuableJob extends QueuedJob {
 const minPauseMs = 200;
 const maxPauseMs = 5000;
 
-/** How long a job stays away that this worker cannot do, in milliseconds: it may be that no other one can, either. */
+/** The pause of a job that other workers may not be able to do either, in milliseconds; it grows with the job's age. */
 export const pauseFor = ({ timestamp }: QueuedJob, now: number): number =>
   // PostgreSQL accepts whole milliseconds only.
   Math.min(maxPauseMs, Math.max(minPauseMs, Math.round((now - timestamp) / 2)));

@@ -14,7 +14,7 @@ import type { RunningJobs } from '../job/running-jobs.js';
 import type { LiveSettings } from './live-settings.js';
 
 interface SettingsFollowerDeps {
-  /** Of each pool of this process. */
+  /** The settings of each pool of this process. */
   settings: ReadonlyMap<ProviderId, Pick<LiveSettings, 'apply'>>;
   records: Pick<RecordStore, 'readAll'>;
   relay: Pick<Relay, 'subscribe'>;

@@ -11,33 +11,24 @@ import {
   useOf,
 } from '../../shared/protocol/model-parameters.js';
 import { parseExactly } from './exact-json.js';
-import {
-  type AlternatingTurn,
-  argumentsOf,
-  resultText,
-  toAlternating,
-  toFittingId,
-  withThinkingFirst,
-} from './message-shaping.js';
+import { argumentsOf, resultText, toAlternating, toFittingId, withThinkingFirst } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The body of a request for a message. */
 export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
-  const { system, turns: messages } = toAlternating(turns);
+  const { system, turns: alternating } = toAlternating(turns);
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
     max_tokens: maxOutputTokens,
-    messages: messages.map(toMessage),
+    messages: alternating.map((turn) => ({
+      role: turn.role,
+      content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),
+    })),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
   };
 }
-
-const toMessage = ({ role, content }: AlternatingTurn): Anthropic.MessageParam => ({
-  role,
-  content: typeof content === 'string' ? content : withThinkingFirst(content).flatMap(toBlocks),
-});
 
 function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
   switch (part.type) {

@@ -14,7 +14,7 @@ import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
-export interface AnthropicSettings {
+interface AnthropicSettings {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
   baseUrl?: string | undefined;

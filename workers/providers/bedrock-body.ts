@@ -1,10 +1,4 @@
-import type {
-  ContentBlock,
-  ConverseCommandInput,
-  ImageFormat,
-  OutputConfig,
-  Tool as WireTool,
-} from '@aws-sdk/client-bedrock-runtime';
+import type * as Bedrock from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
 import type { ImagePart, OpaquePart, Part, ToolCallPart, Turn } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
@@ -18,7 +12,6 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
 import {
-  type AlternatingTurn,
   argumentsOf,
   callsIn,
   resultText,
@@ -29,28 +22,26 @@ import {
 import type { ProviderRequest } from './provider.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
-type Json = NonNullable<ContentBlock.ToolUseMember['toolUse']['input']>;
+type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;
 
 /** The input of Converse and ConverseStream. */
-export function toInput(request: ProviderRequest): ConverseCommandInput {
+export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {} } = request;
-  const { system, turns: messages } = toAlternating(turns);
+  const { system, turns: alternating } = toAlternating(turns);
   const { temperature, topP, stop: stopSequences } = parameters;
   return {
     modelId: model,
-    messages: messages.map(toMessage),
+    messages: alternating.map((turn) => ({
+      role: turn.role,
+      content: withThinkingFirst(turn).flatMap(toBlocks),
+    })),
     inferenceConfig: { maxTokens: maxOutputTokens, ...givenFields({ temperature, topP, stopSequences }) },
     ...(system !== undefined && { system: [{ text: system }] }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
   };
 }
 
-const toMessage = ({ role, content }: AlternatingTurn) => ({
-  role,
-  content: typeof content === 'string' ? [{ text: content }] : withThinkingFirst(content).flatMap(toBlocks),
-});
-
-function toBlocks(part: Part): ContentBlock[] {
+function toBlocks(part: Part): Bedrock.ContentBlock[] {
   switch (part.type) {
     case 'text':
       return [{ text: part.text }];
@@ -71,9 +62,9 @@ function toBlocks(part: Part): ContentBlock[] {
 
 const toId = (id: string): string => toFittingId(id, /^[\w-]{1,64}$/);
 
-function toImage(image: ImagePart): ContentBlock[] {
+function toImage(image: ImagePart): Bedrock.ContentBlock[] {
   if ('url' in image) return [];
-  const format = image.mediaType.slice('image/'.length) as ImageFormat;
+  const format = image.mediaType.slice('image/'.length) as Bedrock.ImageFormat;
   return [{ image: { format, source: { bytes: Buffer.from(image.data ?? '', 'base64') } } }];
 }
 
@@ -87,7 +78,7 @@ const thinking = z.array(
 
 export type Thinking = z.output<typeof thinking>;
 
-function toThinking({ provider, data }: OpaquePart): ContentBlock[] {
+function toThinking({ provider, data }: OpaquePart): Bedrock.ContentBlock[] {
   const said = provider === 'bedrock' ? thinking.safeParse(readJson(data)).data : undefined;
   return (said ?? []).map((block) =>
     'redactedContent' in block
@@ -107,7 +98,7 @@ function toToolConfig(turns: readonly Turn[], { tools = [], toolChoice }: ModelP
   return { tools: tools.map(toTool), ...givenFields({ toolChoice: toChoice(toolChoice) }) };
 }
 
-function toTool(tool: Tool): WireTool {
+function toTool(tool: Tool): Bedrock.Tool {
   const { name, description, parameters = { properties: {} }, strict } = tool;
   const json = fitSchema('bedrock', parameters, useOf(tool)).schema as Json;
   const details = { ...(description && { description }), ...(strict && { strict }) };
@@ -115,7 +106,7 @@ function toTool(tool: Tool): WireTool {
 }
 
 /** Tools that stand for those of the calls: only their names are known. */
-const toolsOf = (calls: readonly ToolCallPart[]): WireTool[] =>
+const toolsOf = (calls: readonly ToolCallPart[]): Bedrock.Tool[] =>
   [...new Set(calls.map(({ name }) => name))].map((name) => ({
     toolSpec: { name, description: 'Not available any more.', inputSchema: { json: { type: 'object' } } },
   }));
@@ -126,7 +117,7 @@ function toChoice(choice: ModelParameters['toolChoice']) {
   return choice === 'auto' ? { auto: {} } : undefined;
 }
 
-function toOutputConfig({ format, reasoningEffort }: ModelParameters): OutputConfig | undefined {
+function toOutputConfig({ format, reasoningEffort }: ModelParameters): Bedrock.OutputConfig | undefined {
   const { data: effort } = claudeEffort.safeParse(reasoningEffort);
   if (format?.type !== 'json_schema') return effort && { effort };
   const { name, description } = format;

@@ -13,7 +13,7 @@ import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
-export interface BedrockSettings {
+interface BedrockSettings {
   region: string;
   /** Left out, the SDK works it out from the region. */
   endpoint?: string | undefined;

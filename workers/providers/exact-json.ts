@@ -21,7 +21,7 @@ export const parseExactly = (text: string, keep: (digits: string) => unknown = r
 export const parseAnswer = (text: string): unknown =>
   argumentsObject.test(text) ? parseExactly(text) : JSON.parse(text);
 
-/** Not found within a text, whose quotes are escaped. */
+/** The beginning of such arguments. It is not found within a text, whose quotes are escaped. */
 const argumentsObject = /"(input|arguments)"\s*:\s*\{/;
 
 /** A number as the AWS SDK writes it digit by digit. */

@@ -27,7 +27,7 @@ export interface CallHooks {
 /** A request with the whole of its body. */
 export interface HttpRequest extends CallHooks {
   origin: string;
-  /** With its query. */
+  /** The path, with its query. */
   path: string;
   method: string;
   headers: Record<string, string>;

@@ -19,21 +19,17 @@ export interface AlternatingTurn {
   content: string | readonly Part[];
 }
 
-/** A conversation for providers with a field of its own for system texts and strict rules for the rest. */
-export interface AlternatingConversation {
-  /** Every system text in order, joined by a blank line; absent when there is none. */
-  system?: string;
-  /** Alternating, first and last by the user, never empty, none blank. */
-  turns: AlternatingTurn[];
-}
-
 /** The shortest user turn, added where a provider demands one and the caller has none. */
 export const continuation = 'Continue.';
 
 const blankLine = '\n\n';
 
-/** Reshapes turns to what Anthropic, Bedrock and Vertex AI all accept. Texts stay byte for byte, and in their order. */
-export function toAlternating(turns: readonly Turn[]): AlternatingConversation {
+/**
+ * Reshapes turns to what Anthropic, Bedrock and Vertex AI all accept: the system texts, joined by a blank line, absent
+ * when there is none, and the other turns, which alternate, first and last by the user, never empty, none blank. Texts
+ * stay byte for byte, and in their order.
+ */
+export function toAlternating(turns: readonly Turn[]): { system?: string; turns: AlternatingTurn[] } {
   const spoken = speakSystemOnly(turns);
   const system = spoken.filter((turn) => turn.role === 'system').map(textOf);
   const alternating = betweenUserTurns(withResultsFirst(mergeRuns(spoken)));
@@ -105,7 +101,8 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
  * The parts of a turn in the order in which Claude wrote them. Claude thinks before the text in front of its first
  * call, and refuses thinking that has moved.
  */
-export function withThinkingFirst(parts: readonly Part[]): Part[] {
+export function withThinkingFirst(turn: AlternatingTurn): Part[] {
+  const parts = partsOf(turn);
   const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
   const before = parts.slice(0, Math.max(0, firstCall));
   const thinking = before.filter(({ type }) => type === 'opaque');

@@ -15,7 +15,7 @@ import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
 
 /** How to reach OpenAI, or anything that speaks its chat completions. */
-export interface OpenAiSettings {
+interface OpenAiSettings {
   apiKey: string;
   /** Includes the version, as the SDK has it: `https://api.openai.com/v1`. */
   baseUrl?: string | undefined;
@@ -168,7 +168,7 @@ const usage = tokenCounts({
 });
 const text = z.string().nullish();
 const toolCall = z.object({
-  /** Of a piece in a stream; a whole answer has the calls in their order. */
+  /** The index of a piece in a stream; a whole answer has the calls in their order. */
   index: z.int().nullish(),
   id: text,
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
@@ -188,17 +188,14 @@ const chunk = z.object({
   usage,
 });
 
-function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  return (
-    counts && {
-      inputTokens: counts.prompt_tokens,
-      outputTokens: counts.completion_tokens,
-      cachedTokens: counts.prompt_tokens_details?.cached_tokens,
-      cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
-      reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
-    }
-  );
-}
+const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
+  counts && {
+    inputTokens: counts.prompt_tokens,
+    outputTokens: counts.completion_tokens,
+    cachedTokens: counts.prompt_tokens_details?.cached_tokens,
+    cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
+    reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
+  };
 
 function readError(error: unknown): ErrorFacts {
   if (!(error instanceof APIError)) return {};

@@ -12,7 +12,7 @@ export interface ReplyPart {
   /** Comes before the call of the same part. */
   text?: string | undefined;
   call?: CallPiece | undefined;
-  /** Only once the provider has said that the reply is complete. */
+  /** How the reply ends; only once the provider has said that it is complete. */
   reason?: EndWord | undefined;
   /** Whether the answer has come to its own end: then a provider may have left out the reason. */
   isWhole?: boolean | undefined;
@@ -21,7 +21,7 @@ export interface ReplyPart {
 }
 
 /** One call of a provider. */
-export interface ProviderCall {
+interface ProviderCall {
   request: ProviderRequest;
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;

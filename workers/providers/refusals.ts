@@ -17,8 +17,9 @@ export function readRefusal(param = '', text = ''): Refusal | undefined {
   if (signatures.test(said)) return 'signatures';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
-  const named = refused.test(said) ? hintsNamedIn(said) : undefined;
-  return named ?? (toolChoice.test(said) ? 'toolChoice' : undefined);
+  const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
+  if (named.length > 0 && refused.test(said)) return named;
+  return toolChoice.test(said) ? 'toolChoice' : undefined;
 }
 
 function refusalOf(param: string, said: string): Refusal | undefined {
@@ -27,11 +28,6 @@ function refusalOf(param: string, said: string): Refusal | undefined {
   const name = param.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];
   return hint && [hint];
-}
-
-function hintsNamedIn(text: string): ParameterName[] | undefined {
-  const named = hintNames.filter(([, name]) => name.test(text)).map(([hint]) => hint);
-  return named.length > 0 ? named : undefined;
 }
 
 /** A place in what only the caller can mend. */

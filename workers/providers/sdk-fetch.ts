@@ -3,9 +3,7 @@ import { EventBytes } from './event-bytes.js';
 import { type CallHooks, type HttpAnswer, type HttpClient, singleFields } from './http-client.js';
 
 /** An option of `fetch` beside the standard's, whose own signal is the SDK's. */
-interface CallOptions {
-  call: CallHooks;
-}
+type CallOptions = { call: CallHooks };
 
 /** For SDKs with a time limit of their own: far above every deadline, which comes with the signal. */
 export const sdkTimeoutMs = 3_600_000;

@@ -205,5 +205,5 @@ export class Tape {
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;
 
-/** As long as OpenAI's own. */
+/** An id as long as OpenAI's own. */
 const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;

@@ -1,10 +1,5 @@
-import {
-  type Content,
-  FunctionCallingConfigMode,
-  type GenerateContentConfig,
-  type ThinkingLevel,
-  type Part as WirePart,
-} from '@google/genai';
+import type * as Google from '@google/genai';
+import { FunctionCallingConfigMode } from '@google/genai';
 import { type Part, partsOf, type ToolResultPart } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
@@ -28,7 +23,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
     config: {
       maxOutputTokens,
       ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
-      ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() as ThinkingLevel } }),
+      ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() as Google.ThinkingLevel } }),
       ...(format && toFormat(format)),
       ...toTools(parameters),
       ...(system !== undefined && { systemInstruction: { parts: [{ text: system }] } }),
@@ -36,7 +31,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
   };
 }
 
-function toFormat(format: ReplyFormat): GenerateContentConfig {
+function toFormat(format: ReplyFormat): Google.GenerateContentConfig {
   const responseMimeType = 'application/json';
   if (format.type === 'json_object') return { responseMimeType };
   // The only place for a description of the whole.
@@ -44,7 +39,7 @@ function toFormat(format: ReplyFormat): GenerateContentConfig {
   return { responseMimeType, responseJsonSchema: fitSchema('vertexai', schema, 'format').schema };
 }
 
-function toTools({ tools, toolChoice }: ModelParameters): GenerateContentConfig {
+function toTools({ tools, toolChoice }: ModelParameters): Google.GenerateContentConfig {
   if (tools === undefined) return {};
   const functionDeclarations = tools.map(({ name, description, parameters }) => {
     const parametersJsonSchema = parameters && fitSchema('vertexai', parameters, 'tool').schema;
@@ -67,7 +62,7 @@ const modes = {
 };
 
 /** Results stand in a content of their own: with a text behind them newer models answer 400. */
-function toContents(turns: readonly AlternatingTurn[]): Content[] {
+function toContents(turns: readonly AlternatingTurn[]): Google.Content[] {
   return turns.flatMap((turn, place) => {
     const parts = partsOf(turn);
     if (turn.role === 'assistant') return [{ role: 'model', parts: toModelParts(parts) }];
@@ -86,10 +81,10 @@ function toContents(turns: readonly AlternatingTurn[]): Content[] {
 /** Stands for a signature that is missing. https://ai.google.dev/gemini-api/docs/thought-signatures */
 const skipValidation = 'skip_thought_signature_validator';
 
-function toModelParts(parts: readonly Part[]): WirePart[] {
+function toModelParts(parts: readonly Part[]): Google.Part[] {
   // Of parallel calls only the first has a signature.
   let signature: string | undefined = skipValidation;
-  return parts.flatMap((part): WirePart[] => {
+  return parts.flatMap((part): Google.Part[] => {
     if (part.type === 'text') return [{ text: part.text }];
     if (part.type === 'opaque' && part.provider === 'vertexai' && isBase64.test(part.data))
       signature = part.data;
@@ -124,7 +119,7 @@ const isDeeperThan = (depth: number, value: unknown): boolean =>
   value !== null &&
   (depth === 0 || Object.values(value).some((inner) => isDeeperThan(depth - 1, inner)));
 
-function toUserPart(part: Part): WirePart[] {
+function toUserPart(part: Part): Google.Part[] {
   if (part.type === 'text') return [{ text: part.text }];
   if (part.type !== 'image' || 'url' in part) return [];
   return [{ inlineData: { mimeType: part.mediaType, data: part.data ?? '' } }];

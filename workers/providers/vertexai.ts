@@ -13,7 +13,7 @@ import { toBody } from './vertexai-body.js';
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
 /** How to reach Vertex AI: with an API key ("express mode"), or in a project with Google's default credentials. */
-export type VertexAiSettings = { baseUrl?: string | undefined } & (
+type VertexAiSettings = { baseUrl?: string | undefined } & (
   | { apiKey: string }
   | { project: string; location: string; authClient?: AuthClient }
 );
@@ -58,8 +58,7 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
   // On by default, continuation would call the provider again by itself when a reply breaks off.
-  const how = { automaticContinuation: false, httpOptions: { fetch } };
-  return { ...body, config: { ...config, ...how } };
+  return { ...body, config: { ...config, automaticContinuation: false, httpOptions: { fetch } } };
 }
 
 type Parameters = ReturnType<typeof toParameters>;
@@ -154,16 +153,11 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
 }
 
 function readError(error: unknown, answer: Response | undefined): ErrorFacts {
-  return {
-    // An error inside a stream has a status of its own, after the answer's 200.
-    status: error instanceof ApiError ? error.status : answer?.status,
-    header: (name) => answer?.headers.get(name),
-    ...(error instanceof ApiError && saidBy(error)),
-  };
-}
-
-/** The SDK's message is the body as JSON, behind a few words if it comes inside a stream. */
-function saidBy({ message }: ApiError): Pick<ErrorFacts, 'text' | 'details'> {
+  const header = (name: string) => answer?.headers.get(name);
+  if (!(error instanceof ApiError)) return { status: answer?.status, header };
+  // An error inside a stream has a status of its own, after the answer's 200.
+  const { status, message } = error;
+  // The SDK's message is the body as JSON, behind a few words if it comes inside a stream.
   const { message: text, details } = errorIn(readJson(message.slice(message.search(/[[{]/))));
-  return { text, details };
+  return { status, header, text, details };
 }
