@@ -31,7 +31,7 @@ export class AttachedRequest implements WaitingRequest {
   isInBackground = false;
   readonly #options: RequestOptions;
   readonly #outcome = Promise.withResolvers<Outcome | undefined>();
-  /** Undefined when the deadline passes or the signal aborts first. Rejects with what `fail` is given. */
+  /** The outcome; undefined when the deadline passes or the signal aborts first. Rejects with what `fail` is given. */
   readonly outcome = this.#outcome.promise;
   readonly #stop = () => this.#outcome.resolve(undefined);
   #onFailure: (error: unknown) => void = this.#outcome.reject;

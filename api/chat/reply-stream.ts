@@ -134,7 +134,7 @@ export class ReplyStream {
     this.isFinished = true;
     const { signal, sink } = this.#options;
     if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) {
-      // An event rather than a response of its own: the reader may have a part of a text from another request.
+      // An event rather than a response of its own: the reader has a part of a text, maybe from another request.
       sink.begin();
       throw interrupted();
     }

@@ -108,7 +108,7 @@ export class Cancellation {
     }
   }
 
-  /** Whether its job, or one that a worker has made of it since, has not ended. One that cannot be read may run. */
+  /** Whether the job, or one that a worker has made of it since, may still run: also where it cannot be read. */
   async #isUnfinished(job: PendingJob): Promise<boolean> {
     const { store, queueOf } = this.#deps;
     const reads = possibleAttempts(job).map(({ provider, jobId, attempt }) =>

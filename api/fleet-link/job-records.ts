@@ -98,18 +98,14 @@ export class JobRecords {
     if (expiresAt === undefined) return { state: 'settled', outcome };
     // Its worker could not record the outcome, and the job's own record expires in a minute.
     const ttlMs = Math.max(1, Math.ceil(expiresAt - this.#deps.store.now()));
-    return this.#record(jobId, outcome, { settledAt: job.finishedOn, ttlMs });
+    return this.#record(jobId, ttlMs, { outcome, settledAt: job.finishedOn });
   }
 
   /** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
-  async #record(
-    jobId: string,
-    outcome: Outcome,
-    { settledAt, ttlMs }: Record<'settledAt' | 'ttlMs', number>,
-  ) {
+  async #record(jobId: string, ttlMs: number, end: { outcome: Outcome; settledAt: number }) {
     const { records } = this.#deps.store;
-    const result: JobResult = { state: 'settled', outcome, settledAt };
-    const value = encodeStoredResult(outcome, settledAt);
+    const result: JobResult = { state: 'settled', ...end };
+    const value = encodeStoredResult(end.outcome, end.settledAt);
     if (await records.create(resultKey(jobId), { value, ttlMs })) return result;
     return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
   }
