@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
-import { givenFields } from '../../../shared/given-fields.js';
 import { type ChatJob, encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
@@ -12,7 +10,6 @@ import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
-import type { RequeuableJob } from '../../../workers/pool/requeue.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
@@ -32,8 +29,6 @@ const provider: Provider = {
   close: () => {},
 };
 
-/** No lock ends while a test runs. */
-const lockMs = 300_000;
 const refused = classifyError(new Error('no'), { status: 400 });
 
 describeStores('PoolWorker on $kind', log, (shared) => {
@@ -66,33 +61,21 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     for (const close of closing.splice(0)) await close();
   });
 
-  interface OpenOptions {
-    concurrency?: number;
-    now?: () => number;
-    store?: QueueStore;
-  }
-  const openWorker = (
-    ownProvider = provider,
-    { concurrency = 2, now, store = shared.store }: OpenOptions = {},
-  ) => {
-    const variables = { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: `${lockMs}` };
+  const start = async (ownProvider = provider) => {
+    // No lock ends while a test runs.
+    const variables = { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: '300000' };
     const worker = new PoolWorker({
-      ...{ store, relay, jobs, deltas, nextAttempts, workerName: 'test', ...open, log },
+      ...{ store: shared.store, relay, jobs, deltas, nextAttempts, workerName: 'test', ...open, log },
       provider: ownProvider,
-      settings: { current: poolSettings({ concurrency }) },
+      settings: { current: poolSettings({ concurrency: 2 }) },
       config: parseConfig(variables, 'config'),
-      slots: new Slots({ size: () => concurrency, onChange: () => {} }),
+      slots: new Slots({ size: () => 2, onChange: () => {} }),
       times: { meanMs: 0 },
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
       metrics: poolMetrics,
-      ...givenFields({ now }),
     });
     closing.push(() => worker.close({ graceMs: 60_000 }));
-    return worker;
-  };
-  const start = async (...options: Parameters<typeof openWorker>) => {
-    const worker = openWorker(...options);
     await worker.start();
     return worker;
   };
@@ -107,24 +90,44 @@ describeStores('PoolWorker on $kind', log, (shared) => {
       expect(new Set(states)).toEqual(new Set(['completed']));
     }, patience);
 
+  const outcomeOf = async (id: string) => decodeOutcome((await queue.getJob(id))?.returnvalue);
+  /** A worker takes the job, which waits for a cooldown until the worker closes. */
+  const takeAndClose = async (jobId: string) => {
+    open.gate.hold({ model: 'm', holdMs: 60_000 });
+    const worker = await start();
+    await vi.waitFor(() => expect(jobs.ofChat(jobId)).toHaveLength(1), patience);
+    open.gate.close();
+    await worker.close({ graceMs: 60_000 });
+    open = openGate();
+  };
+
   it('a worker that closes while its job waits for a cooldown -> the next worker has it, however often', async () => {
     const jobId = await add({ deadline: Date.now() + 3_600_000 });
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
-      open = openGate();
-      open.gate.hold({ model: 'm', holdMs: 60_000 });
-      const worker = await start();
-      await vi.waitFor(() => expect(jobs.ofChat(jobId)).toHaveLength(1), patience);
-      open.gate.close();
-      await worker.close({ graceMs: 60_000 });
+      await takeAndClose(jobId);
       expect(await queue.getJobState(jobId)).toBe('waiting');
       expect(jobs.loadOf('openai').unsettled).toBe(0);
     }
-    open = openGate();
     await start();
     await isCompleted(jobId);
-    const outcome = decodeOutcome((await queue.getJob(jobId))?.returnvalue);
-    expect(outcome).toMatchObject({ kind: 'ok', text: 'Hello' });
+    expect(await outcomeOf(jobId)).toMatchObject({ kind: 'ok', text: 'Hello' });
+  });
+
+  it('a restarted job whose dead worker has begun another attempt -> goes on there, and writes no stream', async () => {
+    const deadline = Date.now() + 3_600_000;
+    const chat = chatJobOf({ deadline, stream: true, fallback: [{ provider: 'anthropic' }] });
+    const jobId = await add({ deadline });
+    await takeAndClose(jobId);
+    // One with a fallback does not wait for a cooldown.
+    await (await queue.getJob(jobId))?.updateData(encodeChatJob(chat));
+    const failed = { provider: 'openai', code: 'provider_error' } as const;
+    await nextAttempts.begin(takeJob({ id: jobId }), chat, failed);
+    const opened = vi.spyOn(deltas, 'open');
+    await start({ ...provider, run: () => expect.unreachable() });
+    await isCompleted(jobId);
+    expect(await outcomeOf(jobId)).toMatchObject({ next: { provider: 'anthropic', attempt: 2 } });
+    expect(opened).not.toHaveBeenCalled();
   });
 
   it.each([
@@ -191,100 +194,25 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     await start({ ...provider, run: () => Promise.reject(refusal) });
     const jobId = await add();
     await isCompleted(jobId);
-    const {
-      time: _time,
-      pid: _pid,
-      hostname: _host,
-      ...line
-    } = logged.lines.find(({ msg, jobId: id }) => msg === 'job failed' && id === jobId) ?? {};
+    const found = logged.lines.find((line) => line.msg === 'job failed' && line.jobId === jobId);
+    const { time: _time, pid: _pid, hostname: _host, ...line } = found ?? {};
     const failure = { code: word, error: 'TypeError', status: 400, word };
     expect(line).toEqual({ level: 40, msg: 'job failed', jobId, user: 'me', ...failure });
   });
 
-  it('a turn of the event loop that outlasts the locks -> they are renewed between the ends of jobs', async () => {
-    const jobs = 10;
-    let nowMs = 0;
-    let [calls, renewals] = [0, 0];
-    const together = Promise.withResolvers<void>();
-    // All replies come in one turn, and each takes as long to be read as half a lock lasts.
-    const busy: Provider = {
-      ...provider,
-      run: async () => {
-        calls += 1;
-        if (calls === jobs) together.resolve();
-        await together.promise;
-        await nextTurn();
-        nowMs += lockMs / 2;
-        return { text: 'Hello', reason: 'stop', model: 'm' };
-      },
-    };
-    const worker = openWorker(busy, { concurrency: jobs, now: () => nowMs, store: shared.another });
-    const renew = worker.bullWorker.extendJobLocks.bind(worker.bullWorker);
-    worker.bullWorker.extendJobLocks = (ids, ...rest) => {
-      if (ids.length > 0) renewals += 1;
-      return renew(ids, ...rest);
-    };
-    await worker.start();
-    const ids = await Promise.all(Array.from({ length: jobs }, () => add()));
-    await together.promise;
-    await nextTurn();
-    await nextTurn();
-    expect(renewals).toBeGreaterThan(1);
-    await isCompleted(...ids);
-  });
-
   it('a job that fails unexpectedly -> is logged, and published where a caller waits for it', async () => {
-    const before = logged.lines.length;
-    const canary = new TypeError('canary');
-    const worker = await start({ ...provider, run: () => Promise.reject(canary) });
+    const worker = await start({ ...provider, run: () => Promise.reject(new TypeError('canary')) });
     const jobId = await add();
     const { message } = (await relay.publishedAtLeast(1))[0] ?? {};
     expect(message).toMatchObject({ settled: [{ jobId, outcome: expect.stringContaining('"internal"') }] });
     expect(JSON.stringify(message)).not.toContain('canary');
-    const failed = () =>
-      logged.lines.slice(before).filter(({ msg, level }) => msg === 'job broke' && level === 50);
-    expect(failed().map((line) => line.jobId)).toEqual([jobId]);
 
     const unreadable = new Promise((resolve) => worker.bullWorker.on('failed', resolve));
-    await queue.add('chat', null);
+    const { id } = await queue.add('chat', null);
     await unreadable;
-    // BullMQ has no other facts about a job that stalled too often and was removed.
-    worker.bullWorker.emit('failed', undefined, canary, 'active');
-    expect(failed()).toHaveLength(3);
+    const broke = logged.lines.filter(({ msg, level }) => msg === 'job broke' && level === 50);
+    expect(broke.map((line) => line.jobId)).toEqual([jobId, id]);
     await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);
     expect(relay.published).toHaveLength(1);
-  });
-
-  it('a restarted job whose dead worker has begun another attempt -> the stream of that is left alone', async () => {
-    let process: ((job: RequeuableJob) => Promise<string>) | undefined;
-    const createWorker: QueueStore['createWorker'] = (name, processor, options) => {
-      process = processor as unknown as typeof process;
-      return shared.store.createWorker(name, processor, options);
-    };
-    openWorker(
-      { ...provider, run: () => expect.unreachable() },
-      { store: { ...shared.store, createWorker } },
-    );
-    const id = randomUUID();
-    const fallback = [{ provider: 'anthropic' as const }];
-    const chatJob = chatJobOf({ stream: true, fallback });
-    await nextAttempts.begin(takeJob({ id }), chatJob, { provider: 'openai', code: 'provider_error' });
-    const next = takeJob({ id: `${id}-2`, data: { chatId: id }, provider: 'anthropic' });
-    jobs.open(next);
-    using running = deltas.open(next, { replyTo: 'node', turns: [] }, { provider: 'anthropic' });
-    running.append('Hel');
-    const queued = {
-      ...{ id, data: encodeChatJob(chatJob), timestamp: shared.store.now(), attemptsStarted: 2 },
-      moveToWait: async () => {},
-      moveToDelayed: async () => {},
-    };
-    jobs.open(takeJob(queued));
-    const outcome = await process?.(jobs.ofChat(id)[1]?.queued as RequeuableJob);
-    expect(decodeOutcome(outcome)).toMatchObject({ next: { provider: 'anthropic', attempt: 2 } });
-    deltas.onResend({ v: 1, jobId: id, api: 'node', from: 0 });
-    running.append('lo');
-    await relay.publishedAtLeast(2);
-    const calls = relay.published.flatMap(({ message }) => (message as { deltas: object[] }).deltas);
-    for (const delta of calls) expect(delta).toMatchObject({ callId: running.callId });
   });
 });
