@@ -125,7 +125,7 @@ describeStores('Pool on $kind', log, (shared) => {
 
   it('a 429 -> the other workers of the provider learn which model it limits, for how long, and for whom', async () => {
     gate = Promise.withResolvers();
-    await add('m-1', { user: 'M' });
+    await add('m-1', { user: 'M', deadline: Date.now() + 20_000 });
     await vi.waitFor(() => expect(requests).toHaveLength(1), patience);
     gate.reject(new Failure('provider_rate_limited', { retryAfterMs: 59_000 }));
     const limit = { v: 1, provider: 'openai', worker: 'test', model: 'm-1', holdMs: 59_000, user: 'M' };
