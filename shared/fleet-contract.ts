@@ -20,7 +20,7 @@ export interface FleetBreaker {
   model: string | null;
   /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
-  /** Code of the failures that opened it; of the account `credentials`, `unreachable`, or `operator`. */
+  /** Code of the failures that opened it; of the account `credentials`, `credit`, `unreachable` or `operator`. */
   reason?: string | undefined;
   /** Id of the only user whose calls it refuses or holds back; absent if it concerns all calls. */
   user?: string | undefined;

@@ -65,6 +65,7 @@ function reasonOf({ state, pausedBy, breakers }: FleetWorker): string[] {
 
 const reasons: Readonly<Record<string, string>> = {
   credentials: 'the provider refuses the credentials',
+  credit: 'the account has no credit left',
   unreachable: 'the provider cannot be reached',
   operator: 'an operator holds the breaker open',
 };

@@ -117,7 +117,7 @@ const modelBreakerSchema = z.object({
   state: z.enum(['open', 'half-open', 'limited']),
   /** Time until the next call, in milliseconds. */
   nextProbeMs: z.number(),
-  /** A failure's code, or of the account `credentials`, `unreachable` or `operator`; of a later release any other. */
+  /** A failure's code; of the account `credentials`, `credit`, `unreachable`, `operator`; later releases have more. */
   reason: shortText.optional(),
   /** Id of the only user whose calls it refuses or holds back; absent if it concerns all calls. */
   user: shortText.optional(),
