@@ -242,7 +242,7 @@ describe('users who call a model', () => {
   };
   const begun = (jobs: { isBegun: boolean }[]) => jobs.map(({ isBegun }) => isBegun);
   const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-  /** Jobs of these users, all of whom are refused, as one of them may probe. */
+  /** Refused jobs of these users, as one of them may probe. */
   const startProbing = async (...users: string[]) => {
     await each(['a', 'b', 'a', 'b', 'a', 'b'], 'provider_timeout');
     await pass(100);
