@@ -39,7 +39,6 @@ export interface NewChat extends Pick<FoundChat, 'previousId'> {
   readonly current: Attempt;
 }
 
-/** The dependencies of an entry. */
 export interface IdempotentEntryDeps {
   records: ChatRecords;
   link: Pick<FleetLink, 'read'>;
@@ -100,10 +99,7 @@ export class IdempotentEntry {
     }
   }
 
-  /**
-   * The chat of this id; undefined when another attempt is due. This process has no room for its answer: the process
-   * that created it does.
-   */
+  /** The chat of this id; undefined when another attempt is due. Only the process that created it has its room. */
   async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
     const { records, link } = this.#deps;
     const chat = await records.readChat(id);

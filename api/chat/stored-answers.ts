@@ -29,10 +29,7 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/**
- * Room for stored answers until their records end: the longest possible one until the chat ends, then the real one.
- * Images take room there too.
- */
+/** Room for stored answers and images until their records end; while a chat runs, for its longest possible answer. */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #reserved = new Tally();

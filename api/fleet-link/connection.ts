@@ -21,7 +21,6 @@ import { DeadQueues } from './dead-queues.js';
 import { JobRecords } from './job-records.js';
 import { ResultPoller } from './result-poller.js';
 
-/** The dependencies of a link. */
 export interface LinkDeps {
   store: QueueStore;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;

@@ -11,7 +11,6 @@ import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } fro
 import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
-/** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   /** How long the pool's jobs take, in milliseconds; undefined before the first answer. */

@@ -15,7 +15,6 @@ import { StoredResults } from '../job/stored-results.js';
 import { Intake, type IntakeDeps } from './intake.js';
 import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
 
-/** The dependencies of the pools of a process. */
 export interface PoolWorkerTools
   extends Pick<CallChainDeps, 'withImages'>,
     Pick<IntakeDeps, 'nextAttempts' | 'tracing' | 'log'> {

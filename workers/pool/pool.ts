@@ -91,8 +91,7 @@ export class Pool {
     this.#gate.force(settings.current.breaker);
     this.#throttle.applyFirst();
     await this.#worker.start();
-    // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened
-    // for.
+    // Not before: applying settings resumes BullMQ's worker, which would take jobs before cancels are listened for.
     this.#isStarted = true;
     settings.onChange(() => this.#onSettings());
     if (settings.version !== version) this.#onSettings();

@@ -110,10 +110,7 @@ export function withThinkingFirst(turn: AlternatingTurn): Part[] {
   return [...thinking, ...said, ...parts.slice(before.length)];
 }
 
-/**
- * An id of a call as the provider takes it: one of another provider's may be of any form. Ids only have to match within
- * one request.
- */
+/** A call's id as this provider takes it: another's may be of any form. Ids only have to match within one request. */
 export const toFittingId = (id: string, pattern: RegExp): string =>
   pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
 

@@ -26,7 +26,6 @@ import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-req
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
-/** The dependencies of `POST /chat`. */
 export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
   /** The longest `wait` that a caller may ask for, in seconds. */

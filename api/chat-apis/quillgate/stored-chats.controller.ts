@@ -32,7 +32,6 @@ import { checkUuidParam } from '../../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
-/** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel' | 'cancelAny'>;
   chatService: Pick<ChatService, 'follow'>;
