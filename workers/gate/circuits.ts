@@ -45,7 +45,7 @@ export class Circuits {
 
   /** The rest of the longest cooldown, in milliseconds. */
   get maxCooldownMs(): number {
-    return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.maxLeftMs));
+    return Math.max(0, ...[...this.#circuits.values()].map(({ cooldown }) => cooldown.maxLeftMs));
   }
 
   /** The models that are not called freely. */
@@ -69,16 +69,12 @@ export class Circuits {
   /** Has the jobs that wait for their models go back to their queue. */
   close(): void {
     this.#isClosing = true;
-    for (const circuit of this.#all()) circuit.close();
+    for (const circuit of this.#circuits.values()) circuit.close();
   }
 
   /** Ends their timers; to be called once no job is left. */
   dispose(): void {
-    for (const circuit of this.#all()) circuit.dispose();
-  }
-
-  #all(): Circuit[] {
-    return [...this.#circuits.values()];
+    for (const circuit of this.#circuits.values()) circuit.dispose();
   }
 
   #makeRoomFor(model: string): boolean {
