@@ -66,9 +66,8 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
     if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
-    const { settings } = deps;
-    const request = toModelRequest(chatJob, settings);
-    const reply = await deps.call(firstCall({ job, chatJob, request, settings }));
+    const request = toModelRequest(chatJob, deps.settings);
+    const reply = await deps.call(firstCall({ job, chatJob, request, settings: deps.settings }));
     const askedModel = chatJob.earlier && request.model;
     const { ignored } = job.progress ?? {};
     return toOutcome(reply, { ...job.timings, askedModel, ignored, callId: deltas?.callId });

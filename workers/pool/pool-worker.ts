@@ -57,18 +57,16 @@ export class PoolWorker {
   readonly #replies: ReplyPublisher;
 
   constructor(deps: PoolWorkerDeps) {
-    const { provider, settings, config, store, relay, jobs, workerName, log, now } = deps;
+    const { provider, settings, config, store, relay, workerName, log } = deps;
     const lockMs = config.WORKER_LOCK_MS;
     const storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#deps = deps;
     this.#replies = new ReplyPublisher({ relay, storedResults, log });
     this.#locks = new LockRenewal({
+      ...deps,
       extendLocks: (...locks) => this.bullWorker.extendJobLocks(...locks),
       provider: provider.id,
       lockMs,
-      jobs,
-      log,
-      now,
     });
     const intake = new Intake({
       ...deps,

@@ -55,8 +55,7 @@ export class Pool {
     const log = shared.log.child({ provider: provider.id });
     this.#deps = { ...shared, log };
     const [calls, times] = [new CallRecord(), new ServiceTimes()];
-    const metrics = new PoolMetrics(shared.instruments, provider.id, calls);
-    this.#metrics = metrics;
+    this.#metrics = new PoolMetrics(shared.instruments, provider.id, calls);
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
     const size = () => settings.current.concurrency;
     this.#slots = new Slots({ size, onChange: () => this.#throttle.applySoon() });
@@ -66,15 +65,15 @@ export class Pool {
       ...this.#deps,
       calls,
       times,
-      metrics,
+      metrics: this.#metrics,
       load: () => jobs.loadOf(provider.id),
       backlog: this.#backlog,
       slots: this.#slots,
       gate: this.#gate,
       clock: this.#clock,
     };
-    metrics.observe(parts);
-    this.#worker = new PoolWorker({ ...parts, listeners: [metrics, times, this.#createListener()] });
+    this.#metrics.observe(parts);
+    this.#worker = new PoolWorker({ ...parts, listeners: [this.#metrics, times, this.#createListener()] });
     const throttle = new PoolThrottle({ ...parts, worker: this.#worker.bullWorker });
     this.#throttle = throttle;
     this.#describe = () => describePool({ ...parts, throttle });

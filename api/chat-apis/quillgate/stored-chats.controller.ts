@@ -81,8 +81,7 @@ export class StoredChatsController extends Controller {
     const { chat, result } = stored;
     if (!isStream) return this.#represent(stored);
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
-    const response = request.res as HttpResponse;
-    const events = new EventStream(response, chat.provider);
+    const events = new EventStream(request.res as HttpResponse, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
     await events.end(chatService.follow(chat, result, reader));
     return this.#represent(stored);
