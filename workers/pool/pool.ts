@@ -39,6 +39,7 @@ const closingMs = 1000;
 
 /** The worker of one provider in this process, with all that decides when it takes jobs, at once after a change. */
 export class Pool {
+  readonly id: ProviderId;
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;
   readonly #backlog: Backlog;
@@ -53,6 +54,7 @@ export class Pool {
   constructor(shared: PoolDeps) {
     const { provider, settings, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
+    this.id = provider.id;
     this.#deps = { ...shared, log };
     const [calls, times] = [new CallRecord(), new ServiceTimes()];
     this.#metrics = new PoolMetrics(shared.instruments, provider.id, calls);
@@ -77,10 +79,6 @@ export class Pool {
     const throttle = new PoolThrottle({ ...parts, worker: this.#worker.bullWorker });
     this.#throttle = throttle;
     this.#describe = () => describePool({ ...parts, throttle });
-  }
-
-  get id(): ProviderId {
-    return this.#deps.provider.id;
   }
 
   /** Takes jobs, and resolves once that has been published; the store must be ready. */
