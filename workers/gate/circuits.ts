@@ -1,6 +1,5 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import type { BreakerState } from './breaker.js';
-import { Circuit, type CircuitOptions } from './circuit.js';
+import { Circuit, type CircuitOptions, type GateChange } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
 import type { Limit } from './cooldown.js';
 
@@ -8,7 +7,7 @@ export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
   /** The slots of the pool. */
   concurrency: () => number;
-  onChange: (model: string, breaker?: BreakerState, user?: string) => void;
+  onChange: (change: GateChange) => void;
   publishLimit: (limit: Limit & { model: string }) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
   namedModels: () => readonly string[];
@@ -99,7 +98,7 @@ export class Circuits {
       ...options,
       model,
       compiling: this.#compiling,
-      onChange: (breaker, user) => onChange(model, breaker, user),
+      onChange: (change) => onChange({ ...change, model }),
       publishLimit: (limit) => publishLimit({ ...limit, model }),
     });
     // Failures and limits of one of the models that share it say nothing about the others.
