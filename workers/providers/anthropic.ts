@@ -172,14 +172,7 @@ const streamEvent = z.object({
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),
   delta: z
-    .object({
-      type: text,
-      text,
-      partial_json: text,
-      thinking: text,
-      signature: text,
-      stop_reason: text,
-    })
+    .object({ type: text, text, partial_json: text, thinking: text, signature: text, stop_reason: text })
     .nullish(),
   usage,
 });
