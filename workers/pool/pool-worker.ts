@@ -45,10 +45,7 @@ const maxStarts = 2;
 /** How long BullMQ's worker may take to let go of the store, in milliseconds. */
 const closingMs = 1000;
 
-/**
- * Opens and closes BullMQ's worker of a pool, with the subscriptions of its jobs and the renewal of their locks.
- * `Intake` has the jobs themselves.
- */
+/** Opens and closes BullMQ's worker of a pool, its subscriptions and the renewal of locks; `Intake` has the jobs. */
 export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
   readonly bullWorker: Worker;

@@ -97,10 +97,7 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
   return [...before, ...turns, ...after];
 }
 
-/**
- * The parts of a turn in the order in which Claude wrote them. Claude thinks before the text in front of its first
- * call, and refuses thinking that has moved.
- */
+/** A turn's parts in Claude's order: it refuses thinking that is behind the text in front of its first call. */
 export function withThinkingFirst(turn: AlternatingTurn): Part[] {
   const parts = partsOf(turn);
   const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
