@@ -34,7 +34,7 @@ export interface FoundChat {
 
 /** A new chat that was admitted. */
 export interface NewChat extends Pick<FoundChat, 'previousId'> {
-  /** Of its job, in milliseconds since the epoch. */
+  /** The deadline of its job, in milliseconds since the epoch. */
   readonly deadline: number;
   readonly current: Attempt;
 }

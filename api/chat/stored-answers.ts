@@ -5,9 +5,9 @@ import { Tally } from '../../shared/runtime/tally.js';
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
-  /** Of the longest answer possible. */
+  /** The size of the longest answer possible. */
   bytes: number;
-  /** Of what is written beside the answer, for as long; absent means none. */
+  /** The size of what is written beside the answer, for as long; absent means nothing. */
   besideBytes?: number;
   /** When its record ends, in milliseconds since the epoch. */
   keptUntil: number;

@@ -30,7 +30,7 @@ interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   provider: Provider;
   settings: LiveSettings;
   queues: Queues;
-  /** Of this process. */
+  /** The one heartbeat of this process. */
   heartbeat: Heartbeat;
   instruments: WorkerInstruments;
 }
