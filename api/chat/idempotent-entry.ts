@@ -99,7 +99,7 @@ export class IdempotentEntry {
     }
   }
 
-  /** The chat of this id; undefined when another attempt is due. Only the process that created it has its room. */
+  /** The chat of this id; undefined when another attempt is due. Its answer's room is held where it was created. */
   async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
     const { records, link } = this.#deps;
     const chat = await records.readChat(id);

@@ -122,7 +122,7 @@ export function readOptions(
   return { options, applied };
 }
 
-/** Aborts when the client leaves, or with `unauthorized` once the credentials end. Throws as `onCredentialsEnd`. */
+/** Its signal aborts when the client leaves, or with `unauthorized` when access ends. Throws as `onCredentialsEnd`. */
 export function attachmentOf(request: HttpRequest): Attachment {
   const response = request.res as HttpResponse;
   const left = new AbortController();
