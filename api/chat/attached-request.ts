@@ -47,8 +47,8 @@ export class AttachedRequest implements WaitingRequest {
     this.readerName = stream && joined ? randomUUID().slice(0, 8) : undefined;
     this.reader = stream && this.#openReader(stream);
     this.#deadline = setTimeout(this.#stop, Math.max(0, waitUntil - now));
-    if (this.reader && startBy !== undefined)
-      this.#begin = setTimeout(() => this.#stopUnlessBegun(), startBy - now);
+    const stopUnlessBegun = () => this.reader?.hasBegun || this.#stop();
+    if (this.reader && startBy !== undefined) this.#begin = setTimeout(stopUnlessBegun, startBy - now);
     if (signal.aborted) this.#stop();
     else signal.addEventListener('abort', this.#stop);
   }
@@ -95,10 +95,6 @@ export class AttachedRequest implements WaitingRequest {
     });
     if (joined?.state === 'running') reader.askFirst();
     return reader;
-  }
-
-  #stopUnlessBegun(): void {
-    if (!this.reader?.hasBegun) this.#stop();
   }
 
   #ask(place: { from: number; max: number; left?: true }): void {

@@ -17,8 +17,7 @@ export const isOwnedBy = ({ ownerId }: StoredChat, user: UserIdentity): boolean 
 
 /**
  * The records of stored chats as the API writes them; those of one chat expire together, at its `keptUntil`. Every
- * method throws `queue_unavailable` when the store cannot be reached, and those that read also what `refuseNewer`
- * throws.
+ * method throws `queue_unavailable` when the store cannot be reached; those that read also throw as `refuseNewer`.
  */
 export class ChatRecords {
   readonly #records: RecordStore;

@@ -32,12 +32,10 @@ export const answeredBy = ({ attempts }: Outcome, provider: ProviderId): Provide
 export const attemptsHeader = (attempts?: readonly EndedAttempt[]): Record<string, string> =>
   attempts ? { 'X-LLM-Attempts': attempts.map(describeAttempt).join(', ') } : {};
 
-const describeAttempt = ({ provider, code, usage }: EndedAttempt): string =>
-  [
-    provider,
-    `code=${code}`,
-    ...(usage ? [`input=${usage.inputTokens}`, `output=${usage.outputTokens}`] : []),
-  ].join(';');
+function describeAttempt({ provider, code, usage }: EndedAttempt): string {
+  const tokens = usage ? `;input=${usage.inputTokens};output=${usage.outputTokens}` : '';
+  return `${provider};code=${code}${tokens}`;
+}
 
 /** The failure that an outcome without a reply means to its caller. */
 export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {

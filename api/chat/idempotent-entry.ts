@@ -34,12 +34,11 @@ export interface FoundChat {
 
 /** A new chat that was admitted. */
 export interface NewChat extends Pick<FoundChat, 'previousId'> {
-  /** Of its job, in milliseconds since the epoch. */
+  /** The deadline of its job, in milliseconds since the epoch. */
   readonly deadline: number;
   readonly current: Attempt;
 }
 
-/** The dependencies of an entry. */
 export interface IdempotentEntryDeps {
   records: ChatRecords;
   link: Pick<FleetLink, 'read'>;
@@ -100,10 +99,7 @@ export class IdempotentEntry {
     }
   }
 
-  /**
-   * The chat of this id; undefined when another attempt is due. This process has no room for its answer: the process
-   * that created it does.
-   */
+  /** The chat of this id; undefined when another attempt is due. Its answer's room is held where it was created. */
   async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
     const { records, link } = this.#deps;
     const chat = await records.readChat(id);

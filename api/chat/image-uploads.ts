@@ -5,13 +5,7 @@ import { retry } from '../../shared/runtime/retry.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import type { NewJob } from '../fleet-link/chat-receiver.js';
 import { orUnavailable } from '../fleet-link/job-records.js';
-import {
-  type ChatCommand,
-  clockMarginMs,
-  isStored,
-  throwIfLeft,
-  type UploadedImage,
-} from './chat-command.js';
+import { type ChatCommand, clockMarginMs, throwIfLeft, type UploadedImage } from './chat-command.js';
 import type { Reservation, StoredAnswers } from './stored-answers.js';
 
 interface ImageUploadsDeps {
@@ -23,11 +17,6 @@ interface ImageUploadsDeps {
   now: () => number;
 }
 
-interface KeptImage {
-  readonly keptUntil: number;
-  readonly room: Reservation;
-}
-
 /** How often images whose time is over are forgotten, in milliseconds. */
 const sweepMs = 10_000;
 
@@ -35,7 +24,7 @@ const sweepMs = 10_000;
 export class ImageUploads {
   readonly #deps: ImageUploadsDeps;
   /** The images that this process has stored, by digest and user. */
-  readonly #kept = new Map<string, KeptImage>();
+  readonly #kept = new Map<string, { readonly keptUntil: number; readonly room: Reservation }>();
   readonly #writing = new Map<string, Promise<void>>();
   #sweptAt = 0;
 
@@ -87,7 +76,7 @@ export class ImageUploads {
     const { user, provider } = command;
     this.#makeRoom(`${part.sha256} ${user}`, { user, bytes: bytes.length, keptUntil });
     const ttlMs = () => {
-      if (!isStored(command)) throwIfLeft(command);
+      if (command.storeOptions === undefined) throwIfLeft(command);
       if (now() >= keptUntil) throw new Failure('timeout', { provider });
       return Math.ceil(keptUntil - now());
     };

@@ -24,6 +24,8 @@ const recordAliveMs = jobRecordTtlMs - 10_000;
 /** One chat that requests of this process wait for or read: its data, and its four transitions. */
 export class LiveChat implements PolledChat {
   readonly claimed: ClaimedChat;
+  readonly id: string;
+  readonly isStored: boolean;
   readonly requests = new Set<WaitingRequest>();
   /** In milliseconds since the epoch. */
   readonly attachedAt: number;
@@ -44,17 +46,11 @@ export class LiveChat implements PolledChat {
 
   constructor(claimed: ClaimedChat, { attachedAt, pollSlot }: { attachedAt: number; pollSlot: number }) {
     this.claimed = claimed;
+    this.id = claimed.id;
+    this.isStored = claimed.expiresAt !== undefined;
     this.attachedAt = attachedAt;
     this.pollSlot = pollSlot;
     this.attempt = claimed.current;
-  }
-
-  get id(): string {
-    return this.claimed.id;
-  }
-
-  get isStored(): boolean {
-    return this.claimed.expiresAt !== undefined;
   }
 
   get job(): PendingJob {

@@ -74,10 +74,7 @@ export class LiveChats implements ChatReceiver {
     const { chat } = request;
     if (!chat.requests.has(request)) return;
     const isFollowed = [...chat.requests].some((each) => each.isInBackground);
-    if (!goesOn || isFollowed) {
-      this.#detach(request, code);
-      return;
-    }
+    if (!goesOn || isFollowed) return void this.#detach(request, code);
     if (!chat.isStored) chat.leftWith = code;
     const forMs = chat.isStored ? chat.claimed.deadline - this.#now() : cutMs;
     request.followInBackground(forMs, (reason) => this.#detach(request, reason));

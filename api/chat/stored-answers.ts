@@ -5,9 +5,9 @@ import { Tally } from '../../shared/runtime/tally.js';
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
-  /** Of the longest answer possible. */
+  /** The size of the longest answer possible. */
   bytes: number;
-  /** Of what is written beside the answer, for as long; absent means none. */
+  /** The size of what is written beside the answer, for as long; absent means nothing. */
   besideBytes?: number;
   /** When its record ends, in milliseconds since the epoch. */
   keptUntil: number;
@@ -29,10 +29,7 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/**
- * Room for stored answers until their records end: the longest possible one until the chat ends, then the real one.
- * Images take room there too.
- */
+/** Room for stored answers and images until their records end; while a chat runs, for its longest possible answer. */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #reserved = new Tally();
@@ -47,24 +44,22 @@ export class StoredAnswers {
   reserve({ user, bytes: longest, besideBytes = 0, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
     const bytesWith = (answer: number) => Math.max(answer + besideBytes, minBytes);
-    let bytes = bytesWith(longest);
+    const most = bytesWith(longest);
     const reserved = this.#reserved;
-    if (reserved.of(user) + bytes > maxBytesPerUser || reserved.total + bytes > maxBytesInAll)
+    if (reserved.of(user) + most > maxBytesPerUser || reserved.total + most > maxBytesInAll)
       throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
     const end = Math.ceil(keptUntil / sliceMs) * sliceMs;
     const ending = this.#byEnd.get(end) ?? new Map<string, number>();
     this.#byEnd.set(end, ending);
-    const count = (change: number) => {
+    let bytes = 0;
+    const resize = (to: number) => {
       // All of the slice was released when its records ended.
       if (this.#byEnd.get(end) !== ending) return;
-      ending.set(user, (ending.get(user) ?? 0) + change);
-      reserved.add(user, change);
-    };
-    const resize = (to: number) => {
-      count(to - bytes);
+      ending.set(user, (ending.get(user) ?? 0) + to - bytes);
+      reserved.add(user, to - bytes);
       bytes = to;
     };
-    count(bytes);
+    resize(most);
     return { shrink: (answer) => resize(bytesWith(answer)), release: () => resize(0) };
   }
 

@@ -36,18 +36,14 @@ const retryWhileDown = { pauseMs: 1000, maxPauseMs: 16_000, maxTries: 6, unref: 
 
 /** The rules for creating, joining, reading and cancelling stored chats; all throw `queue_unavailable`. */
 export class StoredChats {
-  readonly #link: StoredChatsDeps['link'];
+  readonly #deps: StoredChatsDeps;
   readonly #records: ChatRecords;
   readonly #entry: IdempotentEntry;
-  readonly #now: () => number;
 
   constructor(deps: StoredChatsDeps) {
-    const { link, now } = deps;
-    const records = new ChatRecords(deps.records, now);
-    this.#link = link;
-    this.#records = records;
-    this.#now = now;
-    this.#entry = new IdempotentEntry({ ...deps, records });
+    this.#deps = deps;
+    this.#records = new ChatRecords(deps.records, deps.now);
+    this.#entry = new IdempotentEntry({ ...deps, records: this.#records });
   }
 
   /** See `IdempotentEntry.find`; throws `timeout` when the deadline passes first. */
@@ -76,7 +72,7 @@ export class StoredChats {
    */
   async cancelAny(id: string, audit: (user: string) => Promise<void>): Promise<void> {
     const chat = await this.#inTime(this.#records.readChat(id));
-    if (chat === undefined) return this.#link.end(id, audit);
+    if (chat === undefined) return this.#deps.link.end(id, audit);
     const { status } = await this.read({ owner: 'any', id });
     if (hasEnded.has(status) || status === 'cancelled') return;
     await audit(chat.ownerId);
@@ -96,12 +92,12 @@ export class StoredChats {
   }
 
   async #read({ owner, id }: ChatName) {
-    this.#link.assertConnected();
+    this.#deps.link.assertConnected();
     const chat = await this.#records.readChat(id);
     const isTheirs = chat && (owner === 'any' || isOwnedBy(chat, owner));
     if (!isTheirs) throw new Failure('not_found');
-    const result = await this.#link.read(toPendingJob(chat));
-    return { chat, result, status: statusOf(result, { deadline: chat.deadline, now: this.#now() }) };
+    const result = await this.#deps.link.read(toPendingJob(chat));
+    return { chat, result, status: statusOf(result, { deadline: chat.deadline, now: this.#deps.now() }) };
   }
 
   async #cancel(name: ChatName): Promise<void> {
@@ -109,12 +105,12 @@ export class StoredChats {
     // An end that was shown stays.
     if (hasEnded.has(status)) return;
     // Also when it was cancelled before: that process may have died before it published the cancel.
-    if (await this.#records.cancel(chat)) this.#link.cancel(toPendingJob(chat));
+    if (await this.#records.cancel(chat)) this.#deps.link.cancel(toPendingJob(chat));
   }
 
   /** Throws `queue_unavailable` when the store takes too long, and `timeout` where the deadline passes first. */
   #inTime<T>(work: Promise<T>, deadline = Infinity, provider?: ProviderId): Promise<T> {
-    const leftMs = deadline - this.#now();
+    const leftMs = deadline - this.#deps.now();
     const code = leftMs > storeTimeoutMs ? 'queue_unavailable' : 'timeout';
     return withTimeout(Math.min(leftMs, storeTimeoutMs), work, () => new Failure(code, { provider }));
   }

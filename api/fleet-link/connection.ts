@@ -21,7 +21,6 @@ import { DeadQueues } from './dead-queues.js';
 import { JobRecords } from './job-records.js';
 import { ResultPoller } from './result-poller.js';
 
-/** The dependencies of a link. */
 export interface LinkDeps {
   store: QueueStore;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
@@ -62,7 +61,7 @@ export async function openConnection(deps: ConnectionDeps): Promise<Connection> 
   const parts = { ...deps, relay, queueOf: (id: ProviderId) => queueOf(queues, id) };
   const jobRecords = new JobRecords(parts);
   const poller = new ResultPoller({ ...parts, jobRecords, deadQueues: new DeadQueues(parts) });
-  poller.start();
+  void poller.start();
   const settingsChannel: SettingsChannel = {
     records: store.records,
     syncLimits: (id) => syncLimits(store, queueOf(queues, id), id),

@@ -124,8 +124,7 @@ export class FleetLink implements FleetSource {
 
   /**
    * Ends a chat that is not stored for all who wait for it, at any API process, once `audit` has recorded it, and then
-   * cancels its job: a process that still waits adds a job that is missing again. Throws `not_found`, and
-   * `queue_unavailable`.
+   * cancels its job: one that still waits adds a missing job again. Throws `not_found` and `queue_unavailable`.
    */
   async end(jobId: string, audit: (user: string) => Promise<void>): Promise<void> {
     const { chats, jobRecords, relay, cancellation } = this.#connected();

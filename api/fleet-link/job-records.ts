@@ -63,10 +63,7 @@ export class JobRecords {
     return bounded(storeTimeoutMs, this.#readAll(queueOf(provider), jobs));
   }
 
-  /**
-   * Reads the jobs before the outcomes: a stored chat that was cancelled has an outcome before its job is removed, so a
-   * job that is missing has its outcome.
-   */
+  /** Reads the jobs before the outcomes: a stored chat that was cancelled has its outcome before its job goes. */
   async #readAll(queue: Queue<ChatJobPayload>, jobs: readonly PendingJob[]) {
     const { store } = this.#deps;
     const jobIds = jobs.map(({ jobId, attempt }) => jobIdOf(jobId, attempt));

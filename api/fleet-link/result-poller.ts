@@ -35,9 +35,15 @@ export class ResultPoller {
     this.#deps = deps;
   }
 
-  /** Polls once a second and never twice at once, until `stop`. */
-  start(): void {
-    void this.#pollUntilStopped();
+  /** Polls once a second and never twice at once, until `stop`; never rejects. */
+  async start(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let slot = 0; !signal.aborted; slot += 1) {
+      await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.pollDue(slot);
+      if (slot % pollsPerSweep === 0) void this.#deps.deadQueues.sweep();
+    }
   }
 
   stop(): void {
@@ -61,16 +67,6 @@ export class ResultPoller {
     const askedAt = store.now();
     const missing = await this.poll(chats.due({ attachedBefore: askedAt - messageDelayMs, slot }));
     await this.#reportMissing(missing, askedAt);
-  }
-
-  async #pollUntilStopped(): Promise<void> {
-    const { signal } = this.#stopping;
-    for (let slot = 0; !signal.aborted; slot += 1) {
-      await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      await this.pollDue(slot);
-      if (slot % pollsPerSweep === 0) void this.#deps.deadQueues.sweep();
-    }
   }
 
   async #pollBatch(provider: ProviderId, chats: readonly PolledChat[]): Promise<PolledChat[]> {

@@ -28,14 +28,16 @@ export function callOf(own: Own = {}): Call {
     slot: own.slot ?? openSlot(),
   };
   const { deadline = now() + 20_000, firstDeltaBy = deadline } = own;
-  const chatJob = { user, attempt, deadline, firstDeltaBy, ...givenFields({ isStrict: own.isStrict }) };
+  const fallback = hasFallback ? [{ provider: 'anthropic' as const }] : undefined;
+  const times = { deadline, firstDeltaBy, ...givenFields({ isStrict: own.isStrict }) };
+  const chatJob = { provider: 'openai' as const, user: 'u', attempt, fallback, ...times };
   const { request = { model: 'm', maxOutputTokens: 1, turns: [] }, schema } = own;
   const settings = {
     ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },
     ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
     ...own.settings,
   };
-  const first = firstCall({ job, chatJob, request, schema, settings, hasFallback });
+  const first = { ...firstCall({ job, chatJob, request, settings }), user, schema };
   first.progress.hasBegun = own.hasBegun ?? false;
   return isRetry ? retryOf(first) : first;
 }

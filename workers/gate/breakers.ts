@@ -104,7 +104,7 @@ export class Breakers {
     for (const breaker of [this.#all, this.#one]) if (breaker.probe === begun) breaker.probe = undefined;
   }
 
-  /** Those that are not closed, that of all users first. */
+  /** The breakers that are not closed; the one of all users comes first. */
   describe(): Omit<ModelBreaker, 'model'>[] {
     return [this.#all, this.#one].flatMap((breaker) => {
       const { state, nextProbeMs, reason } = breaker;

@@ -52,9 +52,6 @@ const isEndedByCaller = (error: unknown): boolean =>
   error instanceof Cancelled ||
   (error instanceof Failure && (error.code === 'timeout' || error.cause instanceof CutForFallback));
 
-/** Whether nothing reached the provider. */
-export const isUnreachable = (error: unknown): boolean => callErrorOf(error)?.isUnreachable ?? false;
-
 /** Whether the provider had the full time of a call. */
 const isTimeout = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_timeout';
 

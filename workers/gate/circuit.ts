@@ -9,6 +9,15 @@ import type { AdmittedCall, GatedCall } from './gated-call.js';
 import type { Slot } from './slots.js';
 import { patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
 
+/** A change of what may begin, of a model or, without one, of the account. */
+export interface GateChange {
+  readonly model?: string;
+  /** The only user that it concerns; undefined if it concerns all. */
+  readonly user?: string | undefined;
+  /** The new state of a breaker; undefined when a cooldown has changed. */
+  readonly state?: BreakerState | undefined;
+}
+
 export interface CircuitOptions {
   model: string;
   times: () => BreakerTimes;
@@ -16,8 +25,7 @@ export interface CircuitOptions {
   hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
-  /** Called when the breaker (of all, or of this user) or the cooldown has changed. */
-  onChange: (breaker?: BreakerState, user?: string) => void;
+  onChange: (change: GateChange) => void;
   /** Called when a 429 to this pool began a cooldown or made it longer. */
   publishLimit: (limit: Limit) => void;
 }
@@ -48,14 +56,13 @@ export class Circuit {
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
-    const { times, publishLimit } = options;
     this.#options = options;
     this.breakers = new Breakers({
-      times,
+      times: options.times,
       samples: new CallSamples(),
       onChange: (state, user) => this.#onChange(state, user),
     });
-    this.cooldown = new Cooldown({ onChange: () => this.#onChange(), publishLimit });
+    this.cooldown = new Cooldown({ ...options, onChange: () => this.#onChange() });
   }
 
   /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
@@ -206,7 +213,7 @@ export class Circuit {
     if (this.cooldown.maxLeftMs > 0) this.#wasCoolingDown = true;
     if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
-    this.#options.onChange(state, user);
+    this.#options.onChange({ state, user });
   }
 
   /** The waiting jobs waited for the probe that failed. Running calls may hang for long, so their slots are parked. */

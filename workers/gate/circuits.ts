@@ -1,6 +1,5 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import type { BreakerState } from './breaker.js';
-import { Circuit, type CircuitOptions } from './circuit.js';
+import { Circuit, type CircuitOptions, type GateChange } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
 import type { Limit } from './cooldown.js';
 
@@ -8,7 +7,7 @@ export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
   /** The slots of the pool. */
   concurrency: () => number;
-  onChange: (model: string, breaker?: BreakerState, user?: string) => void;
+  onChange: (change: GateChange) => void;
   publishLimit: (limit: Limit & { model: string }) => void;
   /** The model by default, and what callers may name besides, with patterns among them. */
   namedModels: () => readonly string[];
@@ -45,7 +44,7 @@ export class Circuits {
 
   /** The rest of the longest cooldown, in milliseconds. */
   get maxCooldownMs(): number {
-    return Math.max(0, ...this.#all().map(({ cooldown }) => cooldown.maxLeftMs));
+    return Math.max(0, ...[...this.#circuits.values()].map(({ cooldown }) => cooldown.maxLeftMs));
   }
 
   /** The models that are not called freely. */
@@ -69,16 +68,12 @@ export class Circuits {
   /** Has the jobs that wait for their models go back to their queue. */
   close(): void {
     this.#isClosing = true;
-    for (const circuit of this.#all()) circuit.close();
+    for (const circuit of this.#circuits.values()) circuit.close();
   }
 
   /** Ends their timers; to be called once no job is left. */
   dispose(): void {
-    for (const circuit of this.#all()) circuit.dispose();
-  }
-
-  #all(): Circuit[] {
-    return [...this.#circuits.values()];
+    for (const circuit of this.#circuits.values()) circuit.dispose();
   }
 
   #makeRoomFor(model: string): boolean {
@@ -103,7 +98,7 @@ export class Circuits {
       ...options,
       model,
       compiling: this.#compiling,
-      onChange: (breaker, user) => onChange(model, breaker, user),
+      onChange: (change) => onChange({ ...change, model }),
       publishLimit: (limit) => publishLimit({ ...limit, model }),
     });
     // Failures and limits of one of the models that share it say nothing about the others.

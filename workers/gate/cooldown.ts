@@ -64,7 +64,7 @@ export class Cooldown {
     return user !== undefined && user === this.#user && this.#one.endsAt > this.#all.endsAt;
   }
 
-  /** The hold of all users, then that of the one user who is held for longer; without those that have ended. */
+  /** The holds that have not ended: of all users, then of the one user who is held for longer. */
   describe(): Limit[] {
     const users = this.isAlone(this.#user) ? [undefined, this.#user] : [undefined];
     return users.map((user) => ({ user, holdMs: this.leftMs(user) })).filter(({ holdMs }) => holdMs > 0);

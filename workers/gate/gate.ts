@@ -1,28 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import { Failure } from '../../shared/failures.js';
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
+import { callErrorOf } from '../providers/error-classification.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import { Breakers } from './breakers.js';
-import { AccountSamples, isUnreachable } from './call-samples.js';
+import { AccountSamples } from './call-samples.js';
 import { Circuits, type CircuitsOptions } from './circuits.js';
 import type { Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GatedCall, Pass } from './gated-call.js';
 import type { ImageRoom } from './image-room.js';
 
-/** A change of what may begin, of a model or, without one, of the account. */
-export interface GateChange {
-  readonly model?: string;
-  /** The only user that it concerns; undefined if it concerns all. */
-  readonly user?: string | undefined;
-  /** The new state of a breaker; undefined when a cooldown has changed. */
-  readonly state?: BreakerState | undefined;
-}
-
-export interface GateOptions extends Omit<CircuitsOptions, 'onChange'> {
+export interface GateOptions extends CircuitsOptions {
   /** Shared by all pools of this process; absent where there are no stored images. */
   imageRoom?: Pick<ImageRoom, 'run'> | undefined;
-  onChange: (change: GateChange) => void;
 }
 
 /** Ids of jobs that are remembered: a job that comes back does so soon. */
@@ -42,17 +33,14 @@ export class Gate {
   readonly #imageRoom: GateOptions['imageRoom'];
   readonly #handedBack = new LRUCache<string, true>({ max: maxHandedBack });
 
-  constructor({ imageRoom, onChange, ...options }: GateOptions) {
+  constructor({ imageRoom, ...options }: GateOptions) {
     this.#imageRoom = imageRoom;
     this.#account = new Breakers({
       times: options.times,
       samples: new AccountSamples(),
-      onChange: (state, user) => onChange({ state, user }),
+      onChange: (state, user) => options.onChange({ state, user }),
     });
-    this.#circuits = new Circuits({
-      ...options,
-      onChange: (model, state, user) => onChange({ model, state, user }),
-    });
+    this.#circuits = new Circuits(options);
   }
 
   /** Makes the call as soon as it may begin. Throws `NotBegun`, or why it may not begin in time. */
@@ -65,7 +53,7 @@ export class Gate {
         .of(call.model)
         .run(call, (admitted) => this.#enter(call, admitted, () => next({ ...call, pass: admitted })));
     } catch (error) {
-      if (isUnreachable(error) && this.#mayHandBack(call)) throw new NotBegun();
+      if (callErrorOf(error)?.isUnreachable && this.#mayHandBack(call)) throw new NotBegun();
       throw error;
     }
   }

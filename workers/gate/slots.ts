@@ -90,7 +90,7 @@ class PoolSlot implements Slot {
     if (wasParked) this.#slots.onChange();
     await this.#slots.take(this.#urgency);
     // The job may have ended meanwhile.
-    if (this.#isWaiting) this.#state = 'taken';
+    if (this.#state === 'waiting') this.#state = 'taken';
     else this.#slots.release();
   }
 
@@ -106,10 +106,6 @@ class PoolSlot implements Slot {
     this.#state = 'closed';
     if (before === 'taken') this.#slots.release();
     if (before === 'parked') this.#slots.onChange();
-  }
-
-  get #isWaiting(): boolean {
-    return this.#state === 'waiting';
   }
 }
 

@@ -30,6 +30,7 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
 export class CallSignal {
   readonly #call: PassedCall;
   readonly #controller = new AbortController();
+  readonly signal = this.#controller.signal;
   readonly #onStop: () => void;
   #timer: NodeJS.Timeout;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -51,10 +52,6 @@ export class CallSignal {
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   /** To be called at a stream's first delta. */

@@ -5,7 +5,7 @@ import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
 import { patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
-import { imageBytesOf, type ModelRequest, type Omitted } from './model-request.js';
+import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model-request.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
@@ -68,12 +68,12 @@ export interface CallingJob {
 
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 
-interface CallFacts extends Pick<Call, 'job' | 'request' | 'schema' | 'settings' | 'hasFallback'> {
-  readonly chatJob: Call['chatJob'] & ChatTimes & { readonly user?: string | undefined };
+interface CallFacts extends Pick<Call, 'job' | 'request' | 'settings'> {
+  readonly chatJob: Call['chatJob'] & ChatTimes & Pick<ChatJob, 'provider' | 'user' | 'fallback'>;
 }
 
 /** The first call of a job. */
-export function firstCall({ job, chatJob, request, schema, settings, hasFallback }: CallFacts): Call {
+export function firstCall({ job, chatJob, request, settings }: CallFacts): Call {
   const deadline = startOf(chatJob);
   return openCall({
     kind: 'first',
@@ -87,12 +87,12 @@ export function firstCall({ job, chatJob, request, schema, settings, hasFallback
     leftMs: () => deadline - job.now(),
     request,
     model: request.model,
-    schema,
+    schema: schemaOf(chatJob.provider, request),
     imageBytes: imageBytesOf(request),
     omitted: undefined,
     isWhole: chatJob.isStrict ?? false,
     settings,
-    hasFallback,
+    hasFallback: Boolean(chatJob.fallback?.length),
   });
 }
 

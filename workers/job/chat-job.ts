@@ -5,13 +5,12 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled } from '../gate/ends.js';
 import { type Call, firstCall, type Next, startOf } from './call.js';
-import { schemaOf, toModelRequest } from './model-request.js';
+import { toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';
 import { conclude, type JobEnd, toEndedAttempt, toFailedOutcome, toOutcome } from './outcomes.js';
 import type { RunningJob } from './running-job.js';
 import type { StoredResults } from './stored-results.js';
 
-/** The dependencies of a chat job. */
 export interface ChatJobDeps {
   settings: PoolConfig;
   /** How long the pool's jobs take, in milliseconds; undefined before the first answer. */
@@ -67,11 +66,8 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
     if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
-    const { settings } = deps;
-    const request = toModelRequest(chatJob, settings);
-    const schema = schemaOf(chatJob.provider, request);
-    const hasFallback = Boolean(chatJob.fallback?.length);
-    const reply = await deps.call(firstCall({ job, chatJob, request, schema, settings, hasFallback }));
+    const request = toModelRequest(chatJob, deps.settings);
+    const reply = await deps.call(firstCall({ job, chatJob, request, settings: deps.settings }));
     const askedModel = chatJob.earlier && request.model;
     const { ignored } = job.progress ?? {};
     return toOutcome(reply, { ...job.timings, askedModel, ignored, callId: deltas?.callId });

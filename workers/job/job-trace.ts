@@ -59,10 +59,8 @@ export class JobTrace {
 
   /** Ends the job's span: the job has ended, or `error` says why it goes on elsewhere. */
   end(end: JobEnd | undefined, error?: unknown): void {
-    if (end === undefined) {
-      this.#span.end(error instanceof HandedBack ? {} : { error: codeOfError(error) });
-      return;
-    }
+    if (end === undefined)
+      return void this.#span.end(error instanceof HandedBack ? {} : { error: codeOfError(error) });
     const code = codeOfOutcome(end.own);
     this.#span.set({ 'quillgate.code': code, 'quillgate.fallback': nextOf(end.outcome)?.provider });
     this.#span.end(end.own.kind === 'failed' ? { error: code } : {});

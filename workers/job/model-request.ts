@@ -18,10 +18,7 @@ import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
 
-/**
- * A job's request, within the limits of its pool. Throws `invalid_request` without a model that callers may name, or
- * with an image from a host that is not allowed.
- */
+/** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
   job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
   settings: PoolConfig,
@@ -86,10 +83,7 @@ export interface Omitted {
   readonly signatures?: boolean;
 }
 
-/**
- * The request without what its model refuses, and whether anything was left out; `ignored` are the hints among that,
- * unless they change nothing, and absent without any.
- */
+/** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
 export function narrow(request: ModelRequest, omitted: Omitted) {
   const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
   const kept = { ...parameters };

@@ -53,7 +53,7 @@ export async function withOneRetry<T>(
       if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
       throw !omitted && isRefused(second) ? error : second;
     });
-    if (omitted) notes.of(model).hints.recordRefusal(sent.request, refusalIn(error), user);
+    if (omitted) notes.of(model).hints.recordRefusal(sent.request, callErrorOf(error)?.refusal, user);
     if (isUndone) notes.find(model)?.hints.refute(request, sent.known, user);
     return reply;
   }
@@ -95,14 +95,12 @@ async function pause(
 /** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
 function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
   const { sent, hasBegun } = progress;
-  const refusal = refusalIn(error);
+  const refusal = callErrorOf(error)?.refusal;
   if (sent === undefined || hasBegun || refusal === undefined) return undefined;
   const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
   return omitted.hints && chatJob.isStrict ? undefined : omitted;
 }
-
-const refusalIn = (error: unknown): Refusal | undefined => callErrorOf(error)?.refusal;
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
 function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {

@@ -98,10 +98,7 @@ export class RunningJob {
     if (this.isInFlight) this.#controller.abort(reason);
   }
 
-  /**
-   * Aborts it with `LockLost`: another worker has the job, or will have it, and the store refuses its outcome. False if
-   * it had ended, or held no lock.
-   */
+  /** Aborts it with `LockLost`: the store refuses its outcome from now on. False if it had ended, or held no lock. */
   loseLock(): boolean {
     const isLost = this.holdsLock && this.isInFlight;
     this.holdsLock = false;

@@ -126,35 +126,29 @@ export class Intake {
 
   async #runInSlot(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
     try {
-      if (isNewer(queued.data)) return await this.#deferToNewerRelease(job, queued);
       return await this.#run(job);
     } catch (error) {
       if (!(error instanceof NotBegun)) throw error;
-      return await this.#handBack(job, queued, error.isDelayed);
+      const { store, log } = this.#deps;
+      job.holdsLock = false;
+      const pauseMs = error.isDelayed ? pauseFor(queued, store.now()) : undefined;
+      return await handBack(queued, job.token, { pauseMs, log });
     } finally {
       job.slot.close();
     }
   }
 
-  #deferToNewerRelease(job: RunningJob, queued: RequeuableJob): Promise<never> {
-    const { log } = this.#deps;
+  #throwIfNewer({ id: jobId, queued }: RunningJob): void {
+    if (!isNewer(queued.data)) return;
     // There may be thousands: only the first is a warning.
     const level = this.#hasDeferred ? 'debug' : 'warn';
-    log[level]({ jobId: job.id }, 'job of a newer release left to its workers');
+    this.#deps.log[level]({ jobId }, 'job of a newer release left to its workers');
     this.#hasDeferred = true;
-    return this.#handBack(job, queued, true);
-  }
-
-  #handBack(job: RunningJob, queued: RequeuableJob, isDelayed: boolean): Promise<never> {
-    const { store, log } = this.#deps;
-    job.holdsLock = false;
-    return handBack(queued, job.token, {
-      pauseMs: isDelayed ? pauseFor(queued, store.now()) : undefined,
-      log,
-    });
+    throw new NotBegun(true);
   }
 
   async #run(job: RunningJob): Promise<JobEnd> {
+    this.#throwIfNewer(job);
     const { settings, nextAttempts, log } = this.#deps;
     const { queued, slot, trace } = job;
     const parsed = chatJobSchema.parse(queued.data);

@@ -34,8 +34,7 @@ export class PoolMetrics implements JobListener {
   }
 
   begun({ timings }: Pick<RunningJob, 'timings'>): void {
-    const { queueWait } = this.#instruments.metrics;
-    queueWait.observe({ provider: this.#provider }, timings.queueMs / 1000);
+    this.#instruments.metrics.queueWait.observe({ provider: this.#provider }, timings.queueMs / 1000);
   }
 
   /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */

@@ -1,21 +1,17 @@
+import type { Worker, WorkerOptions } from 'bullmq';
 import type { Gate } from '../gate/gate.js';
 import type { Load } from '../job/running-jobs.js';
 import type { ClockGuard } from './clock-guard.js';
 import type { LiveSettings } from './live-settings.js';
 
 interface PoolThrottleDeps {
-  worker: ThrottledWorker;
+  worker: Pick<Worker, 'concurrency' | 'pause' | 'resume'> & {
+    readonly opts: Pick<WorkerOptions, 'limiter'>;
+  };
   settings: Pick<LiveSettings, 'current'>;
   gate: Pick<Gate, 'account'>;
   load: () => Pick<Load, 'inFlight' | 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
-}
-
-interface ThrottledWorker {
-  concurrency: number;
-  readonly opts: { limiter?: { max: number; duration: number } };
-  pause(doNotWaitActive: true): Promise<void>;
-  resume(): Promise<void>;
 }
 
 /**

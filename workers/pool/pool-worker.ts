@@ -15,7 +15,6 @@ import { StoredResults } from '../job/stored-results.js';
 import { Intake, type IntakeDeps } from './intake.js';
 import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
 
-/** The dependencies of the pools of a process. */
 export interface PoolWorkerTools
   extends Pick<CallChainDeps, 'withImages'>,
     Pick<IntakeDeps, 'nextAttempts' | 'tracing' | 'log'> {
@@ -46,10 +45,7 @@ const maxStarts = 2;
 /** How long BullMQ's worker may take to let go of the store, in milliseconds. */
 const closingMs = 1000;
 
-/**
- * Opens and closes BullMQ's worker of a pool, with the subscriptions of its jobs and the renewal of their locks.
- * `Intake` has the jobs themselves.
- */
+/** Opens and closes BullMQ's worker of a pool, its subscriptions and the renewal of locks; `Intake` has the jobs. */
 export class PoolWorker {
   /** BullMQ's worker; it takes jobs once this one has started. */
   readonly bullWorker: Worker;
@@ -58,18 +54,16 @@ export class PoolWorker {
   readonly #replies: ReplyPublisher;
 
   constructor(deps: PoolWorkerDeps) {
-    const { provider, settings, config, store, relay, jobs, workerName, log, now } = deps;
+    const { provider, settings, config, store, relay, workerName, log } = deps;
     const lockMs = config.WORKER_LOCK_MS;
     const storedResults = new StoredResults({ records: store.records, log, now: store.now });
     this.#deps = deps;
     this.#replies = new ReplyPublisher({ relay, storedResults, log });
     this.#locks = new LockRenewal({
+      ...deps,
       extendLocks: (...locks) => this.bullWorker.extendJobLocks(...locks),
       provider: provider.id,
       lockMs,
-      jobs,
-      log,
-      now,
     });
     const intake = new Intake({
       ...deps,

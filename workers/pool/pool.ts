@@ -9,7 +9,8 @@ import {
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Gate, type GateChange, type GateOptions } from '../gate/gate.js';
+import type { GateChange } from '../gate/circuit.js';
+import { Gate, type GateOptions } from '../gate/gate.js';
 import { Slots } from '../gate/slots.js';
 import { hasRoomFor } from '../gate/waiting-jobs.js';
 import type { JobListener } from '../job/running-job.js';
@@ -29,7 +30,7 @@ interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   provider: Provider;
   settings: LiveSettings;
   queues: Queues;
-  /** Of this process. */
+  /** The one heartbeat of this process. */
   heartbeat: Heartbeat;
   instruments: WorkerInstruments;
 }
@@ -39,6 +40,7 @@ const closingMs = 1000;
 
 /** The worker of one provider in this process, with all that decides when it takes jobs, at once after a change. */
 export class Pool {
+  readonly id: ProviderId;
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;
   readonly #backlog: Backlog;
@@ -53,10 +55,10 @@ export class Pool {
   constructor(shared: PoolDeps) {
     const { provider, settings, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
+    this.id = provider.id;
     this.#deps = { ...shared, log };
     const [calls, times] = [new CallRecord(), new ServiceTimes()];
-    const metrics = new PoolMetrics(shared.instruments, provider.id, calls);
-    this.#metrics = metrics;
+    this.#metrics = new PoolMetrics(shared.instruments, provider.id, calls);
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
     const size = () => settings.current.concurrency;
     this.#slots = new Slots({ size, onChange: () => this.#throttle.applySoon() });
@@ -66,22 +68,18 @@ export class Pool {
       ...this.#deps,
       calls,
       times,
-      metrics,
+      metrics: this.#metrics,
       load: () => jobs.loadOf(provider.id),
       backlog: this.#backlog,
       slots: this.#slots,
       gate: this.#gate,
       clock: this.#clock,
     };
-    metrics.observe(parts);
-    this.#worker = new PoolWorker({ ...parts, listeners: [metrics, times, this.#createListener()] });
+    this.#metrics.observe(parts);
+    this.#worker = new PoolWorker({ ...parts, listeners: [this.#metrics, times, this.#createListener()] });
     const throttle = new PoolThrottle({ ...parts, worker: this.#worker.bullWorker });
     this.#throttle = throttle;
     this.#describe = () => describePool({ ...parts, throttle });
-  }
-
-  get id(): ProviderId {
-    return this.#deps.provider.id;
   }
 
   /** Takes jobs, and resolves once that has been published; the store must be ready. */
@@ -91,8 +89,7 @@ export class Pool {
     this.#gate.force(settings.current.breaker);
     this.#throttle.applyFirst();
     await this.#worker.start();
-    // Not before: to apply settings resumes BullMQ's worker, which would take jobs before their cancels are listened
-    // for.
+    // Not before: applying settings resumes BullMQ's worker, which would take jobs before cancels are listened for.
     this.#isStarted = true;
     settings.onChange(() => this.#onSettings());
     if (settings.version !== version) this.#onSettings();

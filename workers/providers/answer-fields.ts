@@ -41,8 +41,5 @@ export function errorIn(body: unknown): z.infer<typeof errorFields> {
   return errorFields.parse(typeof fields === 'string' ? { message: fields } : isObject(fields) ? fields : {});
 }
 
-/**
- * The parts of an error's `details`, as Google has them.
- * https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto
- */
+/** Reads Google's `details`: https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
 export const detailsIn = (details: unknown): JsonObject[] => [details].flat().filter(isObject);

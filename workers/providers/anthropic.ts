@@ -57,8 +57,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions(request);
-  const response = await client.messages.create(body, { fetchOptions }).asResponse();
+  const response = await client.messages.create(body, { fetchOptions: toFetchOptions(request) }).asResponse();
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
   yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
@@ -173,14 +172,7 @@ const streamEvent = z.object({
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),
   delta: z
-    .object({
-      type: text,
-      text,
-      partial_json: text,
-      thinking: text,
-      signature: text,
-      stop_reason: text,
-    })
+    .object({ type: text, text, partial_json: text, thinking: text, signature: text, stop_reason: text })
     .nullish(),
   usage,
 });

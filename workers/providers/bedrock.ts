@@ -52,13 +52,7 @@ const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, erro
 type RequestHandler = BedrockRuntimeClient['config']['requestHandler'];
 
 /** The options of a command that the SDK passes on. */
-interface CallOptions {
-  abortSignal?: AbortSignal;
-  traceparent?: string | undefined;
-}
-
-const toOptions = ({ signal, traceparent }: ProviderRequest) =>
-  ({ abortSignal: signal, traceparent }) satisfies CallOptions;
+const toOptions = ({ signal, traceparent }: ProviderRequest) => ({ abortSignal: signal, traceparent });
 
 /** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
 function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
@@ -66,7 +60,7 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
     // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async ({ protocol, hostname, port, path, query, method, headers, body }, options) => {
-      const { abortSignal: signal, traceparent } = (options ?? {}) as CallOptions;
+      const { abortSignal: signal, traceparent } = (options ?? {}) as Partial<ReturnType<typeof toOptions>>;
       const answer = await http.send({
         origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
         path: path + toSearch(query),

@@ -136,10 +136,7 @@ function readRefused({ status, param, details, text, model }: ErrorFacts) {
   return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
 }
 
-/**
- * The provider's words, and the code of a connection that failed. An answer may have such a code, too: of a connection
- * of the provider's own, to an address in the request.
- */
+/** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
 function wordsOf(error: unknown, { status, words = [] }: ErrorFacts): string[] {
   const system = systemCode(error);
   const isAnswered = status !== undefined || words.includes(system);

@@ -97,10 +97,7 @@ function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
   return [...before, ...turns, ...after];
 }
 
-/**
- * The parts of a turn in the order in which Claude wrote them. Claude thinks before the text in front of its first
- * call, and refuses thinking that has moved.
- */
+/** A turn's parts in Claude's order: it refuses thinking that is behind the text in front of its first call. */
 export function withThinkingFirst(turn: AlternatingTurn): Part[] {
   const parts = partsOf(turn);
   const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
@@ -110,10 +107,7 @@ export function withThinkingFirst(turn: AlternatingTurn): Part[] {
   return [...thinking, ...said, ...parts.slice(before.length)];
 }
 
-/**
- * An id of a call as the provider takes it: one of another provider's may be of any form. Ids only have to match within
- * one request.
- */
+/** A call's id as this provider takes it: another's may be of any form. Ids only have to match within one request. */
 export const toFittingId = (id: string, pattern: RegExp): string =>
   pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
 

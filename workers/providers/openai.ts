@@ -114,9 +114,8 @@ function refuseError(said: unknown, headers: Headers): unknown {
 type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
 
 /**
- * The keys for a stream: its pieces name their call by its index. Some servers that speak this protocol give each call
- * the index 0; there a name with another id, or another name without an id, begins the next one, and an id goes back to
- * its call.
+ * The keys for a stream: its pieces name their call by its index. Some servers give each call the index 0; there a name
+ * with another id, or another name without an id, begins the next one, and an id goes back to its call.
  */
 function keysOfPieces(): KeyOf {
   const keys = new Set<string>();

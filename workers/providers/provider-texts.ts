@@ -83,8 +83,7 @@ export function readPlace(field: unknown, text = ''): string | undefined {
 
 /**
  * The limit that a refused conversation exceeds, in tokens, in the words of OpenAI (and vLLM, OpenRouter, xAI),
- * Anthropic, Gemini, Together AI and Mistral, as pi's `utils/overflow.ts` lists them: a number, and nothing else of the
- * text.
+ * Anthropic, Gemini, Together AI and Mistral, as pi's `utils/overflow.ts` has them: a number, no word of the text.
  */
 export const readContextTokens = (text = ''): number | undefined =>
   Number(contextLimit.exec(unquoted(text))?.[1]) || undefined;

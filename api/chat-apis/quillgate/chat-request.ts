@@ -122,10 +122,7 @@ export function readOptions(
   return { options, applied };
 }
 
-/**
- * The signal aborts with `unauthorized` once the credentials of the request end, and when its client leaves. Throws as
- * `onCredentialsEnd`.
- */
+/** Its signal aborts when the client leaves, or with `unauthorized` when access ends. Throws as `onCredentialsEnd`. */
 export function attachmentOf(request: HttpRequest): Attachment {
   const response = request.res as HttpResponse;
   const left = new AbortController();

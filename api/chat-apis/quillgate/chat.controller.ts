@@ -26,7 +26,6 @@ import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-req
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
-/** The dependencies of `POST /chat`. */
 export interface ChatControllerDeps {
   chatService: Pick<ChatService, 'createChat'>;
   /** The longest `wait` that a caller may ask for, in seconds. */
@@ -142,8 +141,7 @@ export class ChatController extends Controller {
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
     const { chatService, maxWaitS } = this.deps;
-    const headers = { prefer, idempotencyKey, fallback };
-    const { options, applied } = readOptions(request, headers, maxWaitS);
+    const { options, applied } = readOptions(request, { prefer, idempotencyKey, fallback }, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
     const events = isStream ? new EventStream(response, provider) : undefined;
     const turns = readTurns(body);

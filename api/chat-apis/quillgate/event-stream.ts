@@ -46,8 +46,7 @@ export class EventStream implements DeltaSink {
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
     this.begin();
-    const data = JSON.stringify({ delta });
-    return this.#events.send({ id: `${callId}.${offset}`, event: 'delta', data });
+    return this.#events.send({ id: `${callId}.${offset}`, event: 'delta', data: JSON.stringify({ delta }) });
   }
 
   drained(): Promise<void> {

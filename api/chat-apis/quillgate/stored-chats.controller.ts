@@ -32,7 +32,6 @@ import { checkUuidParam } from '../../http/uuid-param.js';
 import { attachmentOf } from './chat-request.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
-/** The dependencies of the operations on stored chats. */
 export interface StoredChatsControllerDeps {
   storedChats: Pick<StoredChats, 'read' | 'cancel' | 'cancelAny'>;
   chatService: Pick<ChatService, 'follow'>;
@@ -82,8 +81,7 @@ export class StoredChatsController extends Controller {
     const { chat, result } = stored;
     if (!isStream) return this.#represent(stored);
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
-    const response = request.res as HttpResponse;
-    const events = new EventStream(response, chat.provider);
+    const events = new EventStream(request.res as HttpResponse, chat.provider);
     const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
     await events.end(chatService.follow(chat, result, reader));
     return this.#represent(stored);

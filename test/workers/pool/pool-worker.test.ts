@@ -181,11 +181,13 @@ describeStores('PoolWorker on $kind', log, (shared) => {
 
   it("the account refuses one user alone -> that user's job waits in the queue, and others are called", async () => {
     const denied = classifyError(new Error('no'), { status: 401 });
-    await start({ ...provider, run: () => Promise.reject(denied) });
+    const worker = await start({ ...provider, run: () => Promise.reject(denied) });
     await isCompleted(...(await Promise.all(Array.from({ length: 5 }, () => add({ user: 'M' })))));
     const job = await add({ user: 'M' });
     await vi.waitFor(async () => expect(await queue.getJobState(job)).toBe('delayed'), patience);
     await isCompleted(await add({ user: 'V' }));
+    await worker.close({ graceMs: 60_000 });
+    await queue.remove(job);
   });
 
   it('a job without a reply -> one line says why, without a stack', async () => {
