@@ -290,6 +290,11 @@ describe('calls of several users', () => {
     ['1 of M failed; 1 of V answered', 'open for M: provider_error'],
     ['1 of M timed out; 1 of V answered', 'closed'],
     ['1 of M failed; 1 of V failed', 'open for all: provider_error, open for M: provider_error'],
+    // That of the round before shows nothing in this one.
+    [
+      '1 of V failed; 1 of M failed; 100 ms; 1 of M failed; M is refused; 1 of V answered',
+      'open for M: provider_error',
+    ],
     // One user alone probes once per pause.
     [`${'1 of M failed; M is refused; 100 ms; '.repeat(3)}1 of M answered`, 'closed'],
   ])('the breaker of all is half-open; %s -> %s', async (steps, end) => {
