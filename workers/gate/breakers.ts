@@ -34,11 +34,13 @@ export class Breakers {
   readonly #one: Breaker;
   /** The user whose calls the breaker of one user counts. */
   #suspect: string | undefined;
-  /** The user of the last failed call, if no call was answered after it. */
+  /** The user of the last failed call, if no call was answered after it that says otherwise. */
   #lastFailed: string | undefined;
   /** The weight of the suspect's calls without an answer, and the number of those of several users that show little. */
   #silence = 0;
   #faint = 0;
+  /** Whether the last failed call got no answer. */
+  #isSilent = false;
 
   constructor(options: BreakersOptions) {
     const { times, onChange } = options;
@@ -144,7 +146,8 @@ export class Breakers {
   }
 
   #countAnswer(begun: BegunCall, isGood: boolean): void {
-    this.#lastFailed = undefined;
+    // A provider that fails every call it makes still refuses what it does not make.
+    if (isGood || this.#isSilent) this.#lastFailed = undefined;
     this.#silence = 0;
     this.#faint = 0;
     if (this.#one.reason === 'timeout') this.#one.close();
@@ -162,6 +165,7 @@ export class Breakers {
     const isOfSeveral = isOfAll || isOthers(refused) || isOthers(this.#lastFailed);
     if (!isOfAll) {
       this.#lastFailed = user;
+      this.#isSilent = fault.kind !== 'bad';
       if (refused === undefined) this.#suspectOnly(user);
       if (user === this.#suspect) this.#countForOne(begun, fault, !isOfSeveral);
     }

@@ -275,6 +275,12 @@ describe('calls of several users', () => {
       'open for all: provider_error, open for M: provider_error',
     ],
     [inTurn(6, 'failed'), 'open for all: provider_error'],
+    // That the provider refuses a request shows that it answers, and not that it works.
+    [
+      `${'1 of M failed; 1 of H provider_rejected; 1 of V failed; 1 of H content_blocked; '.repeat(3)}V is refused`,
+      'open for all: provider_error',
+    ],
+    [`${'1 of M timed out; 1 of H provider_rejected; '.repeat(4)}1 of V timed out`, 'closed'],
     [
       `${'5 of M failed; 100 ms; 1 of V failed; 19 of V answered; '.repeat(20)}1 of V answered`,
       'half-open for M: provider_error',
