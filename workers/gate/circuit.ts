@@ -157,7 +157,7 @@ export class Circuit {
     if (!this.#isBehind(call) && this.#admits(call)) return;
     if (this.#isClosing && kind === 'first') throw new NotBegun();
     this.#throwIfTooLate(call);
-    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#refusal(call);
+    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
     const leftMs = call.leftMs();
     const patienceMs = patienceOf(call, this.breakers.stateFor(user));
@@ -193,6 +193,12 @@ export class Circuit {
     const blockedMs = this.#blockedMs(call.user);
     const patienceMs = patienceOf(call, this.breakers.stateFor(call.user));
     if (blockedMs > 0 && (blockedMs > patienceMs || blockedMs >= call.leftMs())) throw this.#refusal(call);
+  }
+
+  /** Another user's waiting jobs may fill the room: then this one comes back after a pause. */
+  #withoutRoom(call: GatedCall): Error {
+    const isSoon = this.breakers.stateFor(call.user) === 'closed' && this.cooldown.isOfOther(call.user);
+    return isSoon ? new NotBegun(true) : this.#refusal(call);
   }
 
   #refusal({ user }: GatedCall): Failure {

@@ -67,6 +67,11 @@ export class Cooldown {
     return user !== undefined && user === this.#user && this.#one.endsAt > this.#all.endsAt;
   }
 
+  /** Whether another user alone was limited since the last answer, so that this user's calls wait for a moment only. */
+  isOfOther(user: string | undefined): boolean {
+    return this.#user !== undefined && user !== this.#user && !this.#isOfAll;
+  }
+
   /** The hold of all users, then that of the one user who is held for longer; without those that have ended. */
   describe(): Limit[] {
     const users = this.isAlone(this.#user) ? [undefined, this.#user] : [undefined];

@@ -180,6 +180,13 @@ describe('a model that limits one user', () => {
     expect(circuits.describe()).toEqual([]);
   });
 
+  it('no room is left to wait -> the jobs of others go back to the queue for a moment, and those of this user end', async () => {
+    await limit('m', 5000, 'M');
+    hasRoom = false;
+    expect(await start({ user: 'V' }).ended).toEqual(new NotBegun(true));
+    expect(await start({ user: 'M' }).ended).toMatchObject({ code: 'provider_rate_limited' });
+  });
+
   it('another user is limited too -> all wait', async () => {
     await limit('m', 5000, 'M');
     await vi.advanceTimersByTimeAsync(250);
