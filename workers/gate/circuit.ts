@@ -78,7 +78,7 @@ export class Circuit {
       call.stop.throwIfAborted();
       const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
-      const result = await this.#watch(slot, () => this.breakers.watch(begun, admitted, watched));
+      const result = await this.#watch(slot, begun, () => this.breakers.watch(begun, admitted, watched));
       this.#options.compiling.recordUse(schema);
       return result;
     } finally {
@@ -117,21 +117,27 @@ export class Circuit {
     }
   }
 
-  /** The trial after a cooldown is passed when its call is not limited, or has not been within a second. */
-  async #watch<T>(slot: Slot, call: () => Promise<T>): Promise<T> {
-    if (this.#trial !== slot) return call();
+  /**
+   * The trial after a cooldown is passed when its call is not limited, or has not been within a second. After a second
+   * another user's call may begin beside a probe, too.
+   */
+  async #watch<T>(slot: Slot, { isProbe }: BegunCall, call: () => Promise<T>): Promise<T> {
+    const isTrial = this.#trial === slot;
+    if (!isTrial && !isProbe) return call();
     const pass = () => {
-      this.#wasCoolingDown = false;
-      this.#trial = undefined;
+      if (isTrial) {
+        this.#wasCoolingDown = false;
+        this.#trial = undefined;
+      }
       this.#wake();
     };
     const timer = setTimeout(pass, trialMs);
     try {
       const result = await call();
-      this.#wasCoolingDown = false;
+      if (isTrial) this.#wasCoolingDown = false;
       return result;
     } catch (error) {
-      if (!isLimit(error)) this.#wasCoolingDown = false;
+      if (isTrial && !isLimit(error)) this.#wasCoolingDown = false;
       throw error;
     } finally {
       clearTimeout(timer);

@@ -308,6 +308,21 @@ describe('calls of several users', () => {
     expect(state()).toBe(end);
   });
 
+  it('a probe has no end -> after a second a call of one other user probes beside it, and either may close it', async () => {
+    for (const answered of ['M', 'V']) {
+      await make(`${inTurn(6, 'failed')}; 100 ms`);
+      const first = begin('M');
+      await make('899 ms; V is refused; 1 ms; M is refused');
+      const second = begin('V');
+      await make('900 ms; M is refused; W is refused');
+      await (answered === 'M' ? first : second)?.end();
+      expect(state()).toBe('closed');
+      await (answered === 'M' ? second : first)?.end(ends.cut);
+      breakers.dispose();
+      breakers = openBreakers();
+    }
+  });
+
   it('one that began later was answered -> nobody is refused', async () => {
     const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => begin(user));
     await make('5000 ms; 1 of V answered');

@@ -287,6 +287,17 @@ describe('users who call a model', () => {
     expect(begun(jobs)).toEqual([true, true, true, true]);
   });
 
+  it('all are refused, and a probe has no end -> another user who waits probes after a second', async () => {
+    const jobs = await startProbing('M', 'M', 'V');
+    await pass(999);
+    expect(begun(jobs)).toEqual([true, false, false]);
+    await pass(1);
+    expect(begun(jobs)).toEqual([true, false, true]);
+    jobs[2]?.answer();
+    await pass(0);
+    expect(begun(jobs)).toEqual([true, true, true]);
+  });
+
   it('all are refused, and the probe of one fails -> that user is refused, and another probes at once', async () => {
     const jobs = await startProbing('M', 'M', 'V');
     jobs[0]?.fail('provider_error');
