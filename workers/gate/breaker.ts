@@ -10,12 +10,24 @@ export interface BreakerTimes {
   resetMs: number;
 }
 
+/** A call that probes. */
+export interface Probe {
+  readonly user: string | undefined;
+  readonly isProbe: boolean;
+  /** By `performance.now()`. */
+  readonly begunAt: number;
+  /** Whether it began beside another user's. */
+  readonly isSecond: boolean;
+}
+
 interface BreakerOptions {
   /** Read when the first bad sample opens the windows. */
   times: () => BreakerTimes;
   onChange: (state: BreakerState) => void;
 }
 
+/** So long a probe is the only one; a little less than a second, after which the gate looks for another. */
+const aloneMs = 900;
 /** Below this many samples in the window the breaker stays closed. */
 const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
@@ -33,8 +45,8 @@ const maxBadInRow = 10;
  * it is given a sample after the call instead. Calls end by their own signals, so its timeout is off.
  */
 export class Breaker {
-  /** The one call that it has let through while half-open. */
-  probe: object | undefined;
+  /** The one call that it has let through while half-open, or the last of two. */
+  probe: Probe | undefined;
   readonly #options: BreakerOptions;
   /** From the first bad sample on; most models never have one. */
   #windows: Windows | undefined;
@@ -70,14 +82,25 @@ export class Breaker {
     return this.probe !== undefined;
   }
 
+  /**
+   * Whether a call of this user may probe now: while none does, or beside that of another user which takes long, or
+   * one user could leave no turn to others by a call that has no end.
+   */
+  isFreeFor(user: string | undefined): boolean {
+    const { probe } = this;
+    if (probe === undefined) return true;
+    return probe.user !== user && !probe.isSecond && performance.now() - probe.begunAt >= aloneMs;
+  }
+
   /** Whether it has counted a bad call since it was made or closed. */
   get hasCounted(): boolean {
     return this.#windows !== undefined;
   }
 
   /** Counts a call, unless it began before the breaker opened: it must not be taken for the probe. */
-  record(sample: 'good' | 'bad', call: object, reason?: string): void {
-    const isProbe = this.probe === call;
+  record(sample: 'good' | 'bad', call: Pick<Probe, 'isProbe'>, reason?: string): void {
+    const isPassedOn = call.isProbe && sample === 'good' && this.state === 'half-open';
+    const isProbe = this.probe === call || isPassedOn;
     if (this.#forced || (!isProbe && this.state !== 'closed')) return;
     if (sample === 'good') {
       this.#badInRow = 0;

@@ -1,5 +1,5 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
+import { Breaker, type BreakerState, type BreakerTimes, type Probe } from './breaker.js';
 import type { AdmittedCall, EndedCall, Fault, Shown } from './gated-call.js';
 
 interface BreakersOptions {
@@ -11,11 +11,7 @@ interface BreakersOptions {
 }
 
 /** A call that the breakers let through. */
-export interface BegunCall {
-  readonly user: string | undefined;
-  /** Whether it is the one call that a half-open breaker lets through. */
-  readonly isProbe: boolean;
-}
+export type BegunCall = Probe;
 
 /** Five calls of one user without an answer, or ten that show less, with no answer to any user between them. */
 const maxSilence = 10;
@@ -25,8 +21,8 @@ const maxSilence = 10;
  * what a provider answers may be one user's doing. A failure counts for all if the one before was another user's and no
  * call was answered in between, or if another user is refused alone. A user who calls alone meets a single breaker.
  *
- * To probe for all, one call begins at a time. A user whose probe fails first is refused alone, and the next probe is
- * left to others: if that fails too, all are refused.
+ * To probe for all, one call begins at a time, and beside one that takes long a call of another user. A user whose
+ * probe fails first is refused alone, and the next probe is left to others: if that fails too, all are refused.
  */
 export class Breakers {
   readonly #options: BreakersOptions;
@@ -34,11 +30,13 @@ export class Breakers {
   readonly #one: Breaker;
   /** The user whose calls the breaker of one user counts. */
   #suspect: string | undefined;
-  /** The user of the last failed call, if no call was answered after it. */
+  /** The user of the last failed call, if no call was answered after it that says otherwise. */
   #lastFailed: string | undefined;
   /** The weight of the suspect's calls without an answer, and the number of those of several users that show little. */
   #silence = 0;
   #faint = 0;
+  /** Whether the last failed call got no answer. */
+  #isSilent = false;
 
   constructor(options: BreakersOptions) {
     const { times, onChange } = options;
@@ -48,6 +46,7 @@ export class Breakers {
       times,
       onChange: (state) => {
         this.#lastFailed = undefined;
+        if (state === 'half-open') this.#forgive();
         onChange(state);
       },
     });
@@ -79,8 +78,9 @@ export class Breakers {
   begin(user: string | undefined): BegunCall | undefined {
     const breakers = this.#refuses(user) ? [this.#all, this.#one] : [this.#all];
     const probed = breakers.filter(({ state }) => state !== 'closed');
-    if (probed.some(({ state, isProbing }) => state === 'open' || isProbing)) return undefined;
-    const begun = { user, isProbe: probed.length > 0 };
+    if (probed.some((breaker) => breaker.state === 'open' || !breaker.isFreeFor(user))) return undefined;
+    const isSecond = probed.some(({ isProbing }) => isProbing);
+    const begun = { user, isProbe: probed.length > 0, begunAt: performance.now(), isSecond };
     for (const breaker of probed) breaker.probe = begun;
     return begun;
   }
@@ -143,7 +143,8 @@ export class Breakers {
   }
 
   #countAnswer(begun: BegunCall, isGood: boolean): void {
-    this.#lastFailed = undefined;
+    // A provider that fails every call it makes still refuses what it does not make.
+    if (isGood || this.#isSilent) this.#lastFailed = undefined;
     this.#silence = 0;
     this.#faint = 0;
     if (this.#one.reason === 'timeout') this.#one.close();
@@ -161,6 +162,7 @@ export class Breakers {
     const isOfSeveral = isOfAll || isOthers(refused) || isOthers(this.#lastFailed);
     if (!isOfAll) {
       this.#lastFailed = user;
+      this.#isSilent = fault.kind !== 'bad';
       if (refused === undefined) this.#suspectOnly(user);
       if (user === this.#suspect) this.#countForOne(begun, fault, !isOfSeveral);
     }
@@ -179,6 +181,12 @@ export class Breakers {
     const isSilence = kind !== 'bad' && (this.#one.reason ?? 'timeout') === 'timeout';
     if (isFailedProbe || this.#silence >= maxSilence) this.#one.open(isSilence ? 'timeout' : reason);
     else if (kind === 'bad') this.#one.record('bad', begun, reason);
+  }
+
+  /** Whoever was refused before all were is refused again only by a probe, or any one user could keep all refused. */
+  #forgive(): void {
+    this.#silence = 0;
+    this.#one.close();
   }
 
   #suspectOnly(user: string | undefined): void {

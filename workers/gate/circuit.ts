@@ -85,7 +85,7 @@ export class Circuit {
       call.stop.throwIfAborted();
       const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
-      const result = await this.#watch(slot, () => this.breakers.watch(begun, admitted, watched));
+      const result = await this.#watch(slot, begun, () => this.breakers.watch(begun, admitted, watched));
       this.#options.compiling.recordUse(schema);
       return result;
     } finally {
@@ -124,21 +124,27 @@ export class Circuit {
     }
   }
 
-  /** The trial after a cooldown is passed when its call is not limited, or has not been within a second. */
-  async #watch<T>(slot: Slot, call: () => Promise<T>): Promise<T> {
-    if (this.#trial !== slot) return call();
+  /**
+   * The trial after a cooldown is passed when its call is not limited, or has not been within a second. After a second
+   * another user's call may begin beside a probe, too.
+   */
+  async #watch<T>(slot: Slot, { isProbe }: BegunCall, call: () => Promise<T>): Promise<T> {
+    const isTrial = this.#trial === slot;
+    if (!isTrial && !isProbe) return call();
     const pass = () => {
-      this.#wasCoolingDown = false;
-      this.#trial = undefined;
+      if (isTrial) {
+        this.#wasCoolingDown = false;
+        this.#trial = undefined;
+      }
       this.#wake();
     };
     const timer = setTimeout(pass, trialMs);
     try {
       const result = await call();
-      this.#wasCoolingDown = false;
+      if (isTrial) this.#wasCoolingDown = false;
       return result;
     } catch (error) {
-      if (!isLimit(error)) this.#wasCoolingDown = false;
+      if (isTrial && !isLimit(error)) this.#wasCoolingDown = false;
       throw error;
     } finally {
       clearTimeout(timer);
@@ -164,7 +170,7 @@ export class Circuit {
     if (!this.#isBehind(call) && this.#admits(call)) return;
     if (this.#isClosing && kind === 'first') throw new NotBegun();
     this.#throwIfTooLate(call);
-    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#refusal(call);
+    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
     const leftMs = call.leftMs();
     const patienceMs = patienceOf(call, this.breakers.stateFor(user));
@@ -200,6 +206,12 @@ export class Circuit {
     const blockedMs = this.#blockedMs(call.user);
     const patienceMs = patienceOf(call, this.breakers.stateFor(call.user));
     if (blockedMs > 0 && (blockedMs > patienceMs || blockedMs >= call.leftMs())) throw this.#refusal(call);
+  }
+
+  /** Another user's waiting jobs may fill the room: then this one comes back after a pause. */
+  #withoutRoom(call: GatedCall): Error {
+    const isSoon = this.breakers.stateFor(call.user) === 'closed' && this.cooldown.isOfOther(call.user);
+    return isSoon ? new NotBegun(true) : this.#refusal(call);
   }
 
   #refusal({ user }: GatedCall): Failure {

@@ -30,17 +30,20 @@ const noticeableMs = 100;
  *
  * As long as only one user was limited since the last answer, it holds that user alone, and the others once for the
  * shortest pause: then their calls show whose the limit is. An answer frees that user, another user's 429 holds all.
+ * When that hold ends, the next 429 is again one user's until another user's follows: else one user could renew it.
  */
 export class Cooldown {
   readonly #options: CooldownOptions;
   readonly #all = new Hold();
   /** Holds `#user` alone. */
   readonly #one = new Hold();
-  /** The first user who was limited since the last answer. */
+  /** The first user who was limited since the last answer, or since all were held. */
   #user: string | undefined;
   /** Whether another user was limited since then, or a job without a user. */
   #isOfAll = false;
   #pauseMs = 0;
+  /** The pause of all users, which goes on doubling from one hold of all to the next. */
+  #pauseOfAllMs = 0;
   /** 429s that have doubled the pause so far. */
   #limitCount = 0;
   #isDisposed = false;
@@ -62,6 +65,11 @@ export class Cooldown {
   /** Whether this user is held for longer than the others. */
   isAlone(user: string | undefined): boolean {
     return user !== undefined && user === this.#user && this.#one.endsAt > this.#all.endsAt;
+  }
+
+  /** Whether another user alone was limited since the last answer, so that this user's calls wait for a moment only. */
+  isOfOther(user: string | undefined): boolean {
+    return this.#user !== undefined && user !== this.#user && !this.#isOfAll;
   }
 
   /** The holds that have not ended: of all users, then of the one user who is held for longer. */
@@ -100,6 +108,7 @@ export class Cooldown {
   /** Takes an answer; it frees the user who is held unless that hold has begun or grown since the call began. */
   #recordAnswer(endsAt: number): void {
     this.#pauseMs = 0;
+    this.#pauseOfAllMs = 0;
     if (endsAt !== this.#one.endsAt) return;
     this.#user = undefined;
     this.#isOfAll = false;
@@ -110,27 +119,43 @@ export class Cooldown {
 
   #recordLimit(user: string | undefined, retryAfterMs: number | undefined, doubles: boolean): void {
     // The pauses of one user must not make those of all longer.
-    if (!this.#isOfAll && user !== this.#user) this.#pauseMs = 0;
+    if (!this.#isOfAll && user !== this.#user) this.#pauseMs = this.#pauseOfAllMs;
     if (doubles) {
       this.#limitCount += 1;
       this.#pauseMs = this.#pauseMs === 0 ? minPauseMs : Math.min(2 * this.#pauseMs, maxPauseMs);
     }
     const holdMs = Math.min(Math.max(retryAfterMs ?? 0, this.#pauseMs, minPauseMs), maxMs);
-    if (this.#hold(user, holdMs))
-      this.#options.publishLimit({ holdMs, user: this.#isOfAll ? undefined : user });
+    const isNoticeable = this.#hold(user, holdMs);
+    const isOfAll = this.#holdsAll(user);
+    if (isOfAll) this.#pauseOfAllMs = this.#pauseMs;
+    if (isNoticeable) this.#options.publishLimit({ holdMs, user: isOfAll ? undefined : user });
   }
 
   /** Whether a cooldown began or became noticeably longer. */
   #hold(user: string | undefined, ms: number): boolean {
     if (this.#isDisposed) return false;
-    const isFirst = this.#user === undefined && !this.#isOfAll;
+    const isFirst = this.#user === undefined && user !== undefined;
     if (isFirst) this.#user = user;
-    if (user === undefined || user !== this.#user) this.#isOfAll = true;
+    else if (user === undefined || user !== this.#user) this.#isOfAll = true;
     const { onChange } = this.#options;
-    const isNoticeable = (this.#isOfAll ? this.#all : this.#one).lengthen(ms, onChange);
-    if (isFirst) this.#all.lengthen(minPauseMs, onChange);
+    const onEndOfAll = () => this.#endOfAll();
+    const isNoticeable = this.#holdsAll(user)
+      ? this.#all.lengthen(ms, onEndOfAll)
+      : this.#one.lengthen(ms, onChange);
+    if (isFirst) this.#all.lengthen(minPauseMs, onEndOfAll);
     if (isNoticeable) onChange();
     return isNoticeable;
+  }
+
+  /** Whether a 429 of this user holds all: one of the first user never does. */
+  #holdsAll(user: string | undefined): boolean {
+    return this.#isOfAll && (user === undefined || user !== this.#user);
+  }
+
+  #endOfAll(): void {
+    if (this.#isOfAll && this.#one.leftMs === 0) this.#user = undefined;
+    this.#isOfAll = false;
+    this.#options.onChange();
   }
 }
 

@@ -28,11 +28,14 @@ export class ImageRoom {
     const bytes = bytesOf(call);
     if (bytes === 0) return next();
     admitted.startedAt = undefined;
-    if (this.#waiting.all.length === 0 && this.#fits(bytes)) this.#held.add(userOf(call), bytes);
-    else {
-      admitted.park();
-      await this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
-    }
+    const begun = this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
+    // It may fit where those before it do not, as the call of a user who has less.
+    this.#wake();
+    if (this.#waiting.all.some((waiter) => waiter.call === call)) admitted.park();
+    await begun.catch((error) => {
+      this.#wake();
+      throw error;
+    });
     try {
       await call.slot.take();
       admitted.startedAt = performance.now();

@@ -275,6 +275,12 @@ describe('calls of several users', () => {
       'open for all: provider_error, open for M: provider_error',
     ],
     [inTurn(6, 'failed'), 'open for all: provider_error'],
+    // That the provider refuses a request shows that it answers, and not that it works.
+    [
+      `${'1 of M failed; 1 of H provider_rejected; 1 of V failed; 1 of H content_blocked; '.repeat(3)}V is refused`,
+      'open for all: provider_error',
+    ],
+    [`${'1 of M timed out; 1 of H provider_rejected; '.repeat(4)}1 of V timed out`, 'closed'],
     [
       `${'5 of M failed; 100 ms; 1 of V failed; 19 of V answered; '.repeat(20)}1 of V answered`,
       'half-open for M: provider_error',
@@ -290,11 +296,31 @@ describe('calls of several users', () => {
     ['1 of M failed; 1 of V answered', 'open for M: provider_error'],
     ['1 of M timed out; 1 of V answered', 'closed'],
     ['1 of M failed; 1 of V failed', 'open for all: provider_error, open for M: provider_error'],
+    // That of the round before shows nothing in this one.
+    [
+      '1 of V failed; 1 of M failed; 100 ms; 1 of M failed; M is refused; 1 of V answered',
+      'open for M: provider_error',
+    ],
     // One user alone probes once per pause.
     [`${'1 of M failed; M is refused; 100 ms; '.repeat(3)}1 of M answered`, 'closed'],
   ])('the breaker of all is half-open; %s -> %s', async (steps, end) => {
     await make(`${inTurn(6, 'failed')}; 100 ms; ${steps}`);
     expect(state()).toBe(end);
+  });
+
+  it('a probe has no end -> after a second a call of one other user probes beside it, and either may close it', async () => {
+    for (const answered of ['M', 'V']) {
+      await make(`${inTurn(6, 'failed')}; 100 ms`);
+      const first = begin('M');
+      await make('899 ms; V is refused; 1 ms; M is refused');
+      const second = begin('V');
+      await make('900 ms; M is refused; W is refused');
+      await (answered === 'M' ? first : second)?.end();
+      expect(state()).toBe('closed');
+      await (answered === 'M' ? second : first)?.end(ends.cut);
+      breakers.dispose();
+      breakers = openBreakers();
+    }
   });
 
   it('one that began later was answered -> nobody is refused', async () => {

@@ -180,6 +180,13 @@ describe('a model that limits one user', () => {
     expect(circuits.describe()).toEqual([]);
   });
 
+  it('no room is left to wait -> the jobs of others go back to the queue for a moment, and those of this user end', async () => {
+    await limit('m', 5000, 'M');
+    hasRoom = false;
+    expect(await start({ user: 'V' }).ended).toEqual(new NotBegun(true));
+    expect(await start({ user: 'M' }).ended).toMatchObject({ code: 'provider_rate_limited' });
+  });
+
   it('another user is limited too -> all wait', async () => {
     await limit('m', 5000, 'M');
     await vi.advanceTimersByTimeAsync(250);
@@ -278,6 +285,17 @@ describe('users who call a model', () => {
     for (const job of jobs) job.answer();
     await pass(0);
     expect(begun(jobs)).toEqual([true, true, true, true]);
+  });
+
+  it('all are refused, and a probe has no end -> another user who waits probes after a second', async () => {
+    const jobs = await startProbing('M', 'M', 'V');
+    await pass(999);
+    expect(begun(jobs)).toEqual([true, false, false]);
+    await pass(1);
+    expect(begun(jobs)).toEqual([true, false, true]);
+    jobs[2]?.answer();
+    await pass(0);
+    expect(begun(jobs)).toEqual([true, true, true]);
   });
 
   it('all are refused, and the probe of one fails -> that user is refused, and another probes at once', async () => {

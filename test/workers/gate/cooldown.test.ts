@@ -144,16 +144,23 @@ describe('calls of several users', () => {
     'M 30000, 250 ms, V answered, M 30000 -> M 30000, V 250',
     'M 30000, 250 ms, V 2000 -> M 29750, V 2000, W 2000, - 2000',
     'M 30000, 250 ms, V 2000, 2000 ms, W answered -> M 0, V 0',
-    'M 0, 250 ms, V 0, 250 ms, M 0 -> M 500, V 500',
+    // One user does not renew the hold of all, nor make it longer; two do, with a pause that doubles.
+    'M 0, 250 ms, V 0, 250 ms, M 60000 -> M 60000, V 250',
+    'M 0, 250 ms, V 0, M 60000 -> M 60000, V 250',
+    'M 60000, 250 ms, V 2000, 2000 ms, M 60000 -> M 60000, V 0',
+    'M 0, 250 ms, V 0, 250 ms, M 0, 500 ms, V 0 -> M 500, V 500',
+    'M 0, 250 ms, V 0, 250 ms, M 0, 500 ms, V 0, 500 ms, M 0, 1000 ms, V 0 -> M 1000, V 1000',
+    'M 0, 250 ms, V 0, 250 ms, V answered, M 0, 250 ms, V 0 -> M 250, V 250',
     'M 0, 250 ms, V 0, 250 ms, V answered, M 9000 -> M 9000, V 250',
     `${doubledByM}, V 0 -> M 250, V 250`,
     'M 30000, - 2000 -> M 30000, V 2000',
-    '- 2000, 2000 ms, M 3000 -> M 3000, V 3000',
-    '- 0, 250 ms, M 0, 500 ms, V 0 -> M 1000, V 1000',
+    '- 2000, 2000 ms, M 3000 -> M 3000, V 250',
+    '- 0, 250 ms, M 0, 500 ms, V 0 -> M 500, V 500',
     'far M 30000 -> M 30000, V 250',
     'far M 30000, 250 ms, V answered -> M 0',
     'far M 30000, far V 2000 -> M 30000, V 2000, W 2000',
     'far - 30000 -> M 30000, V 30000, - 30000',
+    'far - 2000, far M 30000 -> M 30000, V 2000',
   ])('%s', async (row) => {
     const [steps = '', end = ''] = row.split(' -> ');
     for (const step of steps.split(', ')) await take(step);

@@ -91,6 +91,21 @@ describe('calls with images', () => {
     for (const call of [...floods, other]) call.end();
   });
 
+  it('do not fit while another user’s do -> those begin at once, with their slots; what waits behind one that leaves begins, too', async () => {
+    const { begun, parked, ask } = startRoom();
+    const stop = new AbortController();
+    const calls = [ask('m', shown(15)), ask('m', shown(10), { stop: stop.signal }), ask('v', shown(3))];
+    await turn();
+    expect([begun, parked]).toEqual([['m', 'v'], ['m']]);
+    calls.push(ask('m', shown(1)));
+    await turn();
+    expect(begun).toEqual(['m', 'v']);
+    stop.abort(new Cancelled());
+    await turn();
+    expect(begun).toEqual(['m', 'v', 'm']);
+    for (const call of calls) call.end();
+  });
+
   it('reach their deadline while they wait -> they end', async () => {
     const { begun, ask } = startRoom();
     const first = ask('first', shown(20));
