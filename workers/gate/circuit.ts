@@ -41,7 +41,7 @@ export class Circuit {
   /** The calls that are under way, or are about to begin, and those that wait, which have not begun. */
   readonly #calls = new Map<GatedCall, BegunCall | undefined>();
   #wasCoolingDown = false;
-  /** The user who was held alone, whose calls begin one at a time then: the 429s of one user must not slow the others. */
+  /** The user who was held alone: only this user's calls begin one at a time then, so that others are not slowed. */
   #wasAlone: string | undefined;
   /** The slot of the job whose call is the one at a time after a cooldown. */
   #trial: Slot | undefined;
