@@ -49,6 +49,8 @@ export class Circuit {
   /** The calls that are under way, or are about to begin, and those that wait, which have not begun. */
   readonly #calls = new Map<GatedCall, BegunCall | undefined>();
   #wasCoolingDown = false;
+  /** The user who was held alone: only this user's calls begin one at a time then, so that others are not slowed. */
+  #wasAlone: string | undefined;
   /** The slot of the job whose call is the one at a time after a cooldown. */
   #trial: Slot | undefined;
   #lastCaller: string | undefined;
@@ -74,7 +76,7 @@ export class Circuit {
 
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
   async run<T>(call: GatedCall, next: (admitted: AdmittedCall) => Promise<T>): Promise<T> {
-    const { slot, user, kind, schema } = call;
+    const { user, kind, schema } = call;
     // A refusal has shown nothing, so the repetition waits like a first call.
     if (kind === 'retry' && this.breakers.stateFor(user) !== 'closed')
       throw new Failure('provider_unavailable');
@@ -85,7 +87,7 @@ export class Circuit {
       call.stop.throwIfAborted();
       const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
-      const result = await this.#watch(slot, begun, () => this.breakers.watch(begun, admitted, watched));
+      const result = await this.#watch(call, begun, () => this.breakers.watch(begun, admitted, watched));
       this.#options.compiling.recordUse(schema);
       return result;
     } finally {
@@ -128,23 +130,25 @@ export class Circuit {
    * The trial after a cooldown is passed when its call is not limited, or has not been within a second. After a second
    * another user's call may begin beside a probe, too.
    */
-  async #watch<T>(slot: Slot, { isProbe }: BegunCall, call: () => Promise<T>): Promise<T> {
+  async #watch<T>({ slot, user }: GatedCall, { isProbe }: BegunCall, make: () => Promise<T>): Promise<T> {
     const isTrial = this.#trial === slot;
-    if (!isTrial && !isProbe) return call();
+    if (!isTrial && !isProbe) return make();
     const pass = () => {
-      if (isTrial) {
-        this.#wasCoolingDown = false;
-        this.#trial = undefined;
-      }
-      this.#wake();
+      if (!isTrial) return;
+      this.#wasCoolingDown = false;
+      if (user === this.#wasAlone) this.#wasAlone = undefined;
     };
-    const timer = setTimeout(pass, trialMs);
+    const timer = setTimeout(() => {
+      pass();
+      if (isTrial) this.#trial = undefined;
+      this.#wake();
+    }, trialMs);
     try {
-      const result = await call();
-      if (isTrial) this.#wasCoolingDown = false;
+      const result = await make();
+      pass();
       return result;
     } catch (error) {
-      if (isTrial && !isLimit(error)) this.#wasCoolingDown = false;
+      if (!isLimit(error)) pass();
       throw error;
     } finally {
       clearTimeout(timer);
@@ -187,11 +191,12 @@ export class Circuit {
   /** Whether a call may begin now; records that it does. */
   #admits(call: GatedCall): boolean {
     const { slot, user } = call;
-    if (this.cooldown.leftMs(user) > 0 || (this.#wasCoolingDown && this.#trial !== undefined)) return false;
+    const isOneAtATime = this.#wasCoolingDown || (user !== undefined && user === this.#wasAlone);
+    if (this.cooldown.leftMs(user) > 0 || (isOneAtATime && this.#trial !== undefined)) return false;
     const begun = this.breakers.begin(user);
     if (begun === undefined) return false;
     this.#calls.set(call, begun);
-    if (this.#wasCoolingDown) this.#trial = slot;
+    if (isOneAtATime) this.#trial = slot;
     this.#lastCaller = user;
     return true;
   }
@@ -222,7 +227,8 @@ export class Circuit {
   }
 
   #onChange(state?: BreakerState, user?: string): void {
-    if (this.cooldown.maxLeftMs > 0) this.#wasCoolingDown = true;
+    if (this.cooldown.leftMs(undefined) > 0) this.#wasCoolingDown = true;
+    this.#wasAlone = this.cooldown.aloneUser ?? this.#wasAlone;
     if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
     this.#options.onChange({ state, user });

@@ -67,6 +67,11 @@ export class Cooldown {
     return user !== undefined && user === this.#user && this.#one.endsAt > this.#all.endsAt;
   }
 
+  /** The user who is held for longer than the others; undefined if none is. */
+  get aloneUser(): string | undefined {
+    return this.isAlone(this.#user) ? this.#user : undefined;
+  }
+
   /** Whether another user alone was limited since the last answer, so that this user's calls wait for a moment only. */
   isOfOther(user: string | undefined): boolean {
     return this.#user !== undefined && user !== this.#user && !this.#isOfAll;

@@ -180,6 +180,22 @@ describe('a model that limits one user', () => {
     expect(circuits.describe()).toEqual([]);
   });
 
+  it('more calls of this user are limited meanwhile -> the others do not begin one at a time again', async () => {
+    const older = start({ user: 'M' });
+    await limit('m', 5000, 'M');
+    await vi.advanceTimersByTimeAsync(250);
+    const first = start({ user: 'V' });
+    await vi.advanceTimersByTimeAsync(1000);
+    first.cut();
+    await first.ended;
+    older.fail('provider_rate_limited', 9000);
+    await vi.advanceTimersByTimeAsync(0);
+    const others = [start({ user: 'V' }), start({ user: 'W' })];
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun(others)).toEqual([true, true]);
+    for (const job of others) job.cut();
+  });
+
   it('no room is left to wait -> the jobs of others go back to the queue for a moment, and those of this user end', async () => {
     await limit('m', 5000, 'M');
     hasRoom = false;
