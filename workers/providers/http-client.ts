@@ -56,17 +56,14 @@ export class HttpClient {
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });
-  readonly #limits: ResponseLimits;
 
-  constructor(limits: ResponseLimits) {
-    this.#limits = limits;
-  }
+  constructor(private readonly limits: ResponseLimits) {}
 
   send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
-    const exchange = new Exchange(request, this.#limits);
+    const exchange = new Exchange(request, this.limits);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
   }
