@@ -78,15 +78,13 @@ export class RefusedHints {
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
   recordRefusal(request: ModelRequest, refusal: Refusal | undefined, user = ''): void {
-    const keys = keysOf(request, refusal);
+    const [key, ...others] = keysOf(request, refusal);
     // The model may take each of several alone.
-    if (keys.length > 1) return;
-    for (const key of keys) {
-      const { met, exempt, isRefuted } = this.#refused.get(key) ?? this.#makeRoom(user);
-      exempt.delete(user);
-      if (met.size < maxUsers) met.add(user);
-      this.#refused.set(key, { met, exempt, isRefuted });
-    }
+    if (key === undefined || others.length > 0) return;
+    const remembered = this.#refused.get(key) ?? this.#makeRoom(user);
+    remembered.exempt.delete(user);
+    if (remembered.met.size < maxUsers) remembered.met.add(user);
+    this.#refused.set(key, remembered);
   }
 
   /** Takes a request of a user whose call failed, although it was made without what is remembered. */
