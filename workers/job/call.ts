@@ -1,12 +1,11 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
+import type { Slot } from '../gate/slots.js';
 import { patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { DeltaStream } from './delta-stream.js';
-import type { JobTrace } from './job-trace.js';
 import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model-request.js';
-import type { RunningJob } from './running-job.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
@@ -54,10 +53,17 @@ export interface CallProgress {
 }
 
 /** A job, as far as its calls know it. */
-export interface CallingJob
-  extends Pick<RunningJob, 'id' | 'slot' | 'signal' | 'now' | 'progress' | 'begin' | 'recordFirstDelta'> {
-  readonly deltas: Pick<DeltaStream, 'append'> | undefined;
-  readonly trace: Pick<JobTrace, 'watchCall'> | undefined;
+export interface CallingJob {
+  readonly id: string;
+  readonly slot: Slot;
+  readonly signal: AbortSignal;
+  readonly now: () => number;
+  readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
+  readonly trace: { watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> } | undefined;
+  /** The progress of its latest call. */
+  progress: CallProgress | undefined;
+  begin(): void;
+  recordFirstDelta(): void;
 }
 
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;

@@ -7,7 +7,17 @@ import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tr
 import type { ProviderReply } from '../providers/provider.js';
 import type { Next, TimedCall } from './call.js';
 import { codeOfError, codeOfOutcome, type JobEnd } from './outcomes.js';
-import type { RunningJob } from './running-job.js';
+
+/** The facts of a running job that its spans describe. */
+interface TracedJob {
+  readonly id: string;
+  readonly chatId: string;
+  readonly provider: ProviderId;
+  readonly queued: { readonly timestamp: number; readonly attemptsStarted: number };
+  readonly facts: { readonly traceparent?: string | undefined; readonly attempt?: number | undefined };
+  /** The store's clock, in milliseconds since the epoch. */
+  readonly now: () => number;
+}
 
 /** The part of a chat's trace that one worker adds: the wait in the queue, the job, and each call of its provider. */
 export class JobTrace {
@@ -18,7 +28,7 @@ export class JobTrace {
   readonly #provider: ProviderId;
   #calls = 0;
 
-  constructor(tracing: Tracing, job: RunningJob) {
+  constructor(tracing: Tracing, job: TracedJob) {
     const { id, chatId, provider, queued, facts, now } = job;
     const { traceparent, attempt } = facts;
     const { timestamp, attemptsStarted } = queued;
