@@ -5,10 +5,10 @@ import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
-import { readRetryAfter } from './retry-after.js';
+import { readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
-export interface ErrorFacts {
+export interface ErrorFacts extends WaitFacts {
   status?: number | undefined;
   /** Machine-readable words for what went wrong: exception names, error codes, error types. */
   words?: readonly unknown[];
@@ -18,10 +18,6 @@ export interface ErrorFacts {
   text?: string | undefined;
   /** The model that was asked. */
   model?: string | undefined;
-  /** Looks up a header of the answer by its lower-case name. */
-  header?: ((name: string) => string | null | undefined) | undefined;
-  /** The `details` of the error in the body, as Google has them. */
-  details?: unknown;
 }
 
 const unreachable: ReadonlySet<string> = new Set([

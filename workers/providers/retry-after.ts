@@ -1,11 +1,18 @@
 import { detailsIn } from './answer-fields.js';
-import type { ErrorFacts } from './error-classification.js';
+
+/** The parts of a provider's answer that may say how long to wait. */
+export interface WaitFacts {
+  /** Looks up a header of the answer by its lower-case name. */
+  header?: ((name: string) => string | null | undefined) | undefined;
+  /** The `details` of the error in the body, as Google has them. */
+  details?: unknown;
+}
 
 /**
  * How long the provider asks to wait, in milliseconds: `Retry-After` of RFC 9110, `retry-after-ms` of OpenAI and
  * Anthropic, or Google's `RetryInfo`, which has no header. Undefined where it does not say.
  */
-export function readRetryAfter({ header, details }: ErrorFacts, nowMs: number): number | undefined {
+export function readRetryAfter({ header, details }: WaitFacts, nowMs: number): number | undefined {
   const milliseconds = toNumber(header?.('retry-after-ms'));
   if (milliseconds !== undefined) return milliseconds;
   const value = header?.('retry-after');
