@@ -1,5 +1,4 @@
 import type { ProviderId } from '../../shared/contract.js';
-import type { ResponseLimits } from '../../workers/providers/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/provider-settings.js';
 
@@ -8,10 +7,10 @@ export interface ProviderSetup {
   name: string;
   id: ProviderId;
   /** Builds the adapter for a server with the provider's wire format, with made-up credentials. */
-  load: (url: string, limits?: ResponseLimits) => Promise<Provider>;
+  load: (url: string, maxResponseBytes?: number) => Promise<Provider>;
 }
 
-const usualLimits: ResponseLimits = { maxResponseBytes: 16_777_216 };
+const usualMaxBytes = 16_777_216;
 
 type AuthClient = NonNullable<Extract<ProviderSettings['vertexai'], { project: string }>['authClient']>;
 
@@ -27,7 +26,7 @@ const setup = <Id extends ProviderId>(
 ): ProviderSetup => ({
   name,
   id,
-  load: (url, limits = usualLimits) => loadProvider(id, settingsOf(url), limits),
+  load: (url, maxResponseBytes = usualMaxBytes) => loadProvider(id, settingsOf(url), maxResponseBytes),
 });
 
 const apiKey = 'test-key';

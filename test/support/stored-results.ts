@@ -6,4 +6,4 @@ const records = { read: unavailable, create: unavailable };
 
 /** Of an unavailable store: the outcomes of ordinary jobs do not need it. */
 export const unavailableResults = (log = createRecordingLog().log): StoredResults =>
-  new StoredResults({ records, log, timeoutMs: 0 });
+  new StoredResults({ records, log, now: Date.now, timeoutMs: 0 });

@@ -32,11 +32,7 @@ export const callChain =
     );
 
 /** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
-export function prepare<T>(
-  call: PassedCall,
-  { notes }: Pick<CallChainDeps, 'notes'>,
-  next: (call: PreparedCall) => Promise<T>,
-): Promise<T> {
+export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'>, next: Next<PreparedCall>) {
   const { job, request, omitted, isWhole, progress } = call;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
   const known = hints?.omittedFrom(request, call.user) ?? {};

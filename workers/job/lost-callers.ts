@@ -82,9 +82,12 @@ export class LostCallers {
     // A store that has lost this process has lost the others as well.
     if (own === undefined || answeredAt - askedAt > slowAnswerMs || gapMs > interruptedAfterMs)
       this.#interruptedAt = answeredAt;
-    for (const { id, lastHeartbeat } of nodes)
-      if (own !== undefined && lastHeartbeat !== undefined)
-        this.#recordAlive(id, answeredAt - Math.max(0, own - lastHeartbeat));
+    for (const { id, lastHeartbeat } of nodes) {
+      if (own === undefined || lastHeartbeat === undefined) continue;
+      const aliveAt = answeredAt - Math.max(0, own - lastHeartbeat);
+      this.#aliveAt.set(id, aliveAt);
+      if (answeredAt - aliveAt < goneAfterMs) this.#goneAt.delete(id);
+    }
     if (answeredAt - this.#interruptedAt < comebackMs) return;
     for (const api of jobs.apis) {
       const aliveAt = this.#aliveAt.get(api);
@@ -95,10 +98,5 @@ export class LostCallers {
       this.#goneAt.set(api, now());
     }
     jobs.cancelApis(new Map(this.#goneAt.entries()));
-  }
-
-  #recordAlive(api: string, at: number): void {
-    this.#aliveAt.set(api, at);
-    if (this.#deps.clock() - at < goneAfterMs) this.#goneAt.delete(api);
   }
 }

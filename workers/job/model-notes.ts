@@ -16,12 +16,9 @@ const maxModels = 200;
 /** The notes about the models of a pool. */
 export class ModelNotes {
   readonly #notes = new LRUCache<string, ModelNote>({ max: maxModels });
-  readonly #clock: { now(): number };
 
   /** `clock` measures how long ago something was. */
-  constructor(clock: { now(): number } = performance) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: { now(): number } = performance) {}
 
   /** Undefined until there is something to note: names that callers make up take no room. */
   find(model: string): ModelNote | undefined {
@@ -29,7 +26,7 @@ export class ModelNotes {
   }
 
   of(model: string): ModelNote {
-    const note = this.find(model) ?? { hints: new RefusedHints(this.#clock), budget: new RetryBudget() };
+    const note = this.find(model) ?? { hints: new RefusedHints(this.clock), budget: new RetryBudget() };
     this.#notes.set(model, note);
     return note;
   }
@@ -81,15 +78,13 @@ export class RefusedHints {
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
   recordRefusal(request: ModelRequest, refusal: Refusal | undefined, user = ''): void {
-    const keys = keysOf(request, refusal);
+    const [key, ...others] = keysOf(request, refusal);
     // The model may take each of several alone.
-    if (keys.length > 1) return;
-    for (const key of keys) {
-      const { met, exempt, isRefuted } = this.#refused.get(key) ?? this.#makeRoom(user);
-      exempt.delete(user);
-      if (met.size < maxUsers) met.add(user);
-      this.#refused.set(key, { met, exempt, isRefuted });
-    }
+    if (key === undefined || others.length > 0) return;
+    const remembered = this.#refused.get(key) ?? this.#makeRoom(user);
+    remembered.exempt.delete(user);
+    if (remembered.met.size < maxUsers) remembered.met.add(user);
+    this.#refused.set(key, remembered);
   }
 
   /** Takes a request of a user whose call failed, although it was made without what is remembered. */

@@ -33,12 +33,9 @@ const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
 /** Passes chats whose attempts have failed on to the next provider of their fallback, if they have one. */
 export class NextAttempts {
-  readonly #deps: Required<NextAttemptsDeps>;
   #isClosing = false;
 
-  constructor(deps: NextAttemptsDeps) {
-    this.#deps = { answerWithinMs: storeTimeoutMs, ...deps };
-  }
+  constructor(private readonly deps: NextAttemptsDeps) {}
 
   /**
    * The next attempt, if a worker that died during this job had begun it; else undefined. Asks the store until it
@@ -47,7 +44,7 @@ export class NextAttempts {
   async find(job: FailingJob, chatJob: ChatJob): Promise<Attempt | undefined> {
     const next = attemptAfter(chatJob, { provider: chatJob.provider, code: 'internal' });
     if (next === undefined) return undefined;
-    const { store, queues } = this.#deps;
+    const { store, queues } = this.deps;
     const ids = [jobIdOf(job.chatId, next.attempt)];
     const read = () => store.readJobs(queueOf(queues, next.provider), ids);
     const [found] = await this.#untilAnswered(read, job, chatJob).catch(() => []);
@@ -61,7 +58,7 @@ export class NextAttempts {
    */
   async begin(job: FailingJob, chatJob: ChatJob, ended: EndedAttempt): Promise<Attempt | undefined> {
     const { chatId, queued } = job;
-    const { store, queues, log } = this.#deps;
+    const { store, queues, log } = this.deps;
     const next = attemptAfter(chatJob, ended);
     if (next === undefined || !isMendable(ended) || this.#leftMs(chatJob) < minTimeLeftMs) return undefined;
     const followed = { chatId, payload: encodeChatJob(chatJob), priority: queued.priority ?? 0, next };
@@ -82,7 +79,7 @@ export class NextAttempts {
 
   /** How long a call may still begin, in milliseconds. */
   #leftMs(chatJob: ChatJob): number {
-    return Math.max(1, startOf(chatJob) - this.#deps.store.now());
+    return Math.max(1, startOf(chatJob) - this.deps.store.now());
   }
 
   /** Repeats the work until the store answers, or this job's lock is lost, or its caller has gone. */
@@ -90,7 +87,7 @@ export class NextAttempts {
     const isLeft = () => signal.reason instanceof Cancelled || signal.reason instanceof LockLost;
     const shouldRetry = () => !isLeft() && !this.#isClosing;
     // To ask again does nothing when the store has taken the job.
-    const { answerWithinMs } = this.#deps;
+    const { answerWithinMs = storeTimeoutMs } = this.deps;
     const once = () => withTimeout(Math.min(answerWithinMs, this.#leftMs(chatJob)), work());
     return retry(once, { ...pauses, maxMs: this.#leftMs(chatJob), shouldRetry, unref: true });
   }

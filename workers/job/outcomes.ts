@@ -37,6 +37,7 @@ export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
 /** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
+  const isOfChoice = callErrorOf(failure)?.refusal === 'toolChoice';
   return {
     kind: 'failed',
     code,
@@ -44,7 +45,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     retryAfterMs: facts.retryAfterMs,
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
-    refusedParameter: callErrorOf(failure)?.refusedParameter ?? facts.refusedParameter,
+    refusedParameter: isOfChoice ? 'toolChoice' : facts.refusedParameter,
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,

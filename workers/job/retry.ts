@@ -5,7 +5,7 @@ import type { Gate } from '../gate/gate.js';
 import { patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
-import { type Call, retryOf, wholeRetryOf } from './call.js';
+import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
 import type { ModelNotes } from './model-notes.js';
 import { narrow, type Omitted } from './model-request.js';
 
@@ -30,11 +30,7 @@ const minTimeLeftMs = 250;
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
-export async function withOneRetry<T>(
-  call: Call,
-  deps: RetryDeps,
-  next: (call: Call) => Promise<T>,
-): Promise<T> {
+export async function withOneRetry(call: Call, deps: RetryDeps, next: Next<Call>) {
   const { job, model, user, request, progress } = call;
   const { notes } = deps;
   notes.find(model)?.budget.earn(user);

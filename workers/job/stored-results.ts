@@ -16,7 +16,7 @@ interface StoredResultsDeps {
   records: Pick<RecordStore, 'create' | 'read'>;
   log: Log;
   /** The clock of the deadlines, in milliseconds since the epoch. */
-  now?: () => number;
+  now: () => number;
   /** How long to retry while the store is unavailable, in milliseconds. */
   timeoutMs?: number;
 }
@@ -31,34 +31,29 @@ type StoredJob = Pick<RunningJob, 'chatId' | 'facts' | 'signal'>;
  * it. Both operations throw the reason of the job's signal when the job is no longer this worker's, and nothing else.
  */
 export class StoredResults {
-  readonly #deps: Required<StoredResultsDeps>;
-
-  constructor({ now = Date.now, timeoutMs = resultTimeoutMs, ...deps }: StoredResultsDeps) {
-    this.#deps = { ...deps, now, timeoutMs };
-  }
+  constructor(private readonly deps: StoredResultsDeps) {}
 
   /** The recorded outcome; undefined without one, or when the store has not answered in time or by `deadline`. */
   async find(job: StoredJob, deadline: number): Promise<Outcome | undefined> {
     if (job.facts.keptUntil === undefined) return undefined;
-    const { now, timeoutMs } = this.#deps;
-    return this.#retry(() => this.#read(job), job, Math.min(timeoutMs, deadline - now()));
+    return this.#retry(() => this.#read(job), job, deadline - this.deps.now());
   }
 
   /** Records the outcome and returns the one that counts: this, or another that was recorded before. */
   async record(job: StoredJob, outcome: Outcome): Promise<Outcome> {
     const { keptUntil } = job.facts;
     if (keptUntil === undefined) return outcome;
-    const { records, now, timeoutMs } = this.#deps;
+    const { records, now } = this.deps;
     const value = encodeStoredResult(outcome, now());
     const write = async () => {
       const ttlMs = Math.max(1, Math.ceil(keptUntil - now()));
       return (await records.create(resultKey(job.chatId), { value, ttlMs })) ? outcome : this.#read(job);
     };
-    return (await this.#retry(write, job, timeoutMs)) ?? outcome;
+    return (await this.#retry(write, job, Number.POSITIVE_INFINITY)) ?? outcome;
   }
 
   async #read({ chatId }: StoredJob): Promise<Outcome | undefined> {
-    const { records, log } = this.#deps;
+    const { records, log } = this.deps;
     const text = await records.read(resultKey(chatId));
     if (text === undefined) return undefined;
     try {
@@ -71,10 +66,12 @@ export class StoredResults {
   }
 
   /** Retries while the store is unavailable, until the job is aborted; undefined if it has not answered by then. */
-  async #retry(work: () => Promise<Outcome | undefined>, { chatId, signal }: StoredJob, maxMs: number) {
+  async #retry(work: () => Promise<Outcome | undefined>, { chatId, signal }: StoredJob, leftMs: number) {
+    const { log, timeoutMs = resultTimeoutMs } = this.deps;
+    const maxMs = Math.max(0, Math.min(timeoutMs, leftMs));
     throwIfLost(signal);
     try {
-      return await retry(work, { pauseMs, maxMs: Math.max(0, maxMs), signal }).catch((error) => {
+      return await retry(work, { pauseMs, maxMs, signal }).catch((error) => {
         throwIfLost(signal);
         if (!signal.aborted) throw error;
         // The abort may have ended a pause: the store may be back, and this is the last try.
@@ -82,7 +79,7 @@ export class StoredResults {
       });
     } catch (err) {
       throwIfLost(signal);
-      this.#deps.log.warn({ err, jobId: chatId }, 'stored result unavailable');
+      log.warn({ err, jobId: chatId }, 'stored result unavailable');
       return undefined;
     }
   }

@@ -79,11 +79,6 @@ export class ProviderCallError extends Error {
   get isUnusable(): boolean {
     return this.name === unusable && this.word !== 'unfinished';
   }
-
-  /** The parameter that only the caller can mend. */
-  get refusedParameter(): 'toolChoice' | undefined {
-    return this.refusal === 'toolChoice' ? this.refusal : undefined;
-  }
 }
 
 const unusable = 'UnusableAnswer';

@@ -9,12 +9,6 @@ const Agent = createRequire(import.meta.url)(
   'undici/lib/dispatcher/agent.js',
 ) as typeof import('undici').Agent;
 
-/** How much of a provider's answer is read. */
-export interface ResponseLimits {
-  /** Largest body of one answer, in bytes on the network: this client neither asks for compression nor undoes it. */
-  maxResponseBytes: number;
-}
-
 /** The hooks of a call. */
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
@@ -56,17 +50,15 @@ export class HttpClient {
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });
-  readonly #limits: ResponseLimits;
 
-  constructor(limits: ResponseLimits) {
-    this.#limits = limits;
-  }
+  /** `maxBytes`: the largest body of one answer on the network; it neither asks for compression nor undoes it. */
+  constructor(private readonly maxBytes: number) {}
 
   send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
-    const exchange = new Exchange(request, this.#limits);
+    const exchange = new Exchange(request, this.maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
   }
@@ -92,9 +84,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(hooks: CallHooks, { maxResponseBytes }: ResponseLimits) {
+  constructor(hooks: CallHooks, maxBytes: number) {
     this.#hooks = hooks;
-    this.#maxBytes = maxResponseBytes;
+    this.#maxBytes = maxBytes;
     hooks.signal?.addEventListener('abort', this.#abort);
   }
 

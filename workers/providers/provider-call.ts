@@ -52,7 +52,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   const request = { ...call.request, signal: over.signal };
-  const answer = new Answer(request, onDelta);
+  const answer = new Answer(request, new Tape(request, onDelta));
   try {
     return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
   } catch (error) {
@@ -79,14 +79,12 @@ const maxWaitForUsageMs = 2000;
 
 /** The answer of one call, as it is read. The model is reported when the answer does not name one. */
 class Answer {
-  readonly #request: ProviderRequest;
-  readonly #tape: Tape;
   readonly #end: ReplyPart = {};
 
-  constructor(request: ProviderRequest, onDelta: OnDelta) {
-    this.#request = request;
-    this.#tape = new Tape(request, onDelta);
-  }
+  constructor(
+    private readonly request: ProviderRequest,
+    private readonly tape: Tape,
+  ) {}
 
   /**
    * Whether the provider has said that the reply is complete: then neither silence nor an error ends it otherwise. A
@@ -110,27 +108,27 @@ class Answer {
   }
 
   reply(): ProviderReply {
-    const { model = this.#request.model } = this.#end;
+    const { model = this.request.model } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
     if (reason === undefined) throw unusableAnswer('unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
-    return { ...this.#tape.end(reason, usage), reason, model, ...(usage && { usage }) };
+    return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };
   }
 
   /** A reply that is there is not thrown away, and paid for again, for a word that is missing or new. */
   get #reason(): FinishReason | 'malformed' | undefined {
     const { reason, isWhole } = this.#end;
     if (reason === 'broken') return undefined;
-    if (reason === 'unknown') return this.#tape.isEmpty ? undefined : 'length';
-    return reason ?? (isWhole && !this.#tape.isEmpty ? 'stop' : undefined);
+    if (reason === 'unknown') return this.tape.isEmpty ? undefined : 'length';
+    return reason ?? (isWhole && !this.tape.isEmpty ? 'stop' : undefined);
   }
 
   /** Takes parts up to one that is enough; false if there is none. */
   async #takeTo(reading: AsyncIterator<ReplyPart>, isEnough: (part: ReplyPart) => boolean): Promise<boolean> {
     for (;;) {
       const { done, value } = await (this.isComplete ? reading.next().catch(asEnd) : reading.next());
-      this.#request.signal.throwIfAborted();
+      this.request.signal.throwIfAborted();
       if (done) return false;
       this.#take(value);
       if (isEnough(value)) return true;
@@ -138,19 +136,19 @@ class Answer {
   }
 
   #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
-    this.#request.onActivity?.();
+    this.request.onActivity?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
-    if (text) this.#tape.addText(text);
-    if (call) this.#tape.addCall(call);
+    if (text) this.tape.addText(text);
+    if (call) this.tape.addCall(call);
   }
 
   #inTime(taking: Promise<boolean>): Promise<boolean> {
-    const bounded = (this.#request.withTimeout ?? withTimeout)(maxWaitForUsageMs, taking, () => tooLate);
+    const bounded = (this.request.withTimeout ?? withTimeout)(maxWaitForUsageMs, taking, () => tooLate);
     return bounded.catch((error: unknown) => {
       if (error === tooLate) return false;
       throw error;

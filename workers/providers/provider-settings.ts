@@ -1,7 +1,7 @@
 import { type Config, namesSet } from '../../shared/config/config.js';
 import { isSimulated } from '../../shared/config/provider-credentials.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { HttpClient, type ResponseLimits } from './http-client.js';
+import { HttpClient } from './http-client.js';
 import type { Provider } from './provider.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
@@ -23,16 +23,16 @@ type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: Htt
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],
-  limits: ResponseLimits,
+  maxResponseBytes: number,
 ): Promise<Provider> {
   const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
-  return (await factories[id]())(settings, new HttpClient(limits));
+  return (await factories[id]())(settings, new HttpClient(maxResponseBytes));
 }
 
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  return loadProvider(id, settings[id](config), { maxResponseBytes: config.PROVIDER_MAX_RESPONSE_BYTES });
+  return loadProvider(id, settings[id](config), config.PROVIDER_MAX_RESPONSE_BYTES);
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {

@@ -90,6 +90,7 @@ function run(steps: Run[], own: RunOptions = {}) {
       create: async (key, { value }) => !records.has(key) && records.set(key, value).size > 0,
     },
     log,
+    now: Date.now,
   });
   const onFailure = (failure: Failure) => void failures.push(failure);
   return runJob(running, job, { provider, open, storedResults, onFailure, ...own.deps });

@@ -7,6 +7,7 @@ import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
+import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/gate.js';
 
@@ -33,7 +34,7 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }
     asked.push({ request, ignored });
     nowMs += tookMs;
     if (ending !== 'done') throw ending;
-    return 'done';
+    return 'done' as unknown as ProviderReply;
   };
   const sleep = async (ms: number) => {
     pauses.push(ms);

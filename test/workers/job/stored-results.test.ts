@@ -127,7 +127,7 @@ describe('the results of stored chats', () => {
 
   it('an ordinary job -> the store is not asked', async () => {
     failing = 2;
-    const results = new StoredResults({ records, log: logged.log });
+    const results = new StoredResults({ records, log: logged.log, now: () => 1000 });
     expect(await results.find(takeJob(), 2000)).toBeUndefined();
     expect(await results.record(takeJob(), outcome)).toBe(outcome);
     expect(failing).toBe(2);

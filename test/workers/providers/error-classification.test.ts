@@ -216,12 +216,11 @@ describe('the text of a refusal', () => {
     const [, kept] = /«(.*)»/.exec(param + text) ?? [];
     const [given, named] = [text, param].map((marked) => marked.replace(/[«»]/g, ''));
     const failure = classify({ status: 400, param: named, text: given });
-    const { refusal, place, refusedParameter } = failure.cause as ProviderCallError;
+    const { refusal, place } = failure.cause as ProviderCallError;
     const code = { 'too long': 'context_length_exceeded', blocked: 'content_blocked' }[says];
     expect([failure.code, [refusal ?? []].flat().join(' ')]).toEqual(
       code ? [code, ''] : ['provider_rejected', says],
     );
-    expect(refusedParameter).toBe(says === 'toolChoice' ? says : undefined);
     expect(failure.facts.contextTokens ?? place).toBe(says === 'too long' && kept ? Number(kept) : kept);
     expect(describeFailure(failure)).toMatchObject({ code: failure.code, place });
     expect(providerErrorOf(failure)).toEqual({ status: 400, type: 'Error', ...(place && { place }) });

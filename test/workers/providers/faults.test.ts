@@ -28,7 +28,7 @@ const failures: [model: string, FailureCode, retryAfterMs?: number][] = [
 
 describe.each(providerSetups)('$name', async ({ name, load }) => {
   const provider = await load(simulator.url);
-  const bounded = await load(simulator.url, { maxResponseBytes: 16_384 });
+  const bounded = await load(simulator.url, 16_384);
   afterAll(() => {
     provider.close();
     bounded.close();

@@ -15,8 +15,8 @@ const maxResponseBytes = 100_000;
 const tooLarge = { code: 'provider_error', retryable: false };
 
 /** A client, and how to have it send a request to a server that answers like this. */
-async function connectTo(listener: RequestListener, limits = { maxResponseBytes }) {
-  const http = new HttpClient(limits);
+async function connectTo(listener: RequestListener, maxBytes = maxResponseBytes) {
+  const http = new HttpClient(maxBytes);
   const { url, close } = await serve((request, response) => {
     request.resume().on('end', () => listener(request, response));
   });
@@ -178,7 +178,7 @@ describe('HttpClient', () => {
     const all = 20_000_000;
     const { send } = await connectTo(
       (_, response) => void response.writeHead(200, events).end(Buffer.alloc(all, '\n')),
-      { maxResponseBytes: all },
+      all,
     );
     const { body } = await send();
     for (let turn = 0; turn < 200; turn += 1) await nextTurn();
