@@ -61,12 +61,17 @@ export class ResultPoller {
     return missing;
   }
 
-  /** Polls the chats that are due, and deals with those whose job is missing; never rejects. */
+  /** Polls the chats that are due. Another process has passed on the missing ones, or they are lost; never rejects. */
   async pollDue(slot: number): Promise<void> {
-    const { chats, store } = this.#deps;
+    const { chats, store, log } = this.#deps;
     const askedAt = store.now();
     const missing = await this.poll(chats.due({ attachedBefore: askedAt - messageDelayMs, slot }));
-    await this.#reportMissing(missing, askedAt);
+    const own = missing.filter(({ isPassedOn }) => !isPassedOn);
+    const lost = own.filter((chat) => !mayHaveMoved(chat));
+    const others = own.filter(mayHaveMoved);
+    for (let start = 0; start < others.length; start += pollBatch)
+      lost.push(...(await this.#findLost(others.slice(start, start + pollBatch))));
+    for (const { id } of lost) if (chats.onLost(id, askedAt)) log.warn({ jobId: id }, 'lost job added again');
   }
 
   async #pollBatch(provider: ProviderId, chats: readonly PolledChat[]): Promise<PolledChat[]> {
@@ -92,17 +97,6 @@ export class ResultPoller {
       }
       return false;
     });
-  }
-
-  /** Another process has passed on the missing ones, or they are lost. */
-  async #reportMissing(missing: readonly PolledChat[], askedAt: number): Promise<void> {
-    const { chats, log } = this.#deps;
-    const own = missing.filter(({ isPassedOn }) => !isPassedOn);
-    const lost = own.filter((chat) => !mayHaveMoved(chat));
-    const others = own.filter(mayHaveMoved);
-    for (let start = 0; start < others.length; start += pollBatch)
-      lost.push(...(await this.#findLost(others.slice(start, start + pollBatch))));
-    for (const { id } of lost) if (chats.onLost(id, askedAt)) log.warn({ jobId: id }, 'lost job added again');
   }
 
   async #findLost(chats: readonly PolledChat[]): Promise<PolledChat[]> {
