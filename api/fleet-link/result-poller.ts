@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProviderId } from '../../shared/contract.js';
-import type { Attempt } from '../../shared/protocol/attempts.js';
 import { chatKey, currentOf, decodeStoredChat } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -103,17 +102,16 @@ export class ResultPoller {
     try {
       const texts = await this.#deps.store.records.readAll(chats.map(({ id }) => chatKey(id)));
       const current = texts.map((text) => text && currentOf(decodeStoredChat(text)));
-      return chats.filter((chat, n) => this.#isLost(chat, current[n] || undefined));
+      return chats.filter(({ id, job }, n) => {
+        const next = current[n];
+        if (!next || (next.attempt ?? 1) <= (job.attempt ?? 1)) return true;
+        this.#deps.chats.onMoved(id, next);
+        return false;
+      });
     } catch (err) {
       this.#deps.log.debug({ err }, 'records of stored chats could not be read');
       return [];
     }
-  }
-
-  #isLost(chat: PolledChat, current: Attempt | undefined): boolean {
-    if (current === undefined || (current.attempt ?? 1) <= (chat.job.attempt ?? 1)) return true;
-    this.#deps.chats.onMoved(chat.id, current);
-    return false;
   }
 }
 
