@@ -134,19 +134,16 @@ export class Intake {
     }
   }
 
-  #throwIfNewer({ id: jobId, queued }: RunningJob): void {
-    if (!isNewer(queued.data)) return;
-    // There may be thousands: only the first is a warning.
-    const level = this.#hasDeferred ? 'debug' : 'warn';
-    this.#deps.log[level]({ jobId }, 'job of a newer release left to its workers');
-    this.#hasDeferred = true;
-    throw new NotBegun(true);
-  }
-
   async #run(job: RunningJob): Promise<JobEnd> {
-    this.#throwIfNewer(job);
     const { settings, nextAttempts, log } = this.#deps;
     const { queued, slot, trace } = job;
+    if (isNewer(queued.data)) {
+      // There may be thousands: only the first is a warning.
+      const level = this.#hasDeferred ? 'debug' : 'warn';
+      log[level]({ jobId: job.id }, 'job of a newer release left to its workers');
+      this.#hasDeferred = true;
+      throw new NotBegun(true);
+    }
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
