@@ -176,7 +176,9 @@ export class Cancellation {
         setTimeout(removeLast, abortGraceMs).unref();
         return;
       }
-      if (!isRemoved) await endDeadline(queue, jobId);
+      // Should the worker that runs the job die, the next one finds the deadline over and makes no call.
+      const running = isRemoved ? undefined : await Job.fromId<ChatJobPayload>(queue, jobId);
+      await running?.updateData({ ...running.data, deadline: 0 });
     } catch (err) {
       this.#deps.log.debug({ err, jobId, provider }, 'cancelled job not removed');
     }
@@ -188,10 +190,4 @@ export class Cancellation {
 function possibleAttempts({ fallback = [], ...job }: CancelledJob): CancelledJob[] {
   const next = attemptAfter({ ...job, fallback }, { provider: job.provider, code: 'internal' });
   return [job, ...(next ? possibleAttempts({ ...job, ...next }) : [])];
-}
-
-/** Should the worker that runs the job die, the next one finds the deadline over and makes no call. */
-async function endDeadline(queue: Queue<ChatJobPayload>, jobId: string): Promise<void> {
-  const job = await Job.fromId<ChatJobPayload>(queue, jobId);
-  await job?.updateData({ ...job.data, deadline: 0 });
 }

@@ -48,16 +48,23 @@ interface ConnectionDeps extends Required<LinkDeps> {
 
 /** Opens the queues and the relay; the store must be ready. Throws the store's errors; leaves nothing open then. */
 export async function openConnection(deps: ConnectionDeps): Promise<Connection> {
-  const { store, chats, log } = deps;
+  const { store, heartbeats, pools, chats, onResults, log } = deps;
   const channels = await openChannels(store, { name: 'api', log });
-  deps.heartbeats.begin();
+  const { queues, relay } = channels;
+  heartbeats.begin();
   try {
-    await subscribe(channels, deps);
+    await followProcesses(relay, heartbeats);
+    await pools.settings.follow(relay);
+    // To this name workers send the results of the jobs that are added here, as long as the relay knows this process.
+    await relay.receive(topics.reply(relay.nodeId), resultMessageSchema, onResults);
+    await relay.subscribe(topics.storedResult, resultMessageSchema, onResults);
+    await relay.receive(topics.deltas(relay.nodeId), deltasSchema, ({ deltas }) => {
+      for (const delta of deltas) chats.onDelta(delta);
+    });
   } catch (error) {
     await closeChannels(channels);
     throw error;
   }
-  const { queues, relay } = channels;
   const parts = { ...deps, relay, queueOf: (id: ProviderId) => queueOf(queues, id) };
   const jobRecords = new JobRecords(parts);
   const poller = new ResultPoller({ ...parts, jobRecords, deadQueues: new DeadQueues(parts) });
@@ -68,16 +75,4 @@ export async function openConnection(deps: ConnectionDeps): Promise<Connection> 
     publish: (record) => relay.publish(topics.settings(record.provider), record),
   };
   return { ...channels, chats, jobRecords, poller, cancellation: new Cancellation(parts), settingsChannel };
-}
-
-async function subscribe({ relay }: Channels, deps: ConnectionDeps): Promise<void> {
-  const { heartbeats, pools, chats, onResults } = deps;
-  await followProcesses(relay, heartbeats);
-  await pools.settings.follow(relay);
-  // To this name workers send the results of the jobs that are added here, as long as the relay knows this process.
-  await relay.receive(topics.reply(relay.nodeId), resultMessageSchema, onResults);
-  await relay.subscribe(topics.storedResult, resultMessageSchema, onResults);
-  await relay.receive(topics.deltas(relay.nodeId), deltasSchema, ({ deltas }) => {
-    for (const delta of deltas) chats.onDelta(delta);
-  });
 }

@@ -44,7 +44,7 @@ const closeTimeoutMs = 1000;
  * 3. `stopped`: `close` was called. Cancels still go out until it resolves.
  *
  * Unless it is connected, a method that needs the queue throws `queue_unavailable`. Before that, one that cancels a job
- * or asks for text does nothing. Heartbeats, pools and the state can be read at any time.
+ * or asks for text does nothing. Heartbeats and pools can be read at any time.
  */
 export class FleetLink implements FleetSource {
   /** For heartbeats, whose ages must not grow when this process is late. */
@@ -60,13 +60,8 @@ export class FleetLink implements FleetSource {
     this.#deps = { withTimeout, ...deps };
   }
 
-  get state(): 'connecting' | 'connected' | 'stopped' {
-    if (this.#stopping.signal.aborted) return 'stopped';
-    return this.#opened ? 'connected' : 'connecting';
-  }
-
   get isConnected(): boolean {
-    return this.state === 'connected';
+    return this.#opened !== undefined && !this.#stopping.signal.aborted;
   }
 
   /**

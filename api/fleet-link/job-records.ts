@@ -94,17 +94,13 @@ export class JobRecords {
     const expiresAt = (await Job.fromId<ChatJobPayload>(queue, jobIdOf(jobId, attempt)))?.data.keptUntil;
     if (expiresAt === undefined) return { state: 'settled', outcome };
     // Its worker could not record the outcome, and the job's own record expires in a minute.
-    const ttlMs = Math.max(1, Math.ceil(expiresAt - this.#deps.store.now()));
-    return this.#record(jobId, ttlMs, { outcome, settledAt: job.finishedOn });
-  }
-
-  /** Records the end of a stored chat unless it has a record already. Returns the result that counts. */
-  async #record(jobId: string, ttlMs: number, end: { outcome: Outcome; settledAt: number }) {
-    const { records } = this.#deps.store;
-    const result: JobResult = { state: 'settled', ...end };
-    const value = encodeStoredResult(end.outcome, end.settledAt);
-    if (await records.create(resultKey(jobId), { value, ttlMs })) return result;
-    return decodeResultRecord(await records.read(resultKey(jobId))) ?? result;
+    const { store } = this.#deps;
+    const ttlMs = Math.max(1, Math.ceil(expiresAt - store.now()));
+    const value = encodeStoredResult(outcome, job.finishedOn);
+    const isRecorded = await store.records.create(resultKey(jobId), { value, ttlMs });
+    // A record that was there already is what counts.
+    const earlier = isRecorded ? undefined : await store.records.read(resultKey(jobId));
+    return decodeResultRecord(earlier) ?? { state: 'settled', outcome, settledAt: job.finishedOn };
   }
 }
 

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProviderId } from '../../shared/contract.js';
-import type { Attempt } from '../../shared/protocol/attempts.js';
 import { chatKey, currentOf, decodeStoredChat } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -61,12 +60,17 @@ export class ResultPoller {
     return missing;
   }
 
-  /** Polls the chats that are due, and deals with those whose job is missing; never rejects. */
+  /** Polls the chats that are due. Another process has passed on the missing ones, or they are lost; never rejects. */
   async pollDue(slot: number): Promise<void> {
-    const { chats, store } = this.#deps;
+    const { chats, store, log } = this.#deps;
     const askedAt = store.now();
     const missing = await this.poll(chats.due({ attachedBefore: askedAt - messageDelayMs, slot }));
-    await this.#reportMissing(missing, askedAt);
+    const own = missing.filter(({ isPassedOn }) => !isPassedOn);
+    const lost = own.filter((chat) => !mayHaveMoved(chat));
+    const others = own.filter(mayHaveMoved);
+    for (let start = 0; start < others.length; start += pollBatch)
+      lost.push(...(await this.#findLost(others.slice(start, start + pollBatch))));
+    for (const { id } of lost) if (chats.onLost(id, askedAt)) log.warn({ jobId: id }, 'lost job added again');
   }
 
   async #pollBatch(provider: ProviderId, chats: readonly PolledChat[]): Promise<PolledChat[]> {
@@ -94,32 +98,20 @@ export class ResultPoller {
     });
   }
 
-  /** Another process has passed on the missing ones, or they are lost. */
-  async #reportMissing(missing: readonly PolledChat[], askedAt: number): Promise<void> {
-    const { chats, log } = this.#deps;
-    const own = missing.filter(({ isPassedOn }) => !isPassedOn);
-    const lost = own.filter((chat) => !mayHaveMoved(chat));
-    const others = own.filter(mayHaveMoved);
-    for (let start = 0; start < others.length; start += pollBatch)
-      lost.push(...(await this.#findLost(others.slice(start, start + pollBatch))));
-    for (const { id } of lost) if (chats.onLost(id, askedAt)) log.warn({ jobId: id }, 'lost job added again');
-  }
-
   async #findLost(chats: readonly PolledChat[]): Promise<PolledChat[]> {
     try {
       const texts = await this.#deps.store.records.readAll(chats.map(({ id }) => chatKey(id)));
       const current = texts.map((text) => text && currentOf(decodeStoredChat(text)));
-      return chats.filter((chat, n) => this.#isLost(chat, current[n] || undefined));
+      return chats.filter(({ id, job }, n) => {
+        const next = current[n];
+        if (!next || (next.attempt ?? 1) <= (job.attempt ?? 1)) return true;
+        this.#deps.chats.onMoved(id, next);
+        return false;
+      });
     } catch (err) {
       this.#deps.log.debug({ err }, 'records of stored chats could not be read');
       return [];
     }
-  }
-
-  #isLost(chat: PolledChat, current: Attempt | undefined): boolean {
-    if (current === undefined || (current.attempt ?? 1) <= (chat.job.attempt ?? 1)) return true;
-    this.#deps.chats.onMoved(chat.id, current);
-    return false;
   }
 }
 

@@ -35,8 +35,9 @@ export class Backlog {
 
   /** The waiting jobs by level; `hasRoom` says whether the pool would take one now. Rejects without the store. */
   async count({ hasRoom }: { hasRoom: boolean }): Promise<WaitingByLevel> {
-    if (hasRoom && this.#isKnownEmpty()) return nothing;
     const askedAt = this.#now();
+    const isKnownEmpty = this.#foundEmptyAt > this.#forgottenAt && askedAt - this.#foundEmptyAt < trustedMs;
+    if (hasRoom && isKnownEmpty) return nothing;
     const waiting = await countWaiting(this.#queue);
     if (hasRoom && countAllWaiting(waiting) === 0) this.#foundEmptyAt = askedAt;
     return waiting;
@@ -45,9 +46,5 @@ export class Backlog {
   /** Time until the rate lets another job begin, in milliseconds; 0 if one may. Rejects if the store is unavailable. */
   async rateLeftMs(max: number): Promise<number> {
     return Math.max(0, await this.#queue.getRateLimitTtl(max));
-  }
-
-  #isKnownEmpty(): boolean {
-    return this.#foundEmptyAt > this.#forgottenAt && this.#now() - this.#foundEmptyAt < trustedMs;
   }
 }

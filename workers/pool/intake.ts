@@ -57,7 +57,7 @@ const longRequest = 16_384;
  *    process that added the job subscribes;
  * 6. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
  *    published;
- * 7. `close` forgets the job, and its lock is no longer renewed.
+ * 7. `RunningJobs` forgets the job, and its lock is no longer renewed.
  */
 export class Intake {
   readonly #deps: IntakeDeps;
@@ -75,10 +75,10 @@ export class Intake {
 
   /** To be called before the worker fetches jobs; `process` has to be its processor. */
   attach(worker: Worker): void {
-    const { backlog } = this.#deps;
+    const { jobs, backlog } = this.#deps;
     aroundJobs(worker, async (queued, token, process) => {
       const job = this.take(queued, token);
-      return process().finally(() => this.close(job));
+      return process().finally(() => jobs.close(job));
     });
     worker
       .on('active', () => backlog.forget())
@@ -103,10 +103,6 @@ export class Intake {
     jobs.open(job);
     locks.renewIfLate();
     return job;
-  }
-
-  close(job: RunningJob): void {
-    this.#deps.jobs.close(job);
   }
 
   /** BullMQ's processor. Gives the outcome as the record has it; throws `HandedBack` if the job went back. */
@@ -138,19 +134,16 @@ export class Intake {
     }
   }
 
-  #throwIfNewer({ id: jobId, queued }: RunningJob): void {
-    if (!isNewer(queued.data)) return;
-    // There may be thousands: only the first is a warning.
-    const level = this.#hasDeferred ? 'debug' : 'warn';
-    this.#deps.log[level]({ jobId }, 'job of a newer release left to its workers');
-    this.#hasDeferred = true;
-    throw new NotBegun(true);
-  }
-
   async #run(job: RunningJob): Promise<JobEnd> {
-    this.#throwIfNewer(job);
     const { settings, nextAttempts, log } = this.#deps;
     const { queued, slot, trace } = job;
+    if (isNewer(queued.data)) {
+      // There may be thousands: only the first is a warning.
+      const level = this.#hasDeferred ? 'debug' : 'warn';
+      log[level]({ jobId: job.id }, 'job of a newer release left to its workers');
+      this.#hasDeferred = true;
+      throw new NotBegun(true);
+    }
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;

@@ -84,7 +84,7 @@ export class Pool {
 
   /** Takes jobs, and resolves once that has been published; the store must be ready. */
   async start(): Promise<void> {
-    const { settings } = this.#deps;
+    const { settings, relay, heartbeat, workerName } = this.#deps;
     const { version } = settings;
     this.#gate.force(settings.current.breaker);
     this.#throttle.applyFirst();
@@ -94,7 +94,10 @@ export class Pool {
     settings.onChange(() => this.#onSettings());
     if (settings.version !== version) this.#onSettings();
     this.#clock.start();
-    await Promise.all([this.#subscribeToLimits(), this.#deps.heartbeat.start(this.#describe)]);
+    const subscribing = relay.subscribe(topics.limit(this.id), rateLimitSchema, (limit) => {
+      if (limit.worker !== workerName) this.#gate.hold(limit);
+    });
+    await Promise.all([subscribing, heartbeat.start(this.#describe)]);
   }
 
   /** Takes no new jobs and waits for the running ones; jobs that outlast their grace are aborted and fail. */
@@ -163,12 +166,5 @@ export class Pool {
     log.warn(limit, 'provider rate limited');
     const message: RateLimitMessage = { v: writtenVersion, provider, worker, ...limit };
     relay.publish(topics.limit(provider), message).catch((err) => log.debug({ err }, 'limit not published'));
-  }
-
-  async #subscribeToLimits(): Promise<void> {
-    const { relay, provider, workerName } = this.#deps;
-    await relay.subscribe(topics.limit(provider.id), rateLimitSchema, (limit) => {
-      if (limit.worker !== workerName) this.#gate.hold(limit);
-    });
   }
 }

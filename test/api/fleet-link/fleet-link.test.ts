@@ -235,7 +235,7 @@ describe('a link that has not reached its store yet', () => {
     link.cancel(early);
     link.cancelUnconfirmed(early);
     link.requestResend(early, { reader: undefined, from: 0, max: 1 });
-    expect(link.state).toBe('connecting');
+    expect(link.isConnected).toBe(false);
   });
 
   it('is asked for workers -> knows of none, and that some may be there', () => {
@@ -249,7 +249,7 @@ describe('a link that has not reached its store yet', () => {
 
   it('is closed -> has stopped without a connection', async () => {
     await link.close();
-    expect([link.state, await connected]).toEqual(['stopped', false]);
+    expect([link.isConnected, await connected]).toEqual([false, false]);
     await expect(link.check()).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });
@@ -257,14 +257,14 @@ describe('a link that has not reached its store yet', () => {
 describe('a link that is prepared', () => {
   it('-> counts as connected after that, and until it is closed', async () => {
     const link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
-    const states: string[] = [];
+    const states: boolean[] = [];
     const isConnected = await link.start(chats, async ({ records }) => {
       await records.read('any');
-      states.push(link.state);
+      states.push(link.isConnected);
     });
-    states.push(link.state);
+    states.push(link.isConnected);
     await link.close();
-    expect([isConnected, ...states, link.state]).toEqual([true, 'connecting', 'connected', 'stopped']);
+    expect([isConnected, ...states, link.isConnected]).toEqual([true, false, true, false]);
     await expect(link.read({ jobId: 'late', provider: 'openai' })).rejects.toMatchObject({
       code: 'queue_unavailable',
     });

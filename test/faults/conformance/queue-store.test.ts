@@ -336,7 +336,7 @@ describe.each(findStores())('a $kind store', (server) => {
       onTestFinished(() => link.close());
       const connected = link.start(new LiveChats());
       await vi.waitFor(() => expect(logged.text()).toContain('the queue store refused'), patience);
-      expect(link.state).toBe('connecting');
+      expect(link.isConnected).toBe(false);
       await redis.acl('SETUSER', 'limited', '+@all');
       expect(await connected).toBe(true);
     });

@@ -85,7 +85,7 @@ describe('a job that BullMQ has fetched', () => {
     const job = intake.take(queuedJob('one'), 'a');
     job.end(undefined);
     expect(heldWhenLate).toEqual([['a'], ['a']]);
-    intake.close(job);
+    jobs.close(job);
     expect(held()).toEqual([]);
   });
 
