@@ -32,6 +32,9 @@ export const lengthOf = (mark: Mark): number => JSON.stringify(mark).length;
 
 /** One API process. It gets one message at a time, with all deltas since, so that none overtakes another. */
 export class ApiLink {
+  readonly api: string;
+  readonly #deps: ApiLinkDeps;
+  readonly #onIdle: () => void;
   readonly #sources = new Set<DeltaSource>();
   /** Sources to be sent even if there is nothing new. */
   readonly #reports = new Set<DeltaSource>();
@@ -42,11 +45,11 @@ export class ApiLink {
   #publishedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(
-    readonly api: string,
-    private readonly deps: ApiLinkDeps,
-    private readonly onIdle: () => void,
-  ) {}
+  constructor(api: string, deps: ApiLinkDeps, onIdle: () => void) {
+    this.api = api;
+    this.#deps = deps;
+    this.#onIdle = onIdle;
+  }
 
   /** Keeps the link while the source is open, also one with nothing to send: an API process has one link. */
   attach(source: DeltaSource): void {
@@ -72,7 +75,7 @@ export class ApiLink {
     if (this.#sources.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.onIdle();
+    this.#onIdle();
   }
 
   #schedule(): void {
@@ -82,13 +85,13 @@ export class ApiLink {
       void this.#publish();
     } else if (this.#timer === undefined) {
       // A message that comes long after the last one waits for nothing.
-      const leftMs = this.#publishedAt + this.deps.windowMs - performance.now();
+      const leftMs = this.#publishedAt + this.#deps.windowMs - performance.now();
       this.#timer = setTimeout(() => void this.#publish(), Math.max(0, leftMs));
     }
   }
 
   async #publish(): Promise<void> {
-    const { relay, log } = this.deps;
+    const { relay, log } = this.#deps;
     this.#timer = undefined;
     this.#isPublishing = true;
     this.#publishedAt = performance.now();

@@ -28,6 +28,7 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
+  readonly #call: PassedCall;
   readonly #controller = new AbortController();
   readonly signal = this.#controller.signal;
   readonly #onStop: () => void;
@@ -35,7 +36,8 @@ export class CallSignal {
   #idleTimer: NodeJS.Timeout | undefined;
   #place: Disposable | undefined;
 
-  constructor(private readonly call: PassedCall) {
+  constructor(call: PassedCall) {
+    this.#call = call;
     const { job, deadline, stop, pass, hasFallback } = call;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
     const isStream = job.deltas !== undefined;
@@ -55,7 +57,7 @@ export class CallSignal {
   /** To be called at a stream's first delta. */
   beginStream(): void {
     if (this.#idleTimer !== undefined) return;
-    const { chatJob, settings } = this.call;
+    const { chatJob, settings } = this.#call;
     clearTimeout(this.#timer);
     this.#timer = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
     this.#idleTimer = this.#abortAfter(settings.idleTimeoutMs, 'provider_timeout');
@@ -72,19 +74,19 @@ export class CallSignal {
     this.#idleTimer = undefined;
     this.#place?.[Symbol.dispose]();
     this.#place = undefined;
-    this.call.stop.removeEventListener('abort', this.#onStop);
+    this.#call.stop.removeEventListener('abort', this.#onStop);
   }
 
   /** The provider has had its time. Others wait for a probe, so it ends. */
   #outlast(): void {
-    const { pass, deadline } = this.call;
+    const { pass, deadline } = this.#call;
     if (pass.isCompiling && !pass.isProbe) this.#place = pass.outlast();
     if (this.#place) this.#timer = this.#abortAfter(this.#msUntil(deadline), 'timeout');
     else this.#controller.abort(new Failure('provider_timeout'));
   }
 
   #msUntil(time: number): number {
-    return Math.max(0, time - this.call.job.now());
+    return Math.max(0, time - this.#call.job.now());
   }
 
   #abortAfter(ms: number, code: FailureCode, cause?: Error): NodeJS.Timeout {

@@ -23,12 +23,15 @@ interface DeltaStreamOptions {
 export class DeltaStream {
   /** Another run of the job writes another text. */
   readonly callId = randomUUID().slice(0, 8);
+  readonly options: DeltaStreamOptions;
   readonly marks: Mark[] = [];
   readonly #cursors = new Map<string, Cursor>();
   #text = '';
   #isHeld = false;
 
-  constructor(readonly options: DeltaStreamOptions) {}
+  constructor(options: DeltaStreamOptions) {
+    this.options = options;
+  }
 
   get text(): string {
     return this.#text;
@@ -83,33 +86,35 @@ const keyOf = (api: string, reader: string | undefined): string => `${api} ${rea
 
 /** How far one reader has been sent the text. */
 class Cursor implements DeltaSource {
+  readonly link: ApiLink;
   readonly version: number;
+  readonly #stream: DeltaStream;
+  readonly #reader: string | undefined;
   #at = 0;
   /** Where it stops until the reader asks again. */
   #end = Number.POSITIVE_INFINITY;
 
-  constructor(
-    private readonly stream: DeltaStream,
-    readonly link: ApiLink,
-    private readonly reader: string | undefined,
-  ) {
+  constructor(stream: DeltaStream, link: ApiLink, reader: string | undefined) {
+    this.link = link;
     this.version = stream.options.version;
+    this.#stream = stream;
+    this.#reader = reader;
     link.attach(this);
   }
 
   /** A place beyond the text is its end. */
   move(from: number, max = Number.POSITIVE_INFINITY): void {
-    this.#at = Math.min(from, this.stream.text.length);
+    this.#at = Math.min(from, this.#stream.text.length);
     this.#end = from + max;
   }
 
   take(maxLength: number): Delta {
     const at = this.#at;
-    const { callId, options } = this.stream;
+    const { callId, options } = this.#stream;
     const { jobId, writer } = options;
     const ignored = options.ignored();
     const [length, near] = this.#fit(Math.min(maxLength, this.#end - at), maxLength);
-    const text = sliceText(this.stream.text, at, length);
+    const text = sliceText(this.#stream.text, at, length);
     this.#at += text.length;
     const marks = near.filter((mark) => mark.at <= this.#at);
     const facts = {
@@ -117,13 +122,13 @@ class Cursor implements DeltaSource {
       ...(marks.length > 0 && { marks }),
       ...(ignored && { ignored: [...ignored] }),
     };
-    return { jobId, reader: this.reader, callId, ...facts, at, text };
+    return { jobId, reader: this.#reader, callId, ...facts, at, text };
   }
 
   /** The length of the next piece, and the marks that have room beside it. It ends before a mark without room. */
   #fit(length: number, room: number): [number, Mark[]] {
     const at = this.#at;
-    const near = this.stream.marks.filter((mark) => mark.at >= at && mark.at <= at + length);
+    const near = this.#stream.marks.filter((mark) => mark.at >= at && mark.at <= at + length);
     let left = room;
     for (const [place, mark] of near.entries()) {
       const leftWithIt = left - lengthOf(mark);
@@ -134,6 +139,6 @@ class Cursor implements DeltaSource {
   }
 
   get hasMore(): boolean {
-    return sliceText(this.stream.text, this.#at, Math.min(2, this.#end - this.#at)) !== '';
+    return sliceText(this.#stream.text, this.#at, Math.min(2, this.#end - this.#at)) !== '';
   }
 }

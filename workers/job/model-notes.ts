@@ -16,9 +16,12 @@ const maxModels = 200;
 /** The notes about the models of a pool. */
 export class ModelNotes {
   readonly #notes = new LRUCache<string, ModelNote>({ max: maxModels });
+  readonly #clock: { now(): number };
 
   /** `clock` measures how long ago something was. */
-  constructor(private readonly clock: { now(): number } = performance) {}
+  constructor(clock: { now(): number } = performance) {
+    this.#clock = clock;
+  }
 
   /** Undefined until there is something to note: names that callers make up take no room. */
   find(model: string): ModelNote | undefined {
@@ -26,7 +29,7 @@ export class ModelNotes {
   }
 
   of(model: string): ModelNote {
-    const note = this.find(model) ?? { hints: new RefusedHints(this.clock), budget: new RetryBudget() };
+    const note = this.find(model) ?? { hints: new RefusedHints(this.#clock), budget: new RetryBudget() };
     this.#notes.set(model, note);
     return note;
   }

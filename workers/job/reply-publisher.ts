@@ -24,11 +24,14 @@ const maxOutcomeChars = 80_000;
  * have a caller who has come back. Jobs that end in the same turn of the event loop share a message to each process.
  */
 export class ReplyPublisher {
+  readonly #deps: ReplyPublisherDeps;
   readonly #unpublished = new Map<string, SettledJob[]>();
   readonly #recording = new Set<Promise<void>>();
   readonly #publishing = new Set<Promise<void>>();
 
-  constructor(private readonly deps: ReplyPublisherDeps) {}
+  constructor(deps: ReplyPublisherDeps) {
+    this.#deps = deps;
+  }
 
   /**
    * Publishes an outcome, as `encodeOutcome` writes it, unless that was done before. One that counts even if the job is
@@ -50,7 +53,7 @@ export class ReplyPublisher {
     const { chatId, facts } = job;
     // Also of a job that was aborted.
     const { signal } = new AbortController();
-    const recording = this.deps.storedResults
+    const recording = this.#deps.storedResults
       .record({ chatId, facts, signal }, givenUpOutcome)
       .then((outcome) => this.publish(job, encodeOutcome(outcome), { isStored: true }))
       .finally(() => this.#recording.delete(recording));
@@ -78,7 +81,7 @@ export class ReplyPublisher {
   }
 
   #publishBatch(topic: string, settled: SettledJob[]): void {
-    const { relay, log } = this.deps;
+    const { relay, log } = this.#deps;
     const message: ResultMessage = { v: writtenVersion, settled };
     const isToAll = topic === topics.storedResult;
     const publishing = (isToAll ? relay.publish(topic, message) : relay.send(topic, message))

@@ -8,12 +8,15 @@ type PausableSource = Pick<Dispatcher.DispatchController, 'pause' | 'resume' | '
  * several times as much. When much of it is unread, the connection waits.
  */
 export class EventBytes implements AsyncIterableIterator<Buffer> {
+  readonly #source: PausableSource;
   #unread: Buffer[] = [];
   #unreadBytes = 0;
   #reading: PromiseWithResolvers<IteratorResult<Buffer>> | undefined;
   #end: { error?: Error | undefined } | undefined;
 
-  constructor(private readonly source: PausableSource) {}
+  constructor(source: PausableSource) {
+    this.#source = source;
+  }
 
   /** Bytes that are all there. */
   static of(bytes: Buffer): EventBytes {
@@ -27,7 +30,7 @@ export class EventBytes implements AsyncIterableIterator<Buffer> {
     if (this.#reading) return void this.#settle(({ resolve }) => resolve({ done: false, value: chunk }));
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
-    if (this.#unreadBytes >= maxUnreadBytes) this.source.pause();
+    if (this.#unreadBytes >= maxUnreadBytes) this.#source.pause();
   }
 
   end(error?: Error): void {
@@ -44,7 +47,7 @@ export class EventBytes implements AsyncIterableIterator<Buffer> {
   }
 
   async return(): Promise<IteratorResult<Buffer>> {
-    if (!this.#end) this.source.abort(new Error('The stream was not read to its end.'));
+    if (!this.#end) this.#source.abort(new Error('The stream was not read to its end.'));
     return ended;
   }
 
@@ -66,7 +69,7 @@ export class EventBytes implements AsyncIterableIterator<Buffer> {
     const chunks = this.#unread;
     this.#unread = [];
     this.#unreadBytes = 0;
-    this.source.resume();
+    this.#source.resume();
     return Buffer.concat(chunks);
   }
 }

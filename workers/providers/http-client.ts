@@ -50,15 +50,18 @@ export class HttpClient {
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });
+  readonly #maxBytes: number;
 
   /** `maxBytes`: the largest body of one answer on the network; it neither asks for compression nor undoes it. */
-  constructor(private readonly maxBytes: number) {}
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
 
   send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
-    const exchange = new Exchange(request, this.maxBytes);
+    const exchange = new Exchange(request, this.#maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
   }
