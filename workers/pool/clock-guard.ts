@@ -26,15 +26,19 @@ const defaultCheckPauseMs = 250;
  * round trip to the store. After a jump the store decides: a machine that was suspended also jumps, to the right time.
  */
 export class ClockGuard {
-  /** True from a jump until the clock agrees with the store's again. */
-  isOff = false;
   readonly #deps: Required<ClockGuardDeps>;
   readonly #stopping = new AbortController();
   #offset = 0;
+  #isOff = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(deps: ClockGuardDeps) {
     this.#deps = { now: Date.now, everyMs: intervalMs, checkPauseMs: defaultCheckPauseMs, ...deps };
+  }
+
+  /** True from a jump until the clock agrees with the store's again. */
+  get isOff(): boolean {
+    return this.#isOff;
   }
 
   /** To be called while the clock agrees with the store's. */
@@ -49,7 +53,7 @@ export class ClockGuard {
   }
 
   async #check(): Promise<void> {
-    if (this.isOff || Math.abs(this.#readOffset() - this.#offset) <= maxJumpMs) return;
+    if (this.#isOff || Math.abs(this.#readOffset() - this.#offset) <= maxJumpMs) return;
     const { log } = this.#deps;
     log.warn('the clock has jumped: no jobs are taken until it agrees with the queue store again');
     this.#set(true);
@@ -73,7 +77,7 @@ export class ClockGuard {
   }
 
   #set(isOff: boolean): void {
-    this.isOff = isOff;
+    this.#isOff = isOff;
     this.#deps.onChange();
   }
 

@@ -11,25 +11,33 @@ export interface LivePoolSettings
 export class LiveSettings {
   /** The environment's settings, as in heartbeats. */
   readonly configured: ConfiguredSettings;
-  current: LivePoolSettings;
-  /** The version of the operators' settings; 0 while there are none. */
-  version = 0;
   readonly #environment: PoolConfig;
+  #current: LivePoolSettings;
+  #version = 0;
   readonly #listeners: (() => void)[] = [];
 
   constructor(environment: PoolConfig, configured: ConfiguredSettings = {}) {
     this.configured = configured;
     this.#environment = environment;
-    this.current = environment;
+    this.#current = environment;
+  }
+
+  get current(): LivePoolSettings {
+    return this.#current;
+  }
+
+  /** The version of the operators' settings; 0 while there are none. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Replaces the operators' settings, then calls the listeners in their order. False unless they are newer. */
   apply({ version, overrides }: Pick<ProviderSettings, 'version' | 'overrides'>): boolean {
-    if (version <= this.version) return false;
+    if (version <= this.#version) return false;
     // The API decides on the fallback.
     const { fallback: _, model, models, ...own } = overrides;
     const environment = rulesOf(this.#environment);
-    this.current = {
+    this.#current = {
       ...this.#environment,
       ...own,
       // The API has checked this by what it knew: an operator's token must not choose where prompts go.
@@ -37,7 +45,7 @@ export class LiveSettings {
       ...(models && { models: models.filter((pattern) => isSettable(pattern, environment)) }),
       ...((model !== undefined || models) && { environment }),
     };
-    this.version = version;
+    this.#version = version;
     for (const listener of this.#listeners) listener();
     return true;
   }
