@@ -99,7 +99,12 @@ describe('what a chat leaves in the store', () => {
     const canary = 'canary-of-an-unanswered-chat';
     const messages = [{ content: canary }];
     const headers = { Prefer: 'wait=5' };
-    const abandoned = deployment.chat({ model: 'sim-hang@abandoned', messages, headers });
+    // Long enough for a busy machine to call the provider.
+    const abandoned = deployment.chat({
+      model: 'sim-hang@abandoned',
+      messages,
+      headers: { Prefer: 'wait=20' },
+    });
     await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang@abandoned');
     const ofNewer = store.createQueue(queueName('openai'));
     await ofNewer.add('chat', { v: 3, turns: canary }, { jobId: 'newer' });
