@@ -2,7 +2,10 @@ import type { Queue } from 'bullmq';
 import { countAllWaiting, countWaiting, type WaitingByLevel } from '../../shared/queue/priority.js';
 
 interface BacklogOptions {
-  queue: Pick<Queue, 'getCountsPerPriority' | 'getRateLimitTtl'>;
+  queue: Pick<
+    Queue,
+    'getCountsPerPriority' | 'getRateLimitTtl' | 'getGlobalRateLimit' | 'removeRateLimitKey'
+  >;
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
 }
@@ -43,8 +46,17 @@ export class Backlog {
     return waiting;
   }
 
-  /** Time until the rate lets another job begin, in milliseconds; 0 if one may. Rejects if the store is unavailable. */
-  async rateLeftMs(max: number): Promise<number> {
-    return Math.max(0, await this.#queue.getRateLimitTtl(max));
+  /**
+   * Time until the rate lets another job begin, in milliseconds; 0 if one may. Rejects if the store is unavailable.
+   * Ends a window that is longer than the rate says: a worker that had not heard of a change opened it by the old rate.
+   */
+  async rateLeftMs({ max, durationMs }: { max: number; durationMs: number }): Promise<number> {
+    const leftMs = Math.max(0, await this.#queue.getRateLimitTtl(max));
+    if (leftMs <= durationMs) return leftMs;
+    // This worker may be the one that has not heard.
+    const newest = await this.#queue.getGlobalRateLimit();
+    if (newest !== null && leftMs <= newest.duration) return leftMs;
+    await this.#queue.removeRateLimitKey();
+    return 0;
   }
 }

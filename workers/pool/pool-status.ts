@@ -40,7 +40,7 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   const hasRoom = throttle.isTaking && !isLimited && inFlight() < throttle.concurrency;
   const [{ waitedFor, async }, rateLeftMs] = await Promise.all([
     backlog.count({ hasRoom }),
-    rate ? backlog.rateLeftMs(rate.max) : 0,
+    rate ? backlog.rateLeftMs(rate) : 0,
   ]);
   times.recordWaiting(countAllWaiting({ waitedFor, async }));
   // The rest is read after the wait for the store: a breaker may have opened, or the settings changed, meanwhile.

@@ -7,6 +7,9 @@ let counted: number;
 let nowMs: number;
 let whileCounting: () => void;
 let backlog: Backlog;
+/** The rest of the window that runs, and the rate that the queue has. */
+let ttlMs: number;
+let newest: { max: number; duration: number } | null;
 
 beforeEach(() => {
   [waiting, counted, nowMs, whileCounting] = [{}, 0, 0, () => {}];
@@ -15,7 +18,12 @@ beforeEach(() => {
     whileCounting();
     return waiting;
   };
-  const queue = { getCountsPerPriority, getRateLimitTtl: async () => -2 };
+  const queue = {
+    getCountsPerPriority,
+    getRateLimitTtl: async () => ttlMs,
+    getGlobalRateLimit: async () => newest,
+    removeRateLimitKey: async () => (ttlMs = -2),
+  };
   backlog = new Backlog({ queue, now: () => nowMs });
 });
 
@@ -72,4 +80,17 @@ describe('count', () => {
     waiting = { 0: 1 };
     expect([await count({ afterMs: 4000 }), await count()]).toEqual([0, 1]);
   });
+});
+
+it.each<[string, ttlMs: number, durationMs: number | null, leftMs: number]>([
+  ['has let all its jobs begin', 900, 1000, 900],
+  ['lets more begin', -2, 1000, 0],
+  ['was raised, a late worker opened a window of the old one', 599_000, 1000, 0],
+  ['was lowered, of which this worker has not heard', 599_000, 600_000, 599_000],
+  ['was taken away, a late worker opened a window of it', 599_000, null, 0],
+])('a rate of two a second that %s -> how long it lets none begin', async (_, ttl, duration, leftMs) => {
+  ttlMs = ttl;
+  newest = duration === null ? null : { max: 2, duration };
+  expect(await backlog.rateLeftMs({ max: 2, durationMs: 1000 })).toBe(leftMs);
+  expect(ttlMs).toBe(leftMs || -2);
 });
