@@ -10,9 +10,10 @@ export interface BreakerTimes {
   resetMs: number;
 }
 
-/** A call that probes. */
-export interface Probe {
+/** A call that the breakers let through. */
+export interface BegunCall {
   readonly user: string | undefined;
+  /** Whether it is the one call that a half-open breaker lets through, or the second beside it. */
   readonly isProbe: boolean;
   /** By `performance.now()`. */
   readonly begunAt: number;
@@ -46,7 +47,7 @@ const maxBadInRow = 10;
  */
 export class Breaker {
   /** The one call that it has let through while half-open, or the last of two. */
-  probe: Probe | undefined;
+  probe: BegunCall | undefined;
   readonly #options: BreakerOptions;
   /** From the first bad sample on; most models never have one. */
   #windows: Windows | undefined;
@@ -98,7 +99,7 @@ export class Breaker {
   }
 
   /** Counts a call, unless it began before the breaker opened: it must not be taken for the probe. */
-  record(sample: 'good' | 'bad', call: Pick<Probe, 'isProbe'>, reason?: string): void {
+  record(sample: 'good' | 'bad', call: Pick<BegunCall, 'isProbe'>, reason?: string): void {
     const isPassedOn = call.isProbe && sample === 'good' && this.state === 'half-open';
     const isProbe = this.probe === call || isPassedOn;
     if (this.#forced || (!isProbe && this.state !== 'closed')) return;

@@ -1,5 +1,5 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { Breaker, type BreakerState, type BreakerTimes, type Probe } from './breaker.js';
+import { type BegunCall, Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
 import type { AdmittedCall, EndedCall, Fault, Shown } from './gated-call.js';
 
 interface BreakersOptions {
@@ -9,9 +9,6 @@ interface BreakersOptions {
   /** Called with the user of a change that concerns one user alone. */
   onChange: (state: BreakerState, user?: string) => void;
 }
-
-/** A call that the breakers let through. */
-export type BegunCall = Probe;
 
 /** Five calls of one user without an answer, or ten that show less, with no answer to any user between them. */
 const maxSilence = 10;

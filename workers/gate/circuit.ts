@@ -1,22 +1,13 @@
 import { Failure } from '../../shared/failures.js';
-import type { BreakerState, BreakerTimes } from './breaker.js';
-import { type BegunCall, Breakers } from './breakers.js';
+import type { BegunCall, BreakerState, BreakerTimes } from './breaker.js';
+import { Breakers } from './breakers.js';
 import { CallSamples } from './call-samples.js';
 import type { CompilingCalls } from './compiling-calls.js';
 import { Cooldown, isLimit, type Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
-import type { AdmittedCall, GatedCall } from './gated-call.js';
+import type { AdmittedCall, GateChange, GatedCall } from './gated-call.js';
 import type { Slot } from './slots.js';
 import { patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
-
-/** A change of what may begin, of a model or, without one, of the account. */
-export interface GateChange {
-  readonly model?: string;
-  /** The only user that it concerns; undefined if it concerns all. */
-  readonly user?: string | undefined;
-  /** The new state of a breaker; undefined when a cooldown has changed. */
-  readonly state?: BreakerState | undefined;
-}
 
 export interface CircuitOptions {
   model: string;

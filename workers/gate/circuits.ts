@@ -1,7 +1,8 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { Circuit, type CircuitOptions, type GateChange } from './circuit.js';
+import { Circuit, type CircuitOptions } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
 import type { Limit } from './cooldown.js';
+import type { GateChange } from './gated-call.js';
 
 export interface CircuitsOptions
   extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {

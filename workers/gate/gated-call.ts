@@ -1,3 +1,4 @@
+import type { BreakerState } from './breaker.js';
 import type { Slot } from './slots.js';
 
 /** A call as the gate reads it. */
@@ -62,4 +63,13 @@ export interface Fault {
   readonly reason: string;
   /** Whether no user can have brought it about. */
   readonly isCertain?: boolean;
+}
+
+/** A change of what may begin, of a model or, without one, of the account. */
+export interface GateChange {
+  readonly model?: string;
+  /** The only user that it concerns; undefined if it concerns all. */
+  readonly user?: string | undefined;
+  /** The new state of a breaker; undefined when a cooldown has changed. */
+  readonly state?: BreakerState | undefined;
 }

@@ -32,10 +32,7 @@ export class ImageRoom {
     // It may fit where those before it do not, as the call of a user who has less.
     this.#wake();
     if (this.#waiting.all.some((waiter) => waiter.call === call)) admitted.park();
-    await begun.catch((error) => {
-      this.#wake();
-      throw error;
-    });
+    await begun.finally(() => this.#wake());
     try {
       await call.slot.take();
       admitted.startedAt = performance.now();

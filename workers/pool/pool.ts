@@ -9,8 +9,8 @@ import {
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { GateChange } from '../gate/circuit.js';
 import { Gate, type GateOptions } from '../gate/gate.js';
+import type { GateChange } from '../gate/gated-call.js';
 import { Slots } from '../gate/slots.js';
 import { hasRoomFor } from '../gate/waiting-jobs.js';
 import type { JobListener } from '../job/running-job.js';
