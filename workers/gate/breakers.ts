@@ -43,7 +43,11 @@ export class Breakers {
       times,
       onChange: (state) => {
         this.#lastFailed = undefined;
-        if (state === 'half-open') this.#forgive();
+        // Or one user's failed probes could refuse all for as long as another user was refused before.
+        if (state === 'half-open') {
+          this.#silence = 0;
+          this.#one.close();
+        }
         onChange(state);
       },
     });
@@ -178,12 +182,6 @@ export class Breakers {
     const isSilence = kind !== 'bad' && (this.#one.reason ?? 'timeout') === 'timeout';
     if (isFailedProbe || this.#silence >= maxSilence) this.#one.open(isSilence ? 'timeout' : reason);
     else if (kind === 'bad') this.#one.record('bad', begun, reason);
-  }
-
-  /** Whoever was refused before all were is refused again only by a probe, or any one user could keep all refused. */
-  #forgive(): void {
-    this.#silence = 0;
-    this.#one.close();
   }
 
   #suspectOnly(user: string | undefined): void {

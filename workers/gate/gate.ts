@@ -113,8 +113,7 @@ export class Gate {
       throw new Failure('provider_unavailable');
     }
     admitted.isProbe ||= begun.isProbe;
-    const room = this.#imageRoom;
-    return this.#account.watch(begun, admitted, () => (room ? room.run(call, admitted, make) : make()));
+    return this.#account.watch(begun, admitted, () => this.#imageRoom?.run(call, admitted, make) ?? make());
   }
 
   /** Whether the job of a call that never left may go back to its queue, for a worker that reaches the provider. */
