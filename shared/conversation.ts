@@ -47,8 +47,21 @@ const toolResult = z.object({
 });
 export type ToolResultPart = z.output<typeof toolResult>;
 
-/** Data for a model of this provider alone, such as a signature; it belongs to the call that follows it. */
-const opaque = z.object({ type: z.literal('opaque'), provider: z.enum(providerIds), data: z.string() });
+/** What an opaque part holds: facts of the message (`start`, `end`), a `block`, or a `delta` of the open block. */
+export const opaqueRoles = ['start', 'block', 'delta', 'end'] as const;
+export type OpaqueRole = (typeof opaqueRoles)[number];
+
+/** Data for a model of this provider alone, which get it back as it was, in its place. */
+const opaque = z.object({
+  type: z.literal('opaque'),
+  provider: z.enum(providerIds),
+  /** JSON text of an object; without a model, of the blocks before a call, or at Vertex AI the call's bare signature. */
+  data: z.string(),
+  /** The model that wrote it; absent in what earlier releases kept, which belongs to the call that follows it. */
+  model: z.string().optional(),
+  /** Absent means a block. */
+  role: z.enum(opaqueRoles).optional(),
+});
 export type OpaquePart = z.output<typeof opaque>;
 
 /** A piece of a message. Results come in turns of the user, calls and opaque parts in those of the assistant. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import { needsParts } from '../../shared/protocol/messages.js';
+import { needsParts } from '../../shared/protocol/chat-version.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import {
   currentOf,

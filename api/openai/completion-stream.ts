@@ -56,7 +56,7 @@ export class CompletionStream implements Sink {
 
   mark(mark: Mark): void {
     this.#isCalling = mark.kind === 'call';
-    if (mark.kind === 'text' || this.#head === undefined) return;
+    if (mark.kind !== 'call' || this.#head === undefined) return;
     const call = toToolCall(this.#head.provider, { ...mark, arguments: '' });
     this.#sendDelta({ tool_calls: [{ index: this.#callCount++, ...call }] });
   }

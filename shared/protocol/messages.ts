@@ -2,11 +2,12 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
+import { versionOf } from './chat-version.js';
 import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
-import { eachOf, partsVersion, version, writtenVersion } from './version.js';
+import { eachOf, version } from './version.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -33,6 +34,11 @@ export const chatJobSchema = z.object({
   user: z.string(),
   /** Whether the caller reads the reply piece by piece; absent means not. */
   stream: z.boolean().optional(),
+  /**
+   * The parts of the reply that its caller can be given beside texts and calls: opaque ones, or also thinking that
+   * people read. Absent means neither: then a call's mark has what belongs before it as its `signature`.
+   */
+  reasoning: z.enum(['opaque', 'shown']).optional(),
   /** When the first piece has to be there, in milliseconds since the epoch; absent means by the deadline of all. */
   firstDeltaBy: z.number().optional(),
   /** The caller's trace, as in https://www.w3.org/TR/trace-context/#traceparent-header. */
@@ -44,16 +50,6 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 
 /** The job as it lies on the queue. */
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
-
-/** Whether a chat has parts, tools or a format. */
-export const needsParts = ({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parameters'>): boolean =>
-  parameters.tools !== undefined ||
-  parameters.format !== undefined ||
-  turns.some(({ content }) => typeof content !== 'string');
-
-/** The version of what belongs to the chat. */
-export const versionOf = (chat: Pick<ChatJob, 'turns' | 'parameters'>): number =>
-  needsParts(chat) ? partsVersion : writtenVersion;
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
 export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload => ({

@@ -3,8 +3,8 @@ import type { Target } from '../contract.js';
 import { failureCodes } from '../failures.js';
 import { type Attempt, attemptSchema, endedAttemptSchema, providerErrorSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
-import { markSchema } from './parts.js';
-import { partsVersion, version, writtenVersion } from './version.js';
+import { type Mark, markSchema } from './parts.js';
+import { partsVersion, reasoningVersion, version, writtenVersion } from './version.js';
 
 const completion = {
   /** The tape: the texts of the reply and the arguments of its calls, joined. */
@@ -97,8 +97,13 @@ export const brokenOutcome = {
 export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
 /** The version that an outcome, and its record, are written in; one with marks is a tape, and no text. */
-export const outcomeVersion = (outcome: Outcome): number =>
-  'marks' in outcome && outcome.marks ? partsVersion : writtenVersion;
+export function outcomeVersion(outcome: Outcome): number {
+  if (!('marks' in outcome) || !outcome.marks) return writtenVersion;
+  return outcome.marks.some(isReasoning) ? reasoningVersion : partsVersion;
+}
+
+const isReasoning = (mark: Mark): boolean =>
+  mark.kind === 'thinking' || mark.kind === 'opaque' || (mark.kind === 'call' && mark.extra !== undefined);
 
 /** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
 export const encodeOutcome = (outcome: Outcome): string =>

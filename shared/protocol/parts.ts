@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { type ProviderId, providerIds } from '../contract.js';
+import { type OpaqueRole, opaqueRoles } from '../conversation.js';
 
 /**
  * The longest `data` of an opaque part of a call, in characters; as JSON text too, where it is handed out, so that each
@@ -6,24 +8,44 @@ import { z } from 'zod';
  */
 export const maxSignatureLength = 48_000;
 
+/** How much opaque data a reply keeps, in characters. */
+export const maxOpaqueLength = 1_048_576;
+
+/** The length of the tape before the part, in UTF-16 units. */
+const at = z.int().nonnegative();
+
 /**
- * The place where a part of a reply begins. A reply is one text, the *tape*: its texts and the arguments of its calls,
- * joined. Before the first mark the tape is text. No two marks have the same place, because a part is never empty: a
- * call has at least the two characters `{}`.
+ * The place where a part of a reply begins. A reply is one text, the *tape*: its texts, its thinking, its opaque data
+ * and the arguments of its calls, joined. Before the first mark the tape is text. No two marks have the same place,
+ * because a part is never empty: a call and an opaque part have at least the two characters `{}`.
  */
 export const markSchema = z.discriminatedUnion('kind', [
-  /** Text that follows a call. */
-  z.object({ kind: z.literal('text'), at: z.int().nonnegative() }),
+  /** Text behind another part, which may be a text, too. */
+  z.object({ kind: z.literal('text'), at }),
+  /** What the model thinks, in words for the reader; it is never sent back. */
+  z.object({ kind: z.literal('thinking'), at }),
+  /** What the model is sent back as it is: JSON text of an object. */
+  z.object({
+    kind: z.literal('opaque'),
+    at,
+    /** In UTF-16 units: a reader of a tape that grows hands the part on when all of it is there. */
+    length: z.int().min(2),
+    /** Who wrote it, and may be sent it. */
+    provider: z.enum(providerIds),
+    model: z.string(),
+    role: z.enum(opaqueRoles),
+  }),
   z.object({
     kind: z.literal('call'),
-    /** The length of the tape before it, in UTF-16 units. */
-    at: z.int().nonnegative(),
+    at,
     /** As the provider names the call, or as we do for one that does not. */
     id: z.string(),
     /** The name of the tool. */
     name: z.string(),
-    /** The `data` of the opaque part that belongs before the call. */
+    /** The data of an opaque part that belongs before the call; written for a request without `reasoning`. */
     signature: z.string().optional(),
+    /** The call's other fields at its provider: JSON text of an object. */
+    extra: z.string().optional(),
   }),
 ]);
 
@@ -31,9 +53,19 @@ export type Mark = z.output<typeof markSchema>;
 
 export type CallMark = Extract<Mark, { kind: 'call' }>;
 
-/** A part of a reply: text, or a call with its arguments as far as the tape has them. */
+/** An opaque part of a reply, with its data as far as the tape has them. */
+export interface OpaquePiece {
+  readonly kind: 'opaque';
+  readonly data: string;
+  readonly role: OpaqueRole;
+  readonly provider: ProviderId;
+  readonly model: string;
+}
+
+/** A part of a reply: text, thinking, opaque data, or a call with its arguments as far as the tape has them. */
 export type ReplyPiece =
-  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'text' | 'thinking'; readonly text: string }
+  | OpaquePiece
   | (CallMark & { readonly arguments: string });
 
 /** A reply in its parts, in their order. */
@@ -45,18 +77,29 @@ export function piecesOf({
   marks?: readonly Mark[] | undefined;
 }): ReplyPiece[] {
   const head = text.slice(0, marks[0]?.at);
-  const pieces = marks.map((mark, place): ReplyPiece => {
-    const piece = text.slice(mark.at, marks[place + 1]?.at);
-    return mark.kind === 'text' ? { kind: 'text', text: piece } : { ...mark, arguments: piece };
-  });
+  const pieces = marks.map((mark, place) => toPiece(mark, text.slice(mark.at, marks[place + 1]?.at)));
   return head === '' ? pieces : [{ kind: 'text', text: head }, ...pieces];
+}
+
+function toPiece(mark: Mark, text: string): ReplyPiece {
+  switch (mark.kind) {
+    case 'text':
+    case 'thinking':
+      return { kind: mark.kind, text };
+    case 'opaque': {
+      const { kind, role, provider, model } = mark;
+      return { kind, data: text, role, provider, model };
+    }
+    case 'call':
+      return { ...mark, arguments: text };
+  }
 }
 
 /** The calls of a reply, in their order. */
 export const callsOf = (reply: Parameters<typeof piecesOf>[0]) =>
   piecesOf(reply).flatMap((piece) => (piece.kind === 'call' ? [piece] : []));
 
-/** The texts of a reply, joined, without the arguments of its calls. */
+/** The texts of a reply, joined, without its other parts. */
 export const textOfTape = (reply: Parameters<typeof piecesOf>[0]): string =>
   piecesOf(reply)
     .map((piece) => (piece.kind === 'text' ? piece.text : ''))

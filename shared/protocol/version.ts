@@ -3,19 +3,23 @@ import { jsonText } from './json-text.js';
 
 /** One version for all that crosses between processes, or outlives them in the queue's store (decision 12). */
 
-/** The newest that this release reads; it reads the one before as well, and no other. */
-const newest = 2;
+/** The newest that this release reads; it reads all before as well (decision 12 says why the third is added to two). */
+const newest = 3;
 
-/** The version that this release writes, but for chats with parts, tools or a format. */
+/** The version that this release writes, but for what one of the next two needs. */
 export const writtenVersion = 1;
 
 /** The version of everything that belongs to a chat with parts, tools or a format. */
 export const partsVersion = 2;
 
+/** The version of what holds thinking, opaque data with its model, or a call's other fields. */
+export const reasoningVersion = 3;
+
 /** The `v` of everything that is read. After reading, all of it is of this release's version; writing decides anew. */
 export const version = z
   .int()
-  .refine((v) => v === newest || v === newest - 1)
+  .min(writtenVersion)
+  .max(newest)
   .transform((): typeof writtenVersion => writtenVersion);
 
 /** A list of at most `max`, each by itself: what is odd about one, or new, does not cost the others. */

@@ -56,6 +56,6 @@ export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => (
 /** A call that is about to be made. */
 export const madeCallOf = (own: Own = {}, pass: Partial<AdmittedCall> = {}): TimedCall => {
   const call = callOf(own);
-  const timed = { sent: call.request, signal: call.stop, onActivity: () => {} };
+  const timed = { sent: call.request, signal: call.stop, onLife: () => {} };
   return { ...call, ...timed, pass: admittedCall(pass) };
 };

@@ -18,7 +18,7 @@ export interface ProviderCommand {
   mayBeBlankAt?: FinishReason[];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
-  onActivity?: () => void;
+  onLife?: () => void;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
@@ -35,7 +35,7 @@ export async function ask(
     mayBeBlankAt = [],
     signal = new AbortController().signal,
     withTimeout,
-    onActivity,
+    onLife,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -44,7 +44,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const hooks = givenFields({ withTimeout, onActivity });
+  const hooks = givenFields({ withTimeout, onLife });
   const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);

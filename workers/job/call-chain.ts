@@ -48,7 +48,7 @@ const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onActivity, traceparent, user } = call;
+  const { job, sent, signal, onLife, traceparent, user } = call;
   const { deltas } = job;
   const onDelta =
     deltas &&
@@ -60,7 +60,7 @@ async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Pr
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onActivity, traceparent }, onDelta);
+  return await provider.run({ ...sent, turns, signal, onLife, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

@@ -8,13 +8,13 @@ const minFallbackMs = 250;
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
   const signal = new CallSignal(call);
-  const onActivity = () => signal.recordActivity();
+  const onLife = () => signal.recordLife();
   const begin = () => {
     signal.beginStream();
     call.begin();
   };
   try {
-    return await next({ ...call, signal: signal.signal, onActivity, begin });
+    return await next({ ...call, signal: signal.signal, onLife, begin });
   } finally {
     signal.release();
   }
@@ -64,7 +64,7 @@ export class CallSignal {
   }
 
   /** To be called whenever the provider sends something. */
-  recordActivity(): void {
+  recordLife(): void {
     this.#idleTimer?.refresh();
   }
 

@@ -33,8 +33,8 @@ export type PreparedCall = PassedCall & { readonly sent: ModelRequest };
 /** A call that ends in time. */
 export interface TimedCall extends PreparedCall {
   readonly signal: AbortSignal;
-  /** To be called whenever the provider sends something. */
-  readonly onActivity: () => void;
+  /** To be called for each complete line or frame that the provider sends. */
+  readonly onLife: () => void;
   /** The span of the call, when it is traced. */
   readonly traceparent?: string | undefined;
 }
@@ -44,8 +44,12 @@ export type Next<C extends Call> = (call: C) => Promise<ProviderReply>;
 
 /** The state of a call that its job and the retry read. */
 export interface CallProgress {
-  /** Whether a part of the reply may have been read. */
+  /** Whether the provider has given a sign of life. */
+  isAlive: boolean;
+  /** Whether a part of the reply has come: thinking, opaque data, text or a call. */
   hasBegun: boolean;
+  /** Whether a part of the reply may have been read. */
+  isShown: boolean;
   /** The request's hints that it was made without, because the model refuses them; absent means none. */
   ignored: readonly string[] | undefined;
   /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
@@ -104,13 +108,21 @@ export const retryOf = (call: Call, omitted?: Omitted): Call =>
 export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
 
 function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
-  const progress: CallProgress = { hasBegun: false, ignored: undefined, sent: undefined };
+  const progress: CallProgress = {
+    isAlive: false,
+    hasBegun: false,
+    isShown: false,
+    ignored: undefined,
+    sent: undefined,
+  };
   return {
     ...call,
     patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : Number.POSITIVE_INFINITY,
     progress,
     begin: () => {
+      progress.isAlive = true;
       progress.hasBegun = true;
+      progress.isShown = true;
       call.job.recordFirstDelta();
     },
   };

@@ -1,6 +1,7 @@
 import type { Target } from '../../shared/contract.js';
+import { versionOf } from '../../shared/protocol/chat-version.js';
 import type { Resend } from '../../shared/protocol/deltas.js';
-import { type ChatJob, versionOf } from '../../shared/protocol/messages.js';
+import type { ChatJob } from '../../shared/protocol/messages.js';
 import { ApiLink, type ApiLinkDeps } from './api-link.js';
 import { DeltaStream } from './delta-stream.js';
 import type { RunningJob } from './running-job.js';

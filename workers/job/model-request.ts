@@ -16,7 +16,7 @@ import {
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
-export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onActivity' | 'traceparent'>;
+export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(

@@ -14,13 +14,18 @@ import { parseExactly } from './exact-json.js';
 import { argumentsOf, resultText, toAlternating, toFittingId, withThinkingFirst } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
+/**
+ * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own.
+ */
+const defaultMaxTokens = 32_000;
+
 /** The body of a request for a message. */
 export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
   const { system, turns: alternating } = toAlternating(turns);
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens,
+    max_tokens: maxOutputTokens ?? defaultMaxTokens,
     messages: alternating.map((turn) => ({
       role: turn.role,
       content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),

@@ -69,7 +69,7 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
   // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions(request, request.onActivity);
+  const fetchOptions = toFetchOptions(request, request.onLife);
   const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {

@@ -24,6 +24,12 @@ import type { ProviderRequest } from './provider.js';
 /** The SDK's type of a document does not say that it takes any JSON. */
 type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;
 
+/**
+ * The limit of a reply with its thinking, where its caller names none. Without one the model's maximum is taken from the
+ * account's tokens a minute at the start. https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html
+ */
+const defaultMaxTokens = 16_000;
+
 /** The input of Converse and ConverseStream. */
 export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {} } = request;
@@ -35,7 +41,10 @@ export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput 
       role: turn.role,
       content: withThinkingFirst(turn).flatMap(toBlocks),
     })),
-    inferenceConfig: { maxTokens: maxOutputTokens, ...givenFields({ temperature, topP, stopSequences }) },
+    inferenceConfig: {
+      maxTokens: maxOutputTokens ?? defaultMaxTokens,
+      ...givenFields({ temperature, topP, stopSequences }),
+    },
     ...(system !== undefined && { system: [{ text: system }] }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
   };

@@ -15,7 +15,7 @@ export interface CallHooks {
   signal?: AbortSignal | undefined;
   traceparent?: string | undefined;
   /** Called for every line of an answer that is a stream of events. */
-  onActivity?: (() => void) | undefined;
+  onLife?: (() => void) | undefined;
 }
 
 /** A request with the whole of its body. */
@@ -118,7 +118,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
     if (!this.#events) return void this.#chunks.push(chunk);
     // A single byte that comes now and then is no sign of work.
-    if (chunk.includes(lineFeed)) this.#hooks.onActivity?.();
+    if (chunk.includes(lineFeed)) this.#hooks.onLife?.();
     this.#events.push(chunk);
   }
 

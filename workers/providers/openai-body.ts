@@ -14,8 +14,8 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
   return {
     model,
     messages: speakSystemOnly(turns).flatMap(toMessages),
-    max_completion_tokens: maxOutputTokens,
     ...givenFields({
+      max_completion_tokens: maxOutputTokens,
       temperature,
       top_p: topP,
       stop,

@@ -1,3 +1,4 @@
+import type { OpaqueRole } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
@@ -7,9 +8,14 @@ import { classifyError, type ErrorFacts, unusableAnswer } from './error-classifi
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { type CallPiece, Tape } from './tape.js';
 
-/** The parts that an adapter reads from an answer, or from one piece of a streamed answer. */
+/** The parts that an adapter reads from an answer, or from one piece of a streamed one, in the order of these fields. */
 export interface ReplyPart {
-  /** Comes before the call of the same part. */
+  /** A piece of thinking in words; an empty one says that thinking begins. */
+  thinking?: string | undefined;
+  /** One whole block for the model alone: JSON text of an object. */
+  opaque?: { readonly role?: OpaqueRole; readonly data: string } | undefined;
+  /** Whether a text begins here, also behind another text. */
+  isNewText?: boolean | undefined;
   text?: string | undefined;
   call?: CallPiece | undefined;
   /** How the reply ends; only once the provider has said that it is complete. */
@@ -136,7 +142,7 @@ class Answer {
   }
 
   #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
-    this.request.onActivity?.();
+    this.request.onLife?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.isWhole = isWhole ?? end.isWhole;

@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
-import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
+import type { ModelParameters, ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
 
@@ -11,8 +11,8 @@ export interface ProviderRequest {
   turns: readonly Turn[];
   /** The provider's own model name. */
   model: string;
-  /** Upper bound of the reply, in the provider's tokens. */
-  maxOutputTokens: number;
+  /** Upper bound of the reply with its thinking, in the provider's tokens; absent means the adapter's own, if any. */
+  maxOutputTokens?: number | undefined;
   /**
    * An adapter passes on those that its provider's models can be asked for; the others were refused before. Schemas are
    * as the caller sent them: the adapter fits them to its provider (`fitSchema`).
@@ -24,8 +24,18 @@ export interface ProviderRequest {
   traceparent?: string | undefined;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
-  /** Called whenever the provider sends an event of a stream, also one without text. */
-  onActivity?: () => void;
+  /** The parts of the reply that its caller can be given beside texts and calls; see the job's field. */
+  reasoning?: 'opaque' | 'shown' | undefined;
+  /** Whether the provider is asked for a stream, also where nobody reads the reply piece by piece. */
+  isStreamed?: boolean;
+  /** Keyed hash of the user who asks; absent where the provider is not told. */
+  user?: string | undefined;
+  /** Whether the model is asked for its thinking in words. */
+  asksThinking?: boolean;
+  /** Called for each complete line or frame of a stream, also one without text. */
+  onLife?: () => void;
+  /** Called for the first part of the reply: thinking, opaque data, text or a call. */
+  onBegin?: () => void;
   /** Bounds the wait behind a complete reply; by default with timers. */
   withTimeout?: typeof withTimeout;
 }
@@ -59,6 +69,8 @@ export type OnDelta = (text: string, mark?: Mark) => void;
  */
 export interface Provider {
   readonly id: ProviderId;
+  /** The hints that its requests have no field for; absent means none. */
+  readonly ignores?: ReadonlySet<ParameterName>;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   close(): void;
 }

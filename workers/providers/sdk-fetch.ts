@@ -9,8 +9,8 @@ type CallOptions = { call: CallHooks };
 export const sdkTimeoutMs = 3_600_000;
 
 /** The `fetchOptions` of an SDK that tell `fetch` which call it is for; activity is reported only if asked for. */
-export const toFetchOptions = ({ signal, traceparent }: CallHooks, onActivity?: () => void): object =>
-  ({ call: { signal, traceparent, onActivity } }) satisfies CallOptions;
+export const toFetchOptions = ({ signal, traceparent }: CallHooks, onLife?: () => void): object =>
+  ({ call: { signal, traceparent, onLife } }) satisfies CallOptions;
 
 /** The `fetch` for the SDKs of OpenAI, Anthropic and Vertex AI: for bodies of text, with the hooks of the call. */
 export function createSdkFetch(client: HttpClient): typeof fetch {

@@ -15,8 +15,10 @@ export interface CallPiece {
   /** These three come with the first piece of the arguments at the latest. */
   id?: string | undefined;
   name?: string | undefined;
-  /** The `data` of the opaque part that belongs before the call. */
+  /** The data of an opaque part that belongs before the call. */
   signature?: string | undefined;
+  /** Its other fields: JSON text of an object. */
+  extra?: string | undefined;
   /** A piece of its JSON text; may be empty. */
   arguments?: string | undefined;
   /** The arguments of a call of which no piece comes. */

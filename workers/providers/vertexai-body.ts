@@ -21,8 +21,15 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
     model,
     contents: toContents(alternating),
     config: {
-      maxOutputTokens,
-      ...givenFields({ temperature, topP, stopSequences, seed, frequencyPenalty, presencePenalty }),
+      ...givenFields({
+        maxOutputTokens,
+        temperature,
+        topP,
+        stopSequences,
+        seed,
+        frequencyPenalty,
+        presencePenalty,
+      }),
       ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() as Google.ThinkingLevel } }),
       ...(format && toFormat(format)),
       ...toTools(parameters),

@@ -443,7 +443,7 @@ describe('a chat whose user is suspended', () => {
 describe('a chat that a newer release has recorded', () => {
   const newer = { code: 'internal', retryable: true };
   const recordAsNewer = (id: string, key: string) =>
-    store.records.create(key, { value: JSON.stringify({ v: 3, id }), ttlMs: 60_000 });
+    store.records.create(key, { value: JSON.stringify({ v: 4, id }), ttlMs: 60_000 });
 
   it('is read or cancelled -> a failure that may be tried again, and not that it is missing', async () => {
     const name = { owner: me, id: randomUUID() };

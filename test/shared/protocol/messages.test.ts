@@ -174,7 +174,7 @@ describe('chatJobSchema', () => {
     ['parameters that are not text', { parameters: { seed: 1 } }],
     ['a parameter out of range', { parameters: '{"temperature":3}' }],
     ['another provider', { provider: 'x' }],
-    ['another version', { v: 3 }],
+    ['another version', { v: 4 }],
     ['no deadline', { deadline: undefined }],
     ['nobody to tell', { replyTo: undefined }],
   ])('refuses a job with %s', (_, change) => {

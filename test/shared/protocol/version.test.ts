@@ -1,30 +1,37 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { isNewer, partsVersion, version, writtenVersion } from '../../../shared/protocol/version.js';
+import {
+  isNewer,
+  partsVersion,
+  reasoningVersion,
+  version,
+  writtenVersion,
+} from '../../../shared/protocol/version.js';
 
 const schema = z.object({ v: version, text: z.string() });
 const written = { v: writtenVersion, text: 'a' };
 
 describe('version', () => {
-  it('reads what this release writes, what is written of chats with parts, and what a newer one adds to a version', () => {
-    for (const change of [{}, { v: partsVersion }, { added: 1 }])
+  it('reads what this release writes, what is written of chats with parts or reasoning, and what a newer one adds', () => {
+    for (const change of [{}, { v: partsVersion }, { v: reasoningVersion }, { added: 1 }])
       expect(schema.parse({ ...written, ...change })).toEqual(written);
   });
 
-  it.each([3, 0, -1, 0.5, '1', null, undefined])('refuses version %j', (v) => {
+  it.each([4, 0, -1, 0.5, '1', null, undefined])('refuses version %j', (v) => {
     expect(schema.safeParse({ ...written, v }).success).toBe(false);
   });
 });
 
 describe('isNewer', () => {
   it('knows what only a newer release can read, also as JSON text', () => {
-    expect(isNewer({ ...written, v: 3 })).toBe(true);
-    expect(isNewer('{"v":3,"kind":"unheard of"}')).toBe(true);
+    expect(isNewer({ ...written, v: 4 })).toBe(true);
+    expect(isNewer('{"v":4,"kind":"unheard of"}')).toBe(true);
   });
 
   it.each([
     written,
     { v: partsVersion },
+    { v: reasoningVersion },
     { text: 'a' },
     { v: '2' },
     null,

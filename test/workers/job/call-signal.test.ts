@@ -44,7 +44,7 @@ function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isS
 function play(steps: string): void {
   for (const step of steps.split(', ')) {
     const [ms, code] = step.split(' ms: ');
-    if (step === 'activity') call.recordActivity();
+    if (step === 'activity') call.recordLife();
     else if (step === 'delta') call.beginStream();
     else vi.advanceTimersByTime(Number.parseInt(ms ?? '', 10) - (code ? 1 : 0));
     expect(call.signal.aborted, step).toBe(false);
@@ -83,7 +83,7 @@ describe('CallSignal', () => {
     open({}, true);
     call.beginStream();
     call.release();
-    call.recordActivity();
+    call.recordLife();
     vi.advanceTimersByTime(120_000);
     expect(call.signal.aborted).toBe(false);
   });

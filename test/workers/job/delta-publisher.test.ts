@@ -40,7 +40,8 @@ afterEach(() => {
 /** The reply of a job that runs here; `parts` says that it may have calls, and that its model refuses a hint. */
 function open(id: string, replyTo: string, parts?: 'parts', writer?: Target) {
   const job = takeJob({ id });
-  job.progress = { hasBegun: false, ignored: parts && ['seed'], sent: undefined };
+  const none = { isAlive: false, hasBegun: false, isShown: false, sent: undefined };
+  job.progress = { ...none, ignored: parts && ['seed'] };
   jobs.open(job);
   return publisher.open(job, { replyTo, turns: [], parameters: parts && { tools: [{ name: 'f' }] } }, writer);
 }

@@ -163,7 +163,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const taken: (string | undefined)[] = [];
     worker.bullWorker.on('active', ({ id }) => taken.push(id));
     const newer = randomUUID();
-    await queue.add('chat', { v: 3, turns: 'in a shape of its own' }, { jobId: newer });
+    await queue.add('chat', { v: 4, turns: 'in a shape of its own' }, { jobId: newer });
     const own = await add();
     await isCompleted(own);
     // More often than a job may be started that takes its workers down.

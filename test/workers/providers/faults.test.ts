@@ -140,7 +140,7 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
       // The pause has the events come one by one.
       model: 'sim-stream-5-5',
       stream: true,
-      onActivity: () => (active += 1),
+      onLife: () => (active += 1),
       onDelta: () => activeAt.push(active),
     });
     expect(deltas).toHaveLength(5);

@@ -80,7 +80,7 @@ describe('an event without a part of the reply', () => {
       response.end(helloAnthropic.events.map(toServerSentEvent).join(''));
     };
     const answer: PlayedAnswer = { whole: '', events: [['ping', { type: 'ping' }]], end };
-    const reply = await play('anthropic', answer, { stream, onActivity: active.resolve });
+    const reply = await play('anthropic', answer, { stream, onLife: active.resolve });
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop' });
   });
 

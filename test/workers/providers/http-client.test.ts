@@ -162,7 +162,7 @@ describe('HttpClient', () => {
       answering.resolve(response);
     });
     let active = 0;
-    const body = (await send({ onActivity: () => (active += 1) })).body as EventBytes;
+    const body = (await send({ onLife: () => (active += 1) })).body as EventBytes;
     const response = await answering.promise;
     const read = async () => [(await body.next()).value?.toString(), active];
     response.write(': ');
