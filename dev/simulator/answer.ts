@@ -87,6 +87,8 @@ const webPage =
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
   const { call, format, response } = exchange;
+  if (behaviour.ending === 'failed' && !format.failsInReply)
+    return refuse(exchange, format.errors.status(500));
   const refusal = findRefusal(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
@@ -128,6 +130,8 @@ function findRefusal(
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()
         : undefined;
+    case 'reasoning':
+      return parameters.wantsReasoning ? errors.reasoning?.() : undefined;
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
         ? errors.signature?.()
@@ -161,7 +165,7 @@ async function breakStream(exchange: Exchange, behaviour: ReplyBehaviour): Promi
   call.status = 200;
   response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
   await sendBeginning(response, frames, behaviour);
-  response.end(format.streamError());
+  response.end(format.streamError(call.id));
 }
 
 function succeed({ call, format, response }: Exchange, type: string, body: string | Buffer): void {

@@ -145,6 +145,11 @@ const rows: Row[] = [
     'n deltas, ms apart, each the milliseconds since the epoch at which it was sent; zeros when not streamed, and in frames that are not text',
     (n, ms) => reply({ says: { timestamps: n }, gapMs: ms }),
   ],
+  [
+    'sim-failed',
+    "a 200 that says that it failed, at openai's Responses; elsewhere 500",
+    () => reply({ ending: 'failed' }),
+  ],
   ['sim-no-usage', 'echo that says nothing of the tokens it took', () => reply({ withoutUsage: true })],
   ending('empty', 'no choices, content blocks or candidates'),
   ending('null', 'a choice whose text is null, absent or blank'),
@@ -197,6 +202,11 @@ const rows: Row[] = [
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
+  [
+    'sim-plain',
+    "echo; openai's Responses refuses to include reasoning, because the model does not think",
+    () => reply({ refuses: 'reasoning' }),
+  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
 ];
 

@@ -39,6 +39,8 @@ export interface ErrorBodies {
   hint(name: string, value: unknown): Refusal;
   /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
   forcedChoice?(): Refusal;
+  /** The model does not think, so it has nothing to encrypt; absent where nobody can ask for that. */
+  reasoning?(): Refusal;
   /** A signed part came back changed; absent where models sign nothing. */
   signature?(): Refusal;
 }

@@ -22,9 +22,17 @@ export interface Route {
 
 /**
  * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content
- * filter; refused by the model; no choices; a choice without text.
+ * filter; refused by the model; no choices; a choice without text; a 200 that says of itself that it failed.
  */
-export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
+export type Ending =
+  | 'stop'
+  | 'length'
+  | 'blocked'
+  | 'blocked-reply'
+  | 'refused'
+  | 'empty'
+  | 'null'
+  | 'failed';
 
 /** The parameters of a call, by our names. */
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
@@ -33,6 +41,10 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: AskedFormat | undefined;
+  /** Whether what the model thinks is wanted in the reply, encrypted. */
+  readonly wantsReasoning?: boolean | undefined;
+  /** Whether the provider would keep the reply. */
+  readonly isStored?: boolean | undefined;
 }
 
 type Tuning =
@@ -124,8 +136,10 @@ export interface WireFormat {
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /** The frame of an error within a 200 stream. */
-  streamError(): Frame;
+  /** Whether a 200 can say of itself that it failed. */
+  readonly failsInReply?: boolean;
+  /** The frame of an error within a 200 stream, of which there may be several forms by turns. */
+  streamError(callId: number): Frame;
   /** A frame that breaks the rules of the format. */
   malformed(): Frame;
 }

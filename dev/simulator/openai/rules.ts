@@ -104,7 +104,7 @@ export type OpenAiMessage = z.output<typeof message>;
 export type OpenAiPart = z.output<typeof part>;
 
 /** OpenAI's words for a body of the wrong shape. */
-const openAiComplaints: Complaints = {
+export const openAiComplaints: Complaints = {
   unknown(path, keys) {
     if (path.length > 0) {
       const param = bracketed([...path, keys[0] ?? '']);
@@ -149,7 +149,8 @@ const typeNames: Record<string, string> = {
   ...{ number: 'a decimal', int: 'an integer' },
 };
 
-const missing = (param: string): Refusal =>
+/** The error for a field that has to be there. */
+export const missing = (param: string): Refusal =>
   invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
 
 const invalidValue = (param: string, value: unknown, supported: string): Refusal =>
