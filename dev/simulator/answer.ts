@@ -3,8 +3,11 @@ import type { Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, sendBeginning, sendEndlessly } from './deliver.js';
+import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
+import { pause } from './lull.js';
+import type { PromptCaches } from './prompt-caches.js';
 import type { Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
@@ -19,6 +22,7 @@ export interface Exchange {
   /** Calls by provider and model, for behaviours that depend on the number of a call. */
   readonly callNumbers: Map<string, number>;
   readonly gates: Gates;
+  readonly caches: PromptCaches;
 }
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
@@ -92,7 +96,8 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   const refusal = findRefusal(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
-  if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
+  const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
+  if (waitMs > 0) await pause(waitMs, response);
   if (behaviour.delivery === 'gated' && (!call.facts.stream || behaviour.afterDeltas === 0)) await pass();
   if (response.destroyed) return;
   call.status = 200;
@@ -141,7 +146,7 @@ function findRefusal(
 
 /** An echo, or the provider's error when the conversation is longer than its model takes. */
 function replyWithin(exchange: Exchange, maxTokens: number): Promise<void> | void {
-  const { inputTokens } = composeReply(exchange, echoBehaviour);
+  const inputTokens = countTokens(sizeOf(exchange.turns));
   if (inputTokens <= maxTokens) return reply(exchange, echoBehaviour);
   refuse(exchange, exchange.format.errors.tooLong(inputTokens, maxTokens));
 }

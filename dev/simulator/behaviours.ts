@@ -1,20 +1,8 @@
-import {
-  type Behaviour,
-  type CallsBehaviour,
-  type Delivery,
-  echoBehaviour,
-  type ReplyBehaviour,
-} from './behaviour.js';
+import { type Behaviour, calls, type Delivery, echoBehaviour, type ReplyBehaviour, type Row, reply } from './behaviour.js';
+import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
-/** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
-type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
-
-const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
-/** A reply that calls tools, one of them unless it is said otherwise. */
-const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
-  reply({ ...more, calls: { amount: 1, ...facts } });
 /** Numbered deltas of a stream, and what becomes of it behind them. */
 const broken = (n = 0, delivery: Delivery = 'whole'): ReplyBehaviour => ({
   ...echoBehaviour,
@@ -208,6 +196,7 @@ const rows: Row[] = [
     () => reply({ refuses: 'reasoning' }),
   ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
+  ...thinkingRows,
 ];
 
 const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
@@ -10,6 +11,12 @@ import type { Reply, ReplyCall } from './wire-format.js';
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 
 export const claudeEfforts = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
+
+/** How newer models are asked to think (`ThinkingConfigAdaptive` of Anthropic's SDK). */
+export const thinkingConfig = z.strictObject({
+  type: z.enum(['adaptive', 'disabled']),
+  display: z.enum(['summarized', 'omitted']).nullish(),
+});
 
 /** The errors of the models, of a provider that passes on their words by `refuse`. */
 export const claudeErrors = (refuse: (words: string) => Refusal) => ({
@@ -40,12 +47,15 @@ interface BlockWriter {
 
 /** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
 export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter): WrittenBlock[] {
-  const { ending, text, pieces, calls, isSigned } = reply;
+  const { ending, text, pieces, calls, isSigned, thoughts } = reply;
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
+  const [before, between] = thoughts.map(thinking);
   return [
+    ...(before ? [before] : []),
     ...(isSigned && first ? thinkingOf(first).map(thinking) : []),
-    ...(text === '' && first ? [] : [said(text, pieces)]),
+    ...(text === '' && (first || before) ? [] : [said(text, pieces)]),
+    ...(between ? [between] : []),
     ...calls.map(call),
   ];
 }

@@ -93,9 +93,10 @@ const bodyShape = z.strictObject({
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: format.optional(),
+  prompt_cache_key: text.nullish(),
   messages: z.array(message).min(1),
   ...unread(`audio function_call functions logit_bias logprobs max_tokens metadata modalities moderation n prediction
-    prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
+    prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
     web_search_options`),
 });
 

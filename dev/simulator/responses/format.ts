@@ -40,6 +40,8 @@ export const responsesFormat: WireFormat = {
   failsInReply: true,
   reply: (reply) => writeResponse(reply, { output: writeItems(reply).map(({ whole }) => whole) }),
   stream: writeEvents,
+  // As a transport's event in `lib/responses/ResponseAccumulator` of the SDK; at Azure after 30 s.
+  lifeSign: (_of, { place, index }) => event({ type: 'keepalive' }, place * numbersOfFrame + 10 + index),
   malformed: () => 'event: response.output_text.delta\ndata: {"unfinished\n\n',
   // Flat in the type, `ResponseErrorEvent`, and nested on the wire: https://github.com/Effect-TS/effect/pull/7262
   streamError: (callId) =>
@@ -87,13 +89,14 @@ const echoed = [
   ...['text', 'tool_choice', 'tools', 'top_p'],
 ];
 
-function writeUsage({ hasUsage, inputTokens, outputTokens }: Reply): object | null {
+function writeUsage(reply: Reply): object | null {
+  const { hasUsage, inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
   if (!hasUsage) return null;
   return {
     input_tokens: inputTokens,
-    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
     output_tokens: outputTokens,
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: inputTokens + outputTokens,
   };
 }

@@ -20,11 +20,14 @@ const refusalText = "I'm sorry, but I can't help with that.";
 
 /** The items of a reply in order: what it thought, its text, unless there are calls alone, and its calls. */
 export function writeItems(reply: Reply): WrittenItem[] {
-  const { ending, text, calls, isSigned } = reply;
+  const { ending, text, calls, isSigned, thoughts } = reply;
   if (ending === 'empty' || ending === 'blocked' || ending === 'failed') return [];
+  const [before, between] = thoughts;
+  const reasoning = (index: number) => reasoningItem(reply, index);
   const writers: ((index: number) => WrittenItem)[] = [
-    ...(isSigned ? [(index: number) => reasoningItem(reply, index)] : []),
-    ...(text !== '' || calls.length === 0 ? [(index: number) => messageItem(reply, index)] : []),
+    ...(before || isSigned ? [reasoning] : []),
+    ...(text !== '' || (calls.length === 0 && !before) ? [(index: number) => messageItem(reply, index)] : []),
+    ...(between ? [reasoning] : []),
     ...calls.map((call) => (index: number) => callItem(reply, call, index)),
   ];
   return writers.map((write, index) => write(index));
@@ -75,9 +78,9 @@ function reasoningItem(reply: Reply, index: number): WrittenItem {
 
 /** The text, or the refusal; of a reply that thinks it has its phase, which a client sends back. */
 function messageItem(reply: Reply, index: number): WrittenItem {
-  const { ending, callId, calls, isSigned } = reply;
+  const { ending, callId, calls, isSigned, thoughts } = reply;
   const id = `msg_sim${callId}_${index}`;
-  const phase = isSigned && { phase: calls.length > 0 ? 'commentary' : 'final_answer' };
+  const phase = (isSigned || thoughts.length > 0) && { phase: calls.length > 0 ? 'commentary' : 'final_answer' };
   const start = { id, type: 'message', status: 'in_progress', role: 'assistant', content: [], ...phase };
   const isCut = ending === 'length' || ending === 'blocked-reply';
   const done = { ...start, status: isCut ? 'incomplete' : 'completed' };

@@ -78,6 +78,8 @@ export function readResponsesParameters(body: ResponsesBody): CallParameters {
     wantsReasoning: include?.includes('reasoning.encrypted_content'),
     // `store` is true when omitted, by the type; what is stored stays for 30 days.
     isStored: body.store ?? true,
+    showsThinking: reasoning?.summary == null ? undefined : true,
+    markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });
 }
 

@@ -140,8 +140,9 @@ const bodyShape = z.strictObject({
   tools: z.array(tool).max(128).optional(),
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
   parallel_tool_calls: z.boolean().nullish(),
+  prompt_cache_key: text.nullish(),
   ...unread(`access_programs background context_management conversation image max_tool_calls metadata moderation
-    previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier
+    previous_response_id prompt prompt_cache_options prompt_cache_retention safety_identifier
     service_tier top_logprobs truncation user`),
 });
 
