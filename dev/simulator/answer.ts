@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { Turn } from '../../shared/conversation.js';
+import { partsOf, type Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
+import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, sendBeginning, sendEndlessly } from './deliver.js';
@@ -8,7 +9,7 @@ import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
 import { pause } from './lull.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { Refusal } from './refusal.js';
+import { firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
@@ -93,7 +94,7 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
   const { call, format, response } = exchange;
   if (behaviour.ending === 'failed' && !format.failsInReply)
     return refuse(exchange, format.errors.status(500));
-  const refusal = findRefusal(exchange, behaviour);
+  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
   const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
@@ -135,13 +136,29 @@ function findRefusal(
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()
         : undefined;
-    case 'reasoning':
-      return parameters.wantsReasoning ? errors.reasoning?.() : undefined;
+    case 'reasoning': {
+      const hasThinking = turns.flatMap(partsOf).some(({ type }) => type === 'opaque');
+      return parameters.wantsReasoning || hasThinking ? errors.reasoning?.() : undefined;
+    }
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
         ? errors.signature?.()
         : undefined;
   }
+}
+
+/** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
+function checkThinking(
+  { call, format, turns, parameters }: Exchange,
+  { unboundThinking: fate }: ReplyBehaviour,
+): Refusal | undefined {
+  const { unbound } = format.errors;
+  if (fate === undefined || unbound === undefined) return undefined;
+  const breaches = findBreaches({ model: call.model ?? '', turns, parameters });
+  call.droppedThinking = breaches.length;
+  return fate === 'refused'
+    ? firstRefusal(breaches, ({ place, breach }) => unbound(place, breach))
+    : undefined;
 }
 
 /** An echo, or the provider's error when the conversation is longer than its model takes. */

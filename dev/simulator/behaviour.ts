@@ -35,6 +35,8 @@ export interface ReplyBehaviour {
   readonly withoutUsage?: boolean;
   /** Before its text and before its calls it thinks. */
   readonly thinks?: boolean;
+  /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
+  readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
   readonly lull?: Lull;
   /** How many characters without use are in each event of a stream. */

@@ -192,7 +192,7 @@ const rows: Row[] = [
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
   [
     'sim-plain',
-    "echo; openai's Responses refuses to include reasoning, because the model does not think",
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes none",
     () => reply({ refuses: 'reasoning' }),
   ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],

@@ -3,7 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
-import { type Refusal, snakeCase } from './refusal.js';
+import { type Breach, type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';
 import { type MadeCall, sign } from './signature.js';
 import type { Reply, ReplyCall } from './wire-format.js';
@@ -27,6 +27,14 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   },
   forcedChoice: () => refuse('tool_choice: type "tool" and "any" are not supported for this model.'),
   signature: () => refuse('messages: Invalid `signature` in `thinking` block'),
+  // https://github.com/anomalyco/opencode/issues/48637, https://github.com/kirodotdev/KiroCrew/pull/11513
+  unbound({ turn, part }: { turn: number; part: number }, breach: Breach): Refusal | undefined {
+    if (breach === 'foreign') return undefined;
+    const gap = ' The `thinking` block that preceded this one when it was created is missing from this request.';
+    return refuse(
+      `messages.${turn}.content.${part}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.${breach === 'gap' ? gap : ''}`,
+    );
+  },
 });
 
 /** A piece of thinking, signed or redacted. */

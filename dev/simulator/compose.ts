@@ -1,6 +1,7 @@
 import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json.js';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
+import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
 import {
@@ -15,7 +16,6 @@ import {
 } from './echo.js';
 import { fill } from './fill.js';
 import type { PromptCaches } from './prompt-caches.js';
-import { sign } from './signature.js';
 import type { CallParameters, Reply, Thought } from './wire-format.js';
 
 /** What each reply that thinks thinks, if its limit allows for so many. */
@@ -45,7 +45,7 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
-    thoughts: behaviour.thinks ? think(asked, text !== '' && calls.length > 0 ? 2 : 1) : [],
+    thoughts: behaviour.thinks ? think(asked, text, calls.length > 0) : [],
     isSigned: calls.length > 0 && calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
@@ -74,12 +74,12 @@ interface AskedCall {
   readonly caches: PromptCaches;
 }
 
-/** So many pieces of thinking; with words where they are asked for. */
-const think = ({ call, parameters }: AskedCall, amount: number): Thought[] =>
-  Array.from({ length: amount }, (_, index) => ({
-    text: parameters.showsThinking ? `I think of it (${index + 1}).` : '',
-    signature: sign({ name: call.model, arguments: `${call.id} ${index}` }),
-  }));
+/** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
+function think({ call, turns, parameters }: AskedCall, text: string, hasCalls: boolean): Thought[] {
+  const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
+  const shown = thoughts.map((words) => (parameters.showsThinking ? words : ''));
+  return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
+}
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
 

@@ -13,6 +13,16 @@ export const thinkingRows: readonly Row[] = [
     (ms = 0) => calls({}, { thinks: true, lull: { ms, of: 'thinking', isSilent: true } }),
   ],
   [
+    'sim-bound',
+    'a text and a call of each tool, with thinking before both; Claude refuses it behind another conversation or a gap',
+    () => calls({ amount: 'each' }, { thinks: true, unboundThinking: 'refused' }),
+  ],
+  [
+    'sim-drops',
+    'the same, but such thinking is dropped unsaid, and counted in the list of calls',
+    () => calls({ amount: 'each' }, { thinks: true, unboundThinking: 'dropped' }),
+  ],
+  [
     'sim-burst-<ms>',
     'a call whose arguments come at once, after so many milliseconds',
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
