@@ -39,8 +39,6 @@ export interface ReplyBehaviour {
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
   readonly lull?: Lull;
-  /** How many characters without use are in each event of a stream. */
-  readonly padding?: number;
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */

@@ -1,4 +1,4 @@
-import { calls, type Row, reply } from './behaviour.js';
+import { calls, type Row } from './behaviour.js';
 
 /** Models that think, or are silent while they write. */
 export const thinkingRows: readonly Row[] = [
@@ -26,10 +26,5 @@ export const thinkingRows: readonly Row[] = [
     'sim-burst-<ms>',
     'a call whose arguments come at once, after so many milliseconds',
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
-  ],
-  [
-    'sim-verbose-<n>',
-    'n deltas of one character, each in an event of 64 KiB; in small ones at bedrock',
-    (n = 0) => reply({ says: { pieces: n, length: 1 }, padding: 65_536 }),
   ],
 ];

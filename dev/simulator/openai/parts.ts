@@ -32,8 +32,11 @@ function readMessage(message: OpenAiMessage): Part[] {
 }
 
 function readPart(part: OpenAiPart): Part {
-  if (part.type === 'text') return part;
-  const { url } = part.image_url;
+  return part.type === 'text' ? part : readImageUrl(part.image_url.url);
+}
+
+/** An image by its address, or within it. */
+export function readImageUrl(url: string): Part {
   if (!url.startsWith('data:')) return { type: 'image', url };
   const end = url.indexOf(',');
   return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));

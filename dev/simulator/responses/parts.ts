@@ -2,7 +2,7 @@ import type { Role } from '../../../shared/contract.js';
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import { contentOf } from '../blocks.js';
-import { readImage } from '../image.js';
+import { readImageUrl } from '../openai/parts.js';
 import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem, ResponsesPart } from './rules.js';
 
@@ -55,11 +55,7 @@ const readContent = (content: string | ResponsesPart[]): Part[] =>
 
 function readPart(part: ResponsesPart): Part {
   if (part.type === 'refusal') return { type: 'text', text: part.refusal };
-  if (part.type !== 'input_image') return { type: 'text', text: part.text };
-  const { image_url: url } = part;
-  if (!url.startsWith('data:')) return { type: 'image', url };
-  const end = url.indexOf(',');
-  return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));
+  return part.type === 'input_image' ? readImageUrl(part.image_url) : { type: 'text', text: part.text };
 }
 
 /** The parameters of a valid body. */

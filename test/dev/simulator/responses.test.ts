@@ -177,12 +177,6 @@ describe('a stream', () => {
     expect(last.response).toMatchObject({ status: 'completed', usage: { input_tokens: expect.any(Number) } });
     expect(last.response.output[0].content[0].text).toBe(said.join(''));
     expect(text).not.toContain('[DONE]');
-    expect(text).toContain('"obfuscation"');
-  });
-
-  it('without obfuscation -> has none', async () => {
-    const { text } = await stream({}, { stream_options: { include_obfuscation: false } });
-    expect(text).not.toContain('obfuscation');
   });
 
   it.each([
@@ -219,7 +213,7 @@ describe('a stream', () => {
 });
 
 describe('reasoning', () => {
-  const asked = { model: 'sim-tool-signed', tools: [weather] };
+  const asked = { model: 'sim-bound', tools: [weather] };
   const next = (item: Json | undefined, model = asked.model) => {
     const input = [{ role: 'user', content: 'Hello' }, item, ...itemsOf({ role: 'assistant', content: [call] })];
     return whole({ ...asked, model }, { input: [...input, ...itemsOf({ role: 'user', content: [result] })] });
@@ -245,7 +239,7 @@ describe('reasoning', () => {
   it.each([
     ['changed', (item: Json) => next({ ...item, encrypted_content: 'AAAA' })],
     ['beside another summary', (item: Json) => next({ ...item, summary: [{ type: 'summary_text', text: '' }] })],
-    ['to another model', (item: Json) => next(item, 'sim-tools')],
+    ['to another model', (item: Json) => next(item, 'sim-bound@other')],
     ['without its content', (item: Json) => next({ ...item, encrypted_content: null })],
   ])('that comes back %s -> is refused', async (_, send) => {
     const { item } = await thought();
