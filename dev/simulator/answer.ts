@@ -120,7 +120,7 @@ const hints = {
 
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
-  { format: { errors, signatureOf }, parameters, turns }: Exchange,
+  { call, format: { errors, signatureOf }, parameters, turns }: Exchange,
   { refuses }: ReplyBehaviour,
 ): Refusal | undefined {
   const { toolChoice } = parameters;
@@ -132,6 +132,8 @@ function findRefusal(
       const hint = names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
       return hint && errors.hint(hint, parameters[hint]);
     }
+    case 'effort':
+      return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()

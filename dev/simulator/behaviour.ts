@@ -12,6 +12,9 @@ interface Pieces {
   readonly length: number;
 }
 
+/** How many words a part of a reply has that is continued. */
+export const wordsOfHop = 2;
+
 /** Replaced by the time when it is sent, in milliseconds since the epoch. */
 export const noTimestamp = '0000000000000.000';
 
@@ -33,6 +36,10 @@ export interface ReplyBehaviour {
    */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
+  /** How many parts follow the first, where the provider continues a reply. */
+  readonly hops?: number;
+  /** Vertex AI's word for the end. */
+  readonly endsAs?: string;
   /** Before its text and before its calls it thinks. */
   readonly thinks?: boolean;
   /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
@@ -42,7 +49,7 @@ export interface ReplyBehaviour {
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning';
+  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning' | 'effort';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }

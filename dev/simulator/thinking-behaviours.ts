@@ -1,4 +1,4 @@
-import { calls, type Row } from './behaviour.js';
+import { calls, type Row, reply } from './behaviour.js';
 
 /** Models that think, or are silent while they write. */
 export const thinkingRows: readonly Row[] = [
@@ -26,5 +26,15 @@ export const thinkingRows: readonly Row[] = [
     'sim-burst-<ms>',
     'a call whose arguments come at once, after so many milliseconds',
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
+  ],
+  [
+    'sim-no-effort',
+    "sim-tools; openai's Chat Completions refuses tools at each effort, and the effort none",
+    () => calls({}, { refuses: 'effort' }),
+  ],
+  [
+    'sim-refusal-<n>',
+    'n words, and then the refusal of a classifier',
+    (n = 0) => reply(n === 0 ? { ending: 'refused' } : { says: 2 * n, ending: 'blocked-reply' }),
   ],
 ];

@@ -88,7 +88,23 @@ export const openAiErrors: ErrorBodies = {
       serverError,
     ),
   hint: refuseHint,
+  // From gpt-5.4 on: https://github.com/openai/openai-openapi/issues/541. Some have no `none`: BerriAI/litellm#34569.
+  effort({ tools, reasoningEffort }, model) {
+    if (reasoningEffort === 'none') return refuseNone('reasoning_effort');
+    if (tools === undefined) return undefined;
+    const how = "To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
+    const why = `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions.`;
+    return invalid(`${why} ${how}`, 'reasoning_effort');
+  },
 };
+
+/** The error of a model that always thinks, for the effort `none`. */
+export const refuseNone = (param: string): Refusal =>
+  invalid(
+    `Unsupported value: '${param}' does not support 'none' with this model. Supported values are: 'low', 'medium', 'high', and 'xhigh'.`,
+    param,
+    'unsupported_value',
+  );
 
 function refuseHint(name: string, value: unknown): Refusal {
   const param = snakeCase(name);

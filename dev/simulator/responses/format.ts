@@ -1,6 +1,6 @@
 import { joinBlocks } from '../blocks.js';
 import { serverSentEvent } from '../json.js';
-import { invalid, openAiError } from '../openai/errors.js';
+import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
 import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
@@ -27,6 +27,8 @@ export const responsesFormat: WireFormat = {
         { param: 'input', code: 'context_length_exceeded' },
       ),
     hint: (name, value) => openAiFormat.errors.hint(hintNames[name] ?? name, value),
+    effort: ({ reasoningEffort }) =>
+      reasoningEffort === 'none' ? refuseNone('reasoning.effort') : undefined,
     // https://github.com/pydantic/pydantic-ai/issues/2865
     reasoning: () => invalid('Encrypted content is not supported with this model.', 'include'),
   },
