@@ -199,7 +199,9 @@ const rows: Row[] = [
   ...thinkingRows,
 ];
 
-const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };
+const placeholders: Record<string, string> = {
+  ...{ status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)', word: '([A-Z_]+)' },
+};
 const number = '(\\d{1,7})';
 
 const table = rows.map(([name, _, behave]) => ({
@@ -216,12 +218,15 @@ export function isGated(model: string): boolean {
   return behaviour?.kind === 'reply' && behaviour.delivery === 'gated';
 }
 
+/** A number, or the word of the one row that asks for a word. */
+const valueOf = (text: string) => (/^\d+$/.test(text) ? Number(text) : text) as number;
+
 /** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);
   for (const { pattern, behave } of table) {
     const match = pattern.exec(name);
-    if (match !== null) return behave(...match.slice(1).map(Number));
+    if (match !== null) return behave(...match.slice(1).map(valueOf));
   }
   return undefined;
 }

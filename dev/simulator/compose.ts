@@ -1,6 +1,6 @@
 import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json.js';
-import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
+import { noTimestamp, type ReplyBehaviour, wordsOfHop } from './behaviour.js';
 import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
@@ -16,7 +16,7 @@ import {
 } from './echo.js';
 import { fill } from './fill.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { CallParameters, Reply, Thought } from './wire-format.js';
+import type { CallParameters, Ending, Reply, Thought } from './wire-format.js';
 
 /** What each reply that thinks thinks, if its limit allows for so many. */
 const thinkingTokens = 200;
@@ -31,7 +31,9 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
   const left = limit - reasoningTokens;
   const calls = left > 0 ? composeCalls(turns, parameters, calling) : [];
   const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
-  const given = json === undefined ? pieceByPiece(says) : undefined;
+  const hop = behaviour.hops === undefined ? undefined : parameters.hop;
+  const said = json === undefined ? pieceByPiece(says) : undefined;
+  const given = hop === undefined ? said : said?.slice(hop * wordsOfHop, Math.min((hop + 1) * wordsOfHop, limit));
   const whole =
     (calls.length > 0 ? textBefore(calls, calling) : json) ??
     given?.join('') ??
@@ -50,6 +52,8 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     isSlow: calling?.pieces !== undefined,
     ...end,
     ...(isCut && { ending: 'length' }),
+    ...(hop !== undefined && { ending: endOfHop(hop, limit, behaviour.hops) }),
+    endsAs: behaviour.endsAs,
     inputTokens: countTokens(sizeOf(turns)),
     outputTokens:
       reasoningTokens + countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
@@ -59,6 +63,13 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
+}
+
+/** How a part ends: its limit, a token for each word here, counts over all parts. */
+function endOfHop(hop: number, limit: number, hops = 0): Ending {
+  const words = (hop + 1) * wordsOfHop;
+  if (limit < words || (limit === words && hop < hops)) return 'length';
+  return hop < hops ? 'continues' : 'stop';
 }
 
 /** The JSON that the call asks for; undefined if it asks for none. */

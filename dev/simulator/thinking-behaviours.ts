@@ -1,4 +1,4 @@
-import { calls, type Row, reply } from './behaviour.js';
+import { calls, type Row, reply, wordsOfHop } from './behaviour.js';
 
 /** Models that think, or are silent while they write. */
 export const thinkingRows: readonly Row[] = [
@@ -36,5 +36,15 @@ export const thinkingRows: readonly Row[] = [
     'sim-refusal-<n>',
     'n words, and then the refusal of a classifier',
     (n = 0) => reply(n === 0 ? { ending: 'refused' } : { says: 2 * n, ending: 'blocked-reply' }),
+  ],
+  [
+    'sim-continues-<n>',
+    'a text that vertexai sends in n parts beside the first, each for a token of the one before; whole elsewhere',
+    (n = 0) => reply({ says: (n + 1) * wordsOfHop, hops: n }),
+  ],
+  [
+    'sim-end-<n>-<word>',
+    'n words, and the end that vertexai calls so, such as OTHER; the usual end elsewhere',
+    (n = 0, word: unknown = 'OTHER') => reply({ says: n, endsAs: String(word) }),
   ],
 ];

@@ -75,9 +75,8 @@ function checkOrder(contents: NonNullable<VertexBody['contents']>): Refusal | un
 const part = z.strictObject({
   text: text.optional(),
   inlineData: z.strictObject({ mimeType: text, data: text }).optional(),
-  // Calls have no ids: older models refuse those.
-  functionCall: z.strictObject({ name: text, args: json.optional() }).optional(),
-  functionResponse: z.strictObject({ name: text, response: json }).optional(),
+  functionCall: z.strictObject({ id: text.optional(), name: text, args: json.optional() }).optional(),
+  functionResponse: z.strictObject({ id: text.optional(), name: text, response: json }).optional(),
   thoughtSignature: text.optional(),
   thought: z.boolean().optional(),
 });
@@ -114,6 +113,12 @@ const generationConfig = z
   })
   .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
 
+const continuation = /^simulated-hop-(\d+)$/;
+
+/** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and the part that it asks for. */
+export const tokenOf = (hop: number): string => `simulated-hop-${hop}`;
+export const hopOf = (token: unknown): number => Number(continuation.exec(String(token))?.[1] ?? 0);
+
 /** A body of generateContent, as in Vertex AI's reference. */
 const bodyShape = z.strictObject({
   generationConfig: generationConfig.optional(),
@@ -121,6 +126,7 @@ const bodyShape = z.strictObject({
   toolConfig: z.strictObject({ functionCallingConfig }).optional(),
   systemInstruction: z.strictObject({ role: text.optional(), parts: z.array(part).optional() }).optional(),
   contents: z.array(content).optional(),
+  continuationToken: text.regex(continuation).optional(),
   ...unread('safetySettings labels cachedContent modelArmorConfig serviceTier'),
 });
 
