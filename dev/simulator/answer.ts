@@ -132,6 +132,11 @@ function findRefusal(
       const hint = names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
       return hint && errors.hint(hint, parameters[hint]);
     }
+    case 'lost-reasoning': {
+      const called = turns.map(partsOf).filter((parts) => parts.some(({ type }) => type === 'tool_call'));
+      const isKept = called.every((parts) => parts.some(({ type }) => type === 'opaque'));
+      return isKept ? undefined : errors.lostReasoning?.();
+    }
     case 'effort':
       return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':

@@ -1,4 +1,4 @@
-import type { Ending, Lull } from './wire-format.js';
+import type { Ending, Lull, Reply } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,
@@ -42,6 +42,8 @@ export interface ReplyBehaviour {
   readonly endsAs?: string;
   /** Before its text and before its calls it thinks. */
   readonly thinks?: boolean;
+  /** The field in which a server that speaks Chat Completions sends what it thinks, in words; absent at OpenAI. */
+  readonly thinksIn?: Reply['thinksIn'];
   /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
@@ -49,7 +51,7 @@ export interface ReplyBehaviour {
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning' | 'effort';
+  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning' | 'effort' | 'lost-reasoning';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }

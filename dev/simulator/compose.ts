@@ -47,7 +47,8 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
-    thoughts: behaviour.thinks ? think(asked, text, calls.length > 0) : [],
+    thoughts: behaviour.thinks ? think(asked, behaviour, { text, hasCalls: calls.length > 0 }) : [],
+    thinksIn: behaviour.thinksIn,
     isSigned: calls.length > 0 && calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
@@ -86,9 +87,14 @@ interface AskedCall {
 }
 
 /** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
-function think({ call, turns, parameters }: AskedCall, text: string, hasCalls: boolean): Thought[] {
+function think(
+  { call, turns, parameters }: AskedCall,
+  { thinksIn }: ReplyBehaviour,
+  { text, hasCalls }: { text: string; hasCalls: boolean },
+): Thought[] {
   const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
-  const shown = thoughts.map((words) => (parameters.showsThinking ? words : ''));
+  const isShown = parameters.showsThinking || thinksIn !== undefined;
+  const shown = thoughts.map((words) => (isShown ? words : ''));
   return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
 }
 

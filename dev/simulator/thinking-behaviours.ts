@@ -28,6 +28,16 @@ export const thinkingRows: readonly Row[] = [
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
   ],
   [
+    'sim-foreign-vllm',
+    'sim-tools that thinks in the field `reasoning` of Chat Completions',
+    () => calls({}, { thinks: true, thinksIn: 'reasoning' }),
+  ],
+  [
+    'sim-foreign-deepseek',
+    'the same in `reasoning_content`; refuses calls that come back without it',
+    () => calls({}, { thinks: true, thinksIn: 'reasoning_content', refuses: 'lost-reasoning' }),
+  ],
+  [
     'sim-no-effort',
     "sim-tools; openai's Chat Completions refuses tools at each effort, and the effort none",
     () => calls({}, { refuses: 'effort' }),

@@ -102,6 +102,8 @@ export interface Reply {
   readonly calls: readonly ReplyCall[];
   /** What it thinks: the first before all else, a second between its text and its calls. */
   readonly thoughts: readonly Thought[];
+  /** The field of Chat Completions that has the thinking; OpenAI itself has none. */
+  readonly thinksIn?: 'reasoning' | 'reasoning_content' | undefined;
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
   /** Whether the pieces of its calls come one after the other, with a wait between them. */

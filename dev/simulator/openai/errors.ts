@@ -88,6 +88,11 @@ export const openAiErrors: ErrorBodies = {
       serverError,
     ),
   hint: refuseHint,
+  // DeepSeek's: https://github.com/earendil-works/pi/issues/3636
+  lostReasoning: () =>
+    openAiError(400, 'The `reasoning_content` in the thinking mode must be passed back to the API.', {
+      code: 'invalid_request_error',
+    }),
   // From gpt-5.4 on: https://github.com/openai/openai-openapi/issues/541. Some have no `none`: BerriAI/litellm#34569.
   effort({ tools, reasoningEffort }, model) {
     if (reasoningEffort === 'none') return refuseNone('reasoning_effort');

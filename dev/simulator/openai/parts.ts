@@ -27,8 +27,14 @@ function readMessage(message: OpenAiMessage): Part[] {
   if (role === 'tool') {
     return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: said }) }];
   }
-  const calls = role === 'assistant' ? (message.tool_calls ?? []) : [];
-  return [...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
+  const assistant = role === 'assistant' ? message : undefined;
+  const calls = assistant?.tool_calls ?? [];
+  const thought = assistant?.reasoning_content;
+  const thinking: Part[] =
+    thought == null
+      ? []
+      : [{ type: 'opaque', provider: 'openai', data: JSON.stringify({ reasoning_content: thought }) }];
+  return [...thinking, ...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
 }
 
 function readPart(part: OpenAiPart): Part {
