@@ -137,6 +137,8 @@ function findRefusal(
       const isKept = called.every((parts) => parts.some(({ type }) => type === 'opaque'));
       return isKept ? undefined : errors.lostReasoning?.();
     }
+    case 'bare-id':
+      return errors.bareId?.(call.model ?? '');
     case 'effort':
       return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':
@@ -145,7 +147,8 @@ function findRefusal(
         : undefined;
     case 'reasoning': {
       const hasThinking = turns.flatMap(partsOf).some(({ type }) => type === 'opaque');
-      return parameters.wantsReasoning || hasThinking ? errors.reasoning?.() : undefined;
+      const refusal = parameters.wantsReasoning || hasThinking ? errors.reasoning?.() : undefined;
+      return refusal ?? (parameters.markedTurns === undefined ? undefined : errors.cache?.());
     }
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))

@@ -192,8 +192,13 @@ const rows: Row[] = [
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
   [
     'sim-plain',
-    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes none",
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
     () => reply({ refuses: 'reasoning' }),
+  ],
+  [
+    'sim-bare',
+    'echo; bedrock refuses the id, because it wants an inference profile',
+    () => reply({ refuses: 'bare-id' }),
   ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
   ...thinkingRows,
