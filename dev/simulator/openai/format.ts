@@ -42,7 +42,7 @@ export const openAiFormat: WireFormat = {
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
-  // Comments of servers that speak this format: https://openrouter.ai/docs/api-reference/streaming
+  // Comments of servers that speak this format: https://openrouter.ai/docs/api_reference/streaming
   lifeSign: () => ': OPENROUTER PROCESSING\n\n',
   streamError: () =>
     serverSentEvent(
