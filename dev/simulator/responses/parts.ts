@@ -6,7 +6,9 @@ import { readImageUrl } from '../openai/parts.js';
 import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem, ResponsesPart } from './rules.js';
 
-const roleNames: Record<string, Role> = { user: 'user', system: 'system', developer: 'system' };
+const roleNames: Record<string, Role> = {
+  ...{ user: 'user', results: 'user', system: 'system', developer: 'system' },
+};
 
 /**
  * The conversation of a valid body. Results that follow one another are one turn, and so is what the assistant has
@@ -26,9 +28,9 @@ export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn
   return turns.map(({ role, parts }) => ({ role, content: contentOf(parts) }));
 }
 
-/** Whose an item is; results are the user's. */
+/** Whose an item is; results are apart from what else the user says. */
 function groupOf(item: ResponsesItem): string {
-  if (item.type === 'function_call_output') return 'user';
+  if (item.type === 'function_call_output') return 'results';
   return 'role' in item ? item.role : 'assistant';
 }
 
