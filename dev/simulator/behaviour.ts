@@ -12,9 +12,6 @@ interface Pieces {
   readonly length: number;
 }
 
-/** How many words a part of a reply has that is continued. */
-export const wordsOfHop = 2;
-
 /** Replaced by the time when it is sent, in milliseconds since the epoch. */
 export const noTimestamp = '0000000000000.000';
 

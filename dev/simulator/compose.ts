@@ -1,6 +1,6 @@
 import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json.js';
-import { noTimestamp, type ReplyBehaviour, wordsOfHop } from './behaviour.js';
+import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
@@ -12,11 +12,12 @@ import {
   firstHalf,
   lastUserText,
   sizeOf,
+  splitInto,
   splitText,
 } from './echo.js';
 import { fill } from './fill.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { CallParameters, Ending, Reply, Thought } from './wire-format.js';
+import type { CallParameters, Reply, Thought } from './wire-format.js';
 
 /** What each reply that thinks thinks, if its limit allows for so many. */
 const thinkingTokens = 200;
@@ -31,15 +32,17 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
   const left = limit - reasoningTokens;
   const calls = left > 0 ? composeCalls(turns, parameters, calling) : [];
   const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
-  const hop = behaviour.hops === undefined ? undefined : parameters.hop;
-  const said = json === undefined ? pieceByPiece(says) : undefined;
-  const given = hop === undefined ? said : said?.slice(hop * wordsOfHop, Math.min((hop + 1) * wordsOfHop, limit));
+  const given = json === undefined ? pieceByPiece(says) : undefined;
   const whole =
     (calls.length > 0 ? textBefore(calls, calling) : json) ??
     given?.join('') ??
     (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
   const { text, ...end } =
-    behaviour.ending === 'stop' ? cut(whole, { stop: parameters.stop, left, says }) : broken(whole, behaviour);
+    behaviour.hops !== undefined && parameters.hop !== undefined
+      ? partOf(whole, { hop: parameters.hop, hops: behaviour.hops, limit })
+      : behaviour.ending === 'stop'
+        ? cut(whole, { stop: parameters.stop, left, says })
+        : broken(whole, behaviour);
   const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
   return {
     callId: call.id,
@@ -49,11 +52,10 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     calls,
     thoughts: behaviour.thinks ? think(asked, behaviour, { text, hasCalls: calls.length > 0 }) : [],
     thinksIn: behaviour.thinksIn,
-    isSigned: calls.length > 0 && calling?.isSigned === true,
+    isSigned: calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
     ...(isCut && { ending: 'length' }),
-    ...(hop !== undefined && { ending: endOfHop(hop, limit, behaviour.hops) }),
     endsAs: behaviour.endsAs,
     inputTokens: countTokens(sizeOf(turns)),
     outputTokens:
@@ -64,13 +66,6 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
-}
-
-/** How a part ends: its limit, a token for each word here, counts over all parts. */
-function endOfHop(hop: number, limit: number, hops = 0): Ending {
-  const words = (hop + 1) * wordsOfHop;
-  if (limit < words || (limit === words && hop < hops)) return 'length';
-  return hop < hops ? 'continues' : 'stop';
 }
 
 /** The JSON that the call asks for; undefined if it asks for none. */
@@ -113,6 +108,16 @@ function cut(
   const limit = says === 'echo' || left <= 0 ? left * charactersPerToken : Infinity;
   if (text.length > limit) return { text: firstCharacters(text, limit), ending: 'length' };
   return { text, ending: 'stop', stoppedBy: first?.sequence };
+}
+
+/** What one part of a text says. The limit counts over all parts. */
+function partOf(whole: string, { hop, hops, limit }: { hop: number; hops: number; limit: number }): End {
+  const parts = splitInto(whole, hops + 1);
+  const { length: before } = parts.slice(0, hop).join('');
+  const part = parts[hop] ?? '';
+  const left = limit * charactersPerToken - before;
+  if (part.length > left) return { text: firstCharacters(part, Math.max(left, 0)), ending: 'length' };
+  return { text: part, ending: hop < hops ? 'continues' : 'stop' };
 }
 
 function broken(whole: string, { ending }: ReplyBehaviour): End {

@@ -1,4 +1,4 @@
-import { calls, type Row, reply, wordsOfHop } from './behaviour.js';
+import { calls, type Row, reply } from './behaviour.js';
 
 /** Models that think, or are silent while they write. */
 export const thinkingRows: readonly Row[] = [
@@ -49,12 +49,12 @@ export const thinkingRows: readonly Row[] = [
   ],
   [
     'sim-continues-<n>',
-    'a text that vertexai sends in n parts beside the first, each for a token of the one before; whole elsewhere',
-    (n = 0) => reply({ says: (n + 1) * wordsOfHop, hops: n }),
+    'echo, which vertexai sends in n parts beside the first, each for a token of the one before',
+    (n = 0) => reply({ hops: n }),
   ],
   [
-    'sim-end-<n>-<word>',
-    'n words, and the end that vertexai calls so, such as OTHER; the usual end elsewhere',
-    (n = 0, word: unknown = 'OTHER') => reply({ says: n, endsAs: String(word) }),
+    'sim-end-<word>',
+    'echo with the end that vertexai calls so, such as OTHER',
+    (word: unknown) => reply({ endsAs: String(word) }),
   ],
 ];

@@ -1,7 +1,7 @@
 import { serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import { sign } from '../signature.js';
+import { sign, signText } from '../signature.js';
 import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
 import { vertexPartRules } from './part-rules.js';
@@ -93,11 +93,11 @@ function partsOfReply(reply: Reply): object[] {
 }
 
 /**
- * Where it thinks its text is signed; in a stream on an empty part behind the text.
+ * Where it thinks its text is signed too; in a stream on an empty part behind the text.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-const signatureOfText = ({ text, thoughts: [thought] }: Reply) =>
-  text === '' || thought === undefined ? undefined : { thoughtSignature: thought.signature };
+const signatureOfText = ({ text, isSigned, thoughts }: Reply) =>
+  text === '' || (!isSigned && thoughts.length === 0) ? undefined : { thoughtSignature: signText(text) };
 
 /** What it thinks, where `includeThoughts` asks for it; else nothing is sent while it thinks. */
 const writeThoughts = ({ thoughts }: Reply): object[] =>

@@ -113,11 +113,9 @@ const generationConfig = z
   })
   .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
 
-const continuation = /^simulated-hop-(\d+)$/;
-
 /** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and the part that it asks for. */
-export const tokenOf = (hop: number): string => `simulated-hop-${hop}`;
-export const hopOf = (token: unknown): number => Number(continuation.exec(String(token))?.[1] ?? 0);
+export const tokenOf = (hop: number): string => Buffer.from(String(hop)).toString('base64');
+export const hopOf = (token: unknown = ''): number => Number(Buffer.from(String(token), 'base64').toString());
 
 /** A body of generateContent, as in Vertex AI's reference. */
 const bodyShape = z.strictObject({
@@ -126,7 +124,7 @@ const bodyShape = z.strictObject({
   toolConfig: z.strictObject({ functionCallingConfig }).optional(),
   systemInstruction: z.strictObject({ role: text.optional(), parts: z.array(part).optional() }).optional(),
   contents: z.array(content).optional(),
-  continuationToken: text.regex(continuation).optional(),
+  continuationToken: text.refine((token) => hopOf(token) > 0).optional(),
   ...unread('safetySettings labels cachedContent modelArmorConfig serviceTier'),
 });
 
