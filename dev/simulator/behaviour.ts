@@ -48,7 +48,14 @@ export interface ReplyBehaviour {
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning' | 'effort' | 'lost-reasoning' | 'bare-id';
+  readonly refuses?:
+    | 'hints'
+    | 'forced-choice'
+    | 'changed-signature'
+    | 'reasoning'
+    | 'effort'
+    | 'lost-reasoning'
+    | 'bare-id';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }

@@ -1,4 +1,12 @@
-import { type Behaviour, calls, type Delivery, echoBehaviour, type ReplyBehaviour, type Row, reply } from './behaviour.js';
+import {
+  type Behaviour,
+  calls,
+  type Delivery,
+  echoBehaviour,
+  type ReplyBehaviour,
+  type Row,
+  reply,
+} from './behaviour.js';
 import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
@@ -224,14 +232,14 @@ export function isGated(model: string): boolean {
 }
 
 /** A number, or the word of the one row that asks for a word. */
-const valueOf = (text: string) => (/^\d+$/.test(text) ? Number(text) : text) as number;
+const readValue = (text: string) => (/^\d+$/.test(text) ? Number(text) : text) as number;
 
 /** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);
   for (const { pattern, behave } of table) {
     const match = pattern.exec(name);
-    if (match !== null) return behave(...match.slice(1).map(valueOf));
+    if (match !== null) return behave(...match.slice(1).map(readValue));
   }
   return undefined;
 }

@@ -26,7 +26,8 @@ export const openAiRulesOf = ({ messages, tool }: Names) => ({
     return invalid(`Invalid schema for function '${name}': ${why}`, `tools[${index}]${tool}.parameters`);
   },
   choiceWithoutTools: () => onlyWithTools('tool_choice'),
-  notOffered: (name: string) => invalid(`Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice'),
+  notOffered: (name: string) =>
+    invalid(`Tool choice '${name}' not found in 'tools' parameter.`, 'tool_choice'),
   image: (_image: unknown, type: string | undefined) =>
     type === undefined
       ? openAiError(

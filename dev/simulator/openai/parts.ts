@@ -34,7 +34,11 @@ function readMessage(message: OpenAiMessage): Part[] {
     thought == null
       ? []
       : [{ type: 'opaque', provider: 'openai', data: JSON.stringify({ reasoning_content: thought }) }];
-  return [...thinking, ...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
+  return [
+    ...thinking,
+    ...said,
+    ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called })),
+  ];
 }
 
 function readPart(part: OpenAiPart): Part {

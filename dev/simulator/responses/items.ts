@@ -9,7 +9,7 @@ export interface ResponsesEvent {
 
 /** An item of the output: as it ends, as it is added, and the events between, which have its id and index added. */
 export interface WrittenItem {
-  readonly whole: { readonly id: string };
+  readonly whole: { readonly id: string; readonly [field: string]: unknown };
   readonly start: object;
   readonly opening: readonly ResponsesEvent[];
   readonly deltas: readonly ResponsesEvent[];
@@ -61,8 +61,12 @@ function writeMessage({ ending, callId, calls, thoughts, ...reply }: Reply): Wri
   const phase = thoughts.length > 0 && { phase: calls.length > 0 ? 'commentary' : 'final_answer' };
   const item = { id: `msg_sim${callId}`, type: 'message', role: 'assistant', ...phase };
   const start = { ...item, status: 'in_progress', content: [] };
-  const done = { ...item, status: ending === 'length' || ending === 'blocked-reply' ? 'incomplete' : 'completed' };
-  if (ending === 'null') return { whole: { ...done, content: [] }, start, opening: [], deltas: [], closing: [] };
+  const done = {
+    ...item,
+    status: ending === 'length' || ending === 'blocked-reply' ? 'incomplete' : 'completed',
+  };
+  if (ending === 'null')
+    return { whole: { ...done, content: [] }, start, opening: [], deltas: [], closing: [] };
   const isRefusal = ending === 'refused';
   const [type, field] = isRefusal ? ['refusal', 'refusal'] : ['output_text', 'text'];
   const text = isRefusal ? refusalText : reply.text;

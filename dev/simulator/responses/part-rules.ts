@@ -9,7 +9,9 @@ export const responsesPartRules: PartRules = {
   schema(schema, { strict = null, name, index }) {
     const isTool = index !== undefined;
     if (isTool ? strict === false : strict !== true) return undefined;
-    const [param, of] = isTool ? [`tools[${index}].parameters`, 'function'] : ['text.format', 'response_format'];
+    const [param, of] = isTool
+      ? [`tools[${index}].parameters`, 'function']
+      : ['text.format', 'response_format'];
     return checkStrict(schema, { param, of: `${of} '${name}'`, isWhole: true });
   },
   // https://github.com/AnswerDotAI/fastllm/issues/45

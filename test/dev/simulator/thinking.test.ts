@@ -64,7 +64,10 @@ describe('a model that thinks', () => {
         usage: { completion_tokens: 100, completion_tokens_details: { reasoning_tokens: 100 } },
       },
     ],
-    ['anthropic', { content: [{ type: 'thinking' }], stop_reason: 'max_tokens', usage: { output_tokens: 100 } }],
+    [
+      'anthropic',
+      { content: [{ type: 'thinking' }], stop_reason: 'max_tokens', usage: { output_tokens: 100 } },
+    ],
     ['bedrock', { stopReason: 'max_tokens', usage: { outputTokens: 100 } }],
     [
       'vertexai',
@@ -182,13 +185,19 @@ describe('thinking that is bound', () => {
       { role: 'assistant', content: blocks.slice(0, 2) },
       { role: 'user', content: [{ text: 'More' }] },
     ];
-    expect((await askWhole('bedrock', { model: 'sim-bound' }, { messages })).message).toContain('bound to a diff');
-    expect((await askWhole('bedrock', { model: 'sim-plain' }, { messages })).message).toContain('reasoningContent');
+    expect((await askWhole('bedrock', { model: 'sim-bound' }, { messages })).message).toContain(
+      'bound to a diff',
+    );
+    expect((await askWhole('bedrock', { model: 'sim-plain' }, { messages })).message).toContain(
+      'reasoningContent',
+    );
   });
 });
 
 describe('what a call marks to be cached', () => {
-  const more = { turns: [1, 2, 3].map((n) => ({ role: n === 2 ? 'assistant' : 'user', content: `Turn ${n}` })) };
+  const more = {
+    turns: [1, 2, 3].map((n) => ({ role: n === 2 ? 'assistant' : 'user', content: `Turn ${n}` })),
+  };
 
   it('at anthropic -> is written first, and read by the next call that begins with it', async () => {
     const usage = async (turns: Asked['turns'] = []) =>
@@ -239,9 +248,14 @@ describe('a reply of vertexai', () => {
     const signed = { thoughtSignature: expect.any(String) };
     const answer = await askWhole('vertexai', { model: 'sim-bound', tools: [weather] });
     const text = 'I call weather.';
-    expect(answer.candidates[0].content.parts).toMatchObject([{ ...signed, text }, { ...signed, functionCall: {} }]);
+    expect(answer.candidates[0].content.parts).toMatchObject([
+      { ...signed, text },
+      { ...signed, functionCall: {} },
+    ]);
     const streamed = await ask('vertexai', { model: 'sim-bound', stream: true });
-    const parts = [...streamed.matchAll(/^data: (.+)$/gm)].flatMap(([, data = '']) => JSON.parse(data).candidates[0].content.parts);
+    const parts = [...streamed.matchAll(/^data: (.+)$/gm)].flatMap(
+      ([, data = '']) => JSON.parse(data).candidates[0].content.parts,
+    );
     expect(parts.filter(({ thoughtSignature }) => thoughtSignature)).toMatchObject([{ text: '' }]);
   });
 });
