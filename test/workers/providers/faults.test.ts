@@ -158,6 +158,16 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     },
   );
 
+  it('a stream of small events, longer than an event may be -> is given', async () => {
+    const { text } = await ask(bounded, { model: 'sim-deltas-2000-100', stream: true });
+    expect(text).toHaveLength(200_000);
+  });
+
+  it('a reply of five million characters -> ended, and not asked for again', async () => {
+    const failure = await failureOf(ask(provider, { model: 'sim-deltas-5-1000000', stream: true }));
+    expect(failure).toMatchObject({ retryable: false, cause: { word: 'oversized' } });
+  });
+
   it('a piece of a megabyte -> is given', async () => {
     const { text } = await ask(provider, { model: 'sim-deltas-1-1000000', stream: true });
     expect(text).toHaveLength(1_000_000);
