@@ -147,6 +147,14 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     for (const [n, count] of activeAt.entries()) expect(count).toBeGreaterThan(activeAt[n - 1] ?? 0);
   });
 
+  it('a whole reply that is asked for as a stream -> is whole, and shows life as it is written', async () => {
+    let lives = 0;
+    const asked = { model: 'sim-stream-5-5', stream: false, isStreamed: true };
+    const { text } = await ask(provider, { ...asked, onLife: () => (lives += 1) });
+    expect(text).toBe('1 2 3 4 5');
+    expect(lives).toBeGreaterThanOrEqual(5);
+  });
+
   it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
     'pieces, and then %s -> the pieces are given, and then the failure',
     async (model) => {
