@@ -113,6 +113,7 @@ describe('a call that fails', () => {
     ['a failure that does not pass', new Failure('provider_error', { retryable: false }), {}],
     ['an unexpected error', new TypeError('x'), {}],
     ['a provider that asks for more time than there is', limited(59_751), {}],
+    ['one that asks for more than a minute', limited(60_001), { inMs: 600_000 }],
     ['a near deadline', failed(), { inMs: 349 }],
     ['a cooldown that is longer than the time', failed(), { inMs: 5000, cooldownMs: [4751] }],
     ['a later attempt of a fallback', failed(), { attempt: 2 }],
