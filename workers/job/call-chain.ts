@@ -31,9 +31,13 @@ export const callChain =
       ),
     );
 
+/** A reply that may take longer than this is asked for as a stream, which shows that it is written. */
+const longMs = 60_000;
+
 /** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
 export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'>, next: Next<PreparedCall>) {
   const { job, request, omitted, isWhole, progress } = call;
+  const isStreamed = job.deltas !== undefined || call.leftMs() > longMs;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
   const known = hints?.omittedFrom(request, call.user) ?? {};
   const { request: sent, ignored } = narrow(request, { ...known, ...omitted });
@@ -41,26 +45,26 @@ export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  return next({ ...call, sent });
+  return next({ ...call, sent: { ...sent, isStreamed } });
 }
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onLife, traceparent, user } = call;
+  const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
   const onDelta =
     deltas &&
     ((text: string, mark?: Mark) => {
-      if (!call.progress.hasBegun) call.begin();
+      if (!call.progress.isShown) call.show();
       deltas.append(text, mark);
     });
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onLife, traceparent }, onDelta);
+  return await provider.run({ ...sent, turns, signal, onLife, onBegin, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

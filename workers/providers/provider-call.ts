@@ -86,6 +86,7 @@ const maxWaitForUsageMs = 2000;
 /** The answer of one call, as it is read. The model is reported when the answer does not name one. */
 class Answer {
   readonly #end: ReplyPart = {};
+  #hasBegun = false;
 
   constructor(
     private readonly request: ProviderRequest,
@@ -141,14 +142,19 @@ class Answer {
     }
   }
 
-  #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
+  #take(part: ReplyPart): void {
+    const { text, call, reason, isWhole, model, usage } = part;
     this.request.onLife?.();
+    const isFirst = !this.#hasBegun && isOfReply(part);
+    this.#hasBegun ||= isFirst;
+    if (isFirst) this.request.onBegin?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
+    for (const kept of [part.thinking, part.opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
     if (text) this.tape.addText(text);
     if (call) this.tape.addCall(call);
   }
@@ -165,6 +171,9 @@ class Answer {
 const asEnd = () => ({ done: true, value: undefined }) as const;
 
 const saysSomething = ({ text, call }: ReplyPart): boolean => Boolean(text || call);
+
+const isOfReply = (part: ReplyPart): boolean =>
+  part.thinking !== undefined || part.opaque !== undefined || saysSomething(part);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};
