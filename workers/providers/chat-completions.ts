@@ -1,54 +1,22 @@
 import type { EventSourceMessage } from 'eventsource-parser';
-import OpenAI, { APIError } from 'openai';
+import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { toBody } from './chat-completions-body.js';
-import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import type { HttpClient } from './http-client.js';
-import { reuseRequest } from './patches/sdk-requests.js';
-import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import type { ProviderRequest } from './provider.js';
+import type { ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
-import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
+import { toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
 
-/** How to reach OpenAI, or anything that speaks its chat completions. */
-interface OpenAiSettings {
-  apiKey: string;
-  /** Includes the version, as the SDK has it: `https://api.openai.com/v1`. */
-  baseUrl?: string | undefined;
-}
-
 /**
- * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
+ * A chat completion, whole or as a stream, of OpenAI or of a server that speaks its protocol.
  * https://platform.openai.com/docs/api-reference/chat
  */
-export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient): Provider {
-  // Each null keeps a variable of the environment from being read in its place.
-  const client = new OpenAI({
-    apiKey: settings.apiKey,
-    fetch: createSdkFetch(http),
-    baseURL: settings.baseUrl ?? null,
-    adminAPIKey: null,
-    organization: null,
-    project: null,
-    webhookSecret: null,
-    maxRetries: 0,
-    timeout: sdkTimeoutMs,
-    logLevel: 'off',
-  });
-  reuseRequest(client);
-  return {
-    id: 'openai',
-    run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
-      return callProvider({ request, parts, readError }, onDelta);
-    },
-    close: () => http.close(),
-  };
-}
+export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStreamed: boolean) =>
+  (isStreamed ? streamed : whole)(client, request);
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
@@ -195,10 +163,3 @@ const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
     cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
     reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
   };
-
-function readError(error: unknown): ErrorFacts {
-  if (!(error instanceof APIError)) return {};
-  const { code, type, param, message: text = error.message, details } = errorIn(error.error);
-  const header = (name: string) => error.headers?.get(name);
-  return { status: error.status, words: [code, type], param, text, details, header };
-}

@@ -6,7 +6,7 @@ import type { Provider } from './provider.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
 const registry = {
-  openai: async () => (await import('./chat-completions.js')).createOpenAiProvider,
+  openai: async () => (await import('./openai.js')).createOpenAiProvider,
   anthropic: async () => (await import('./anthropic.js')).createAnthropicProvider,
   bedrock: async () => (await import('./bedrock.js')).createBedrockProvider,
   vertexai: async () => (await import('./vertexai.js')).createVertexAiProvider,
