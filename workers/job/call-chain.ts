@@ -41,26 +41,26 @@ export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  return next({ ...call, sent });
+  return next({ ...call, sent: { ...sent, isStreamed: job.deltas !== undefined } });
 }
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onLife, traceparent, user } = call;
+  const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
   const onDelta =
     deltas &&
     ((text: string, mark?: Mark) => {
-      if (!call.progress.hasBegun) call.begin();
+      if (!call.progress.isShown) call.show();
       deltas.append(text, mark);
     });
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onLife, traceparent }, onDelta);
+  return await provider.run({ ...sent, turns, signal, onLife, onBegin, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

@@ -87,6 +87,7 @@ const maxWaitForUsageMs = 2000;
 /** The answer of one call, as it is read. The model is reported when the answer does not name one. */
 class Answer {
   readonly #end: ReplyPart = {};
+  #hasBegun = false;
 
   constructor(
     private readonly request: ProviderRequest,
@@ -142,8 +143,12 @@ class Answer {
     }
   }
 
-  #take({ thinking, opaque, isNewText, text, call, reason, isWhole, model, usage }: ReplyPart): void {
+  #take(part: ReplyPart): void {
+    const { thinking, opaque, isNewText, text, call, reason, isWhole, model, usage } = part;
     this.request.onLife?.();
+    const isFirst = !this.#hasBegun && isOfReply(part);
+    this.#hasBegun ||= isFirst;
+    if (isFirst) this.request.onBegin?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.isWhole = isWhole ?? end.isWhole;
@@ -170,6 +175,8 @@ const asEnd = () => ({ done: true, value: undefined }) as const;
 
 const saysSomething = ({ thinking, opaque, text, call }: ReplyPart): boolean =>
   Boolean(thinking || opaque || text || call);
+
+const isOfReply = (part: ReplyPart): boolean => part.thinking !== undefined || saysSomething(part);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};
