@@ -124,7 +124,9 @@ export class OpenAiController extends Controller {
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
     const bytes = holdAtLeast(response, queuedBytesOf(asked));
-    const command = { ...options, ...asked, bytes, images: images.uploads, clientTimeoutMs, stream };
+    // It has a place for them at calls alone.
+    const reasoning = asked.parameters?.tools && ('opaque' as const);
+    const command = { ...options, ...asked, reasoning, bytes, images: images.uploads, clientTimeoutMs, stream };
     const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);

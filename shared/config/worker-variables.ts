@@ -34,14 +34,16 @@ const poolFields = {
     .describe('Longest call, or until the first delta of a stream, in milliseconds.'),
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
     .default(40_000)
-    .describe('Longest wait for the first delta of a stream, in milliseconds.'),
+    .describe('Longest wait for the first sign of life of a stream, in milliseconds.'),
   IDLE_TIMEOUT_MS: milliseconds(100)
     .default(20_000)
-    .describe('Longest silence within a stream, in milliseconds.'),
+    .describe(
+      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer.',
+    ),
   FALLBACK_AFTER_MS: milliseconds(100)
     .optional()
     .describe(
-      'How long a stream may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+      'How long a stream may take to begin, with thinking or with text, before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
   MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
 };

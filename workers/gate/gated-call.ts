@@ -22,7 +22,12 @@ export interface GatedCall {
   readonly schema: string | undefined;
   /** Size of its stored images, in bytes. */
   readonly imageBytes: number;
-  readonly progress: { readonly hasBegun: boolean };
+  readonly progress: {
+    /** Whether the provider has given a sign of life. */
+    readonly isAlive: boolean;
+    /** Whether a part of the reply has come. */
+    readonly hasBegun: boolean;
+  };
 }
 
 /** The gate's answer to a call that may begin. */
@@ -50,6 +55,7 @@ export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
 /** How such a call ended. */
 export interface EndedCall extends Pick<Pass, 'isProbe' | 'isCompiling'> {
   readonly error?: unknown;
+  readonly isAlive: boolean;
   readonly isReplying: boolean;
   readonly tookMs: number;
 }

@@ -20,7 +20,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'reasoning'>,
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -40,6 +40,7 @@ export function toModelRequest(
     model,
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
+    reasoning: job.reasoning,
     mayBeBlankAt: blankEndsOf(job),
   } satisfies ModelRequest;
 }

@@ -90,9 +90,9 @@ async function pause(
 
 /** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
 function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
-  const { sent, hasBegun } = progress;
+  const { sent, isShown } = progress;
   const refusal = callErrorOf(error)?.refusal;
-  if (sent === undefined || hasBegun || refusal === undefined) return undefined;
+  if (sent === undefined || isShown || refusal === undefined) return undefined;
   const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
   return omitted.hints && chatJob.isStrict ? undefined : omitted;
@@ -116,9 +116,9 @@ function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
     notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
 }
 
-/** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
-const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean =>
-  !hasBegun && (sent?.known.reasoning === true || (sent?.known.hints?.size ?? 0) > 0);
+/** Whether a call of which nothing was shown was made without parts that its model was known to refuse. */
+const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean =>
+  !isShown && (sent?.known.reasoning === true || (sent?.known.hints?.size ?? 0) > 0);
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
@@ -135,9 +135,9 @@ const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
 /** Undefined for a call that is not made once more. */
-function pauseBeforeRetry(error: unknown, { progress: { hasBegun }, chatJob }: Call): number | undefined {
+function pauseBeforeRetry(error: unknown, { progress: { isShown }, chatJob }: Call): number | undefined {
   // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
-  if (hasBegun || (chatJob.attempt ?? 1) > 1) return undefined;
+  if (isShown || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);

@@ -48,7 +48,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
         (onDelta ? streamed : whole)(client, own, { ...toBody(own), ...caching });
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };
@@ -68,8 +68,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions(request, request.onLife);
+  const fetchOptions = toFetchOptions(request);
   const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {

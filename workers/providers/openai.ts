@@ -45,7 +45,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
     id: 'openai',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) => wire.parts(client, own, onDelta !== undefined);
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'openai', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };

@@ -83,6 +83,7 @@ describe('a call that fails', () => {
   const slow = { hasFallback: true, inMs: 55_000 };
   it.each<[string, Failure, Options, pauses: number[], parked: number]>([
     ['as it may once', failed(), {}, [100], 0],
+    ['while it thinks', failed(), { hasBegun: true }, [100], 0],
     ['at a provider that says 0', limited(0), {}, [100], 0],
     ['at a provider that says how long to wait', limited(600), {}, [600], 1],
     ['at a model whose limit grows meanwhile', failed(), { cooldownMs: [500, 400, 0] }, [500, 400], 0],
@@ -113,12 +114,12 @@ describe('a call that fails', () => {
     ['a near deadline', failed(), { inMs: 349 }],
     ['a cooldown that is longer than the time', failed(), { inMs: 5000, cooldownMs: [4751] }],
     ['a later attempt of a fallback', failed(), { attempt: 2 }],
-    ['a reply that has begun', failed(), { hasBegun: true }],
+    ['a reply of which a part is shown', failed(), { isShown: true }],
     ['a fallback that would wait for three seconds', limited(3001), { hasFallback: true }],
     ['a fallback with less than a third of the time', limited(700), { hasFallback: true, inMs: 1000 }],
     ['a fallback with less than half', failed(), { ...slow, tookMs: 30_000 }],
     ['a request without hints', hint, { request: requestOf({ stop: ['x'] }) }],
-    ['a reply that has begun, and a refused hint', hint, { request: tuned, hasBegun: true }],
+    ['one of which a part is shown, and a refused hint', hint, { request: tuned, isShown: true }],
     ['no signature to leave out', signature, { request: tuned }],
     ['what the caller has to mend', choice, { request: tuned }],
     ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
