@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
+import type { ParameterName } from '../../../shared/protocol/model-parameters.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
 import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
@@ -17,13 +18,15 @@ interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   /** How long the model is limited, at each look; the last one for good. */
   cooldownMs?: number[];
   notes?: ModelNotes;
+  /** The hints that the provider's requests have no field for. */
+  ignores?: ReadonlySet<ParameterName>;
   /** How long an attempt takes. */
   tookMs?: number;
 }
 
 /** Makes calls that end as listed, the last one for good, by a clock that only they and pauses move. */
 async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }: Options = {}) {
-  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ...own } = options;
+  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ignores, ...own } = options;
   const asked: { request: ModelRequest; ignored: readonly string[] | undefined }[] = [];
   const pauses: number[] = [];
   const park = vi.fn();
@@ -44,6 +47,7 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }
   const deps = {
     gate: { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 },
     notes: { find: noteOf, of: noteOf },
+    provider: givenFields({ ignores }),
     ...(!own.stop && { sleep }),
   };
   const slot = { ...openSlot(), isParked: false, park };
@@ -205,6 +209,19 @@ describe('a refused part', () => {
     const { asked } = await run([signature, 'done'], own);
     expect(asked[1]).toMatchObject({ request: without, ignored: undefined });
     expect((await run(['done'], own)).asked[0]?.request.turns).toEqual(turns);
+  });
+});
+
+describe('hints that the requests of a provider have no field for', () => {
+  const ignores = new Set(['seed', 'presencePenalty'] as const);
+  const request = requestOf({ seed: 1, presencePenalty: 0, temperature: 0.5 });
+
+  it('are asked for -> each call is made without them, and those that had an effect are named', async () => {
+    const { asked } = await run([hint, 'done'], { request, ignores });
+    expect(asked.map(({ request: { parameters }, ignored }) => [parameters, ignored])).toEqual([
+      [{ temperature: 0.5 }, ['seed']],
+      [{}, ['temperature', 'seed']],
+    ]);
   });
 });
 
