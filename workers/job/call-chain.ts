@@ -6,7 +6,7 @@ import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js'
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
 import type { ModelNotes } from './model-notes.js';
-import { narrow } from './model-request.js';
+import { narrow, type Omitted } from './model-request.js';
 import { withOneRetry } from './retry.js';
 
 export interface CallChainDeps {
@@ -44,9 +44,10 @@ type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Pick<Provider, 'ig
 
 /** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
 export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next: Next<PreparedCall>) {
-  const { job, request, omitted, isWhole, progress } = call;
+  const { job, request, omitted, isWhole, progress, chatJob } = call;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
-  const known = hints?.omittedFrom(request, call.user) ?? {};
+  const remembered = hints?.omittedFrom(request, call.user) ?? {};
+  const known = chatJob.isStrict ? { ...remembered, ...allHints } : remembered;
   const left = { ...known, ...omitted };
   const without = { ...left, hints: new Set([...(left.hints ?? []), ...(provider.ignores ?? [])]) };
   const { request: sent, ignored } = narrow(request, without);
@@ -56,6 +57,9 @@ export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next
   if (call.kind === 'first') job.begin();
   return next({ ...call, sent: { ...sent, isStreamed: job.deltas !== undefined } });
 }
+
+/** For a caller that is not to be answered without its hints. */
+const allHints: Omitted = { hints: new Set(), reasoning: false };
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);

@@ -122,13 +122,14 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
 }
 
-function readRefused({ status, param, details, text, model }: ErrorFacts) {
+function readRefused(facts: ErrorFacts) {
+  const { status, param, details, text, model } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
   if (status !== 400) return {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+  return givenFields({ refusal: readRefusal(facts), place: readPlace(field, text) });
 }
 
 /** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
