@@ -118,7 +118,8 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [
     /^openai/,
     ...['workers/providers/openai.ts', 'workers/providers/chat-completions.ts'],
-    'workers/providers/chat-completions-body.ts',
+    ...['workers/providers/chat-completions-body.ts', 'workers/providers/responses.ts'],
+    'workers/providers/responses-body.ts',
   ],
   [/^@anthropic-ai\//, 'workers/providers/anthropic.ts', 'workers/providers/anthropic-body.ts'],
   [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts', 'workers/providers/bedrock-body.ts'],

@@ -70,7 +70,8 @@ function toUser(parts: readonly Part[]): Message[] {
   return said.length === 0 ? results : [...results, { role: 'user', content: said }];
 }
 
-const toUrl = (image: ImagePart): string =>
+/** The address of an image, or its bytes as one. */
+export const toUrl = (image: ImagePart): string =>
   'url' in image ? image.url : `data:${image.mediaType};base64,${image.data}`;
 
 /** OpenAI refuses longer ids. */

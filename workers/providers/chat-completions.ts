@@ -70,7 +70,7 @@ function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof
  * Throws the SDK's own error for one that comes behind a 200: as an event, or, from gateways such as OpenRouter, in
  * place of an answer or in its choice, with the status as its `code`. https://openrouter.ai/docs/api-reference/errors
  */
-function refuseError(said: unknown, headers: Headers): unknown {
+export function refuseError(said: unknown, headers: Headers): unknown {
   const { error, choices }: JsonObject = isObject(said) ? said : {};
   const [choice] = [choices].flat();
   const found = error || (isObject(choice) && choice.error);
