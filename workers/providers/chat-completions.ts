@@ -2,9 +2,11 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
+import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { toBody } from './chat-completions-body.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
+import { isOpenAiHost } from './openai-hosts.js';
 import type { ProviderRequest } from './provider.js';
 import type { ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
@@ -18,10 +20,18 @@ import type { CallPiece } from './tape.js';
 export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStreamed: boolean) =>
   (isStreamed ? streamed : whole)(client, request);
 
+/** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
+const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
+  ...toBody(request),
+  ...(isOpenAiHost(client.baseURL) && { store: false }),
+});
+
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
   // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
-  const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
+  const response = await client.chat.completions
+    .create(bodyOf(client, request), { fetchOptions })
+    .asResponse();
   const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
@@ -30,17 +40,18 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
     model: answer.model,
     usage: toUsage(answer.usage),
   } as const;
-  yield* toParts(message, rest, (_call, place) => place);
+  yield* toParts(message, { ...rest, ...new Thinking(request).take(message) }, (_call, place) => place);
 }
 
 /** A complete answer without choices. */
 const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
 
 async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
+  const body = { ...bodyOf(client, request), stream: true as const, stream_options: { include_usage: true } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
   const keyOf = keysOfPieces();
+  const thinking = new Thinking(request);
   let blocked: 'blocked' | undefined;
   let isUnderstood = true;
   for await (const events of readEvents(response)) {
@@ -55,7 +66,8 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       if (choice?.delta?.refusal) blocked = 'blocked';
       isUnderstood &&= Boolean(choices ?? usage);
       const end = toEnd(choice?.finish_reason?.toLowerCase());
-      const rest = { reason: end && (blocked ?? end), model, usage: toUsage(usage) };
+      const said = thinking.take(choice?.delta);
+      const rest = { ...said, reason: end && (blocked ?? end), model, usage: toUsage(usage) };
       for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
     }
   }
@@ -77,6 +89,35 @@ export function refuseError(said: unknown, headers: Headers): unknown {
   if (!found) return said;
   const status = Number(errorIn(found).code);
   throw new APIError(status >= 400 && status < 600 ? status : undefined, found, undefined, headers);
+}
+
+/**
+ * The thinking of a reply, in the field that its server has for it: `reasoning` is vLLM's, the other llama.cpp's, LM
+ * Studio's and DeepSeek's, which demands it back with calls. https://api-docs.deepseek.com/guides/thinking_mode
+ */
+class Thinking {
+  readonly #isKept: boolean;
+  #kept: Partial<Record<'reasoning' | 'reasoning_content', string>> = {};
+  #length = 0;
+
+  constructor({ reasoning }: Pick<ProviderRequest, 'reasoning'>) {
+    this.#isKept = reasoning !== undefined;
+  }
+
+  /** What a message, or a piece of it, has of it; all of it so far, to be sent back, before a text or a call. */
+  take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
+    const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
+    const thinking = reasoning_content || reasoning || undefined;
+    this.#length += thinking?.length ?? 0;
+    if (thinking && this.#isKept && this.#length <= maxOpaqueLength) {
+      const field = reasoning_content ? 'reasoning_content' : 'reasoning';
+      this.#kept = { ...this.#kept, [field]: (this.#kept[field] ?? '') + thinking };
+    }
+    const kept = this.#length <= maxOpaqueLength ? this.#kept : {};
+    if (!(content || calls?.length) || Object.keys(kept).length === 0) return { thinking };
+    this.#kept = {};
+    return { thinking, opaque: { data: JSON.stringify(kept) } };
+  }
 }
 
 type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
@@ -140,7 +181,14 @@ const toolCall = z.object({
   id: text,
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
-const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCall).nullish() });
+const thought = text.catch(undefined);
+const said = z.object({
+  content: text,
+  refusal: text,
+  reasoning_content: thought,
+  reasoning: thought,
+  tool_calls: z.array(toolCall).nullish(),
+});
 
 const completion = z.object({
   model: modelName,
