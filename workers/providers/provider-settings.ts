@@ -66,7 +66,7 @@ const simulated: typeof settingsOf = {
   openai: (config) => ({
     apiKey: credential,
     baseUrl: `${simulatorUrl(config)}/v1`,
-    wire: config.OPENAI_WIRE,
+    wire: config.OPENAI_WIRE === 'auto' ? 'responses' : config.OPENAI_WIRE,
   }),
   anthropic: (config) => ({
     apiKey: credential,

@@ -15,6 +15,16 @@ it.each(providerIds)('lets the simulator play %s, which has no credentials', asy
   expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
 });
 
+it.each([
+  [{}, '/v1/responses'],
+  [{ OPENAI_WIRE: 'chat' }, '/v1/chat/completions'],
+])('asks the simulator as OpenAI itself is asked, with %j: %s', async (variables, path) => {
+  const simulator = await startSimulator({ port: 0 });
+  onTestFinished(() => simulator.close());
+  await say('Hello!', 'openai', simulator.url, variables);
+  expect(simulator.calls.list().map(({ facts }) => facts.path)).toEqual([path]);
+});
+
 it('leaves a provider that has credentials alone', async () => {
   const [simulator, provider] = await Promise.all([startSimulator({ port: 0 }), startSimulator({ port: 0 })]);
   onTestFinished(async () => void (await Promise.all([simulator.close(), provider.close()])));
