@@ -1,4 +1,4 @@
-import type { Ending, Lull } from './wire-format.js';
+import type { Ending, Lull, Reply } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,
@@ -33,18 +33,29 @@ export interface ReplyBehaviour {
    */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
+  /** How many parts follow the first, where the provider continues a reply. */
+  readonly hops?: number;
+  /** Vertex AI's word for the end. */
+  readonly endsAs?: string;
   /** Before its text and before its calls it thinks. */
   readonly thinks?: boolean;
+  /** The field in which a server that speaks Chat Completions sends what it thinks, in words; absent at OpenAI. */
+  readonly thinksIn?: Reply['thinksIn'];
   /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
   readonly lull?: Lull;
-  /** How many characters without use are in each event of a stream. */
-  readonly padding?: number;
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning';
+  readonly refuses?:
+    | 'hints'
+    | 'forced-choice'
+    | 'changed-signature'
+    | 'reasoning'
+    | 'effort'
+    | 'lost-reasoning'
+    | 'bare-id';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }

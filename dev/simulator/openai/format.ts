@@ -42,7 +42,7 @@ export const openAiFormat: WireFormat = {
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
-  // Comments of servers that speak this format: https://openrouter.ai/docs/api-reference/streaming
+  // Comments of servers that speak this format: https://openrouter.ai/docs/api_reference/streaming
   lifeSign: () => ': OPENROUTER PROCESSING\n\n',
   streamError: () =>
     serverSentEvent(
@@ -64,12 +64,17 @@ const finishReasonOf = ({ ending, calls }: Reply): string =>
 const hasContent = ({ ending, text, calls }: Reply): boolean =>
   ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
 
+/** As vLLM has it in `reasoning`, and llama.cpp, LM Studio and DeepSeek in `reasoning_content`. */
+const thinkingOf = ({ thinksIn, thoughts }: Reply): object =>
+  thinksIn ? { [thinksIn]: thoughts.map(({ text }) => text).join(' ') } : {};
+
 function writeCompletion(reply: Reply): object {
   const { ending } = reply;
   const choice = {
     index: 0,
     message: {
       role: 'assistant',
+      ...thinkingOf(reply),
       content: hasContent(reply) ? reply.text : null,
       refusal: ending === 'refused' ? refusalText : null,
       annotations: [],
@@ -105,6 +110,7 @@ function writeChunks(reply: Reply): StreamFrames {
   return {
     opening: [chunk({ role: 'assistant', content: first, refusal: null })],
     deltas: [
+      ...(reply.thinksIn ? [chunk(thinkingOf(reply))] : []),
       ...pieces.map((piece) => chunk({ [field]: piece })),
       ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
     ],

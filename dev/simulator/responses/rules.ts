@@ -4,7 +4,7 @@ import { invalid, openAiError } from '../openai/errors.js';
 import { missing, openAiComplaints } from '../openai/rules.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { bracketed, type Complaints, checkShape, json, text, unread } from '../shape.js';
-import { isSealed } from './seal.js';
+import { seal } from './items.js';
 
 /**
  * The error for the first rule of Responses that a body violates (`ResponseCreateParamsBase` of OpenAI's SDK). Two are
@@ -39,8 +39,9 @@ function checkStored({ id }: ResponsesItem): Refusal | undefined {
 
 /** Reasoning comes back as it was given, to the model that gave it (openai/codex#8145, Wei-Shaw/sub2api#2863). */
 function checkSeal(item: ResponsesItem, model: string): Refusal | undefined {
-  if (item.type !== 'reasoning' || isSealed(item, model)) return undefined;
+  if (item.type !== 'reasoning') return undefined;
   const sent = item.encrypted_content ?? '';
+  if (sent === seal(model, item.summary)) return undefined;
   const shown = `${sent.slice(0, 4)}...${sent.slice(-4)}`;
   const why = 'could not be verified. Reason: Encrypted content could not be decrypted or parsed.';
   return openAiError(400, `The encrypted content ${shown} ${why}`, { code: 'invalid_encrypted_content' });
@@ -98,7 +99,6 @@ const item = z.discriminatedUnion('type', [
 
 const tool = z.strictObject({
   ...{ type: z.literal('function'), name: text, description: text.nullish() },
-  // Without a word, or with null, a tool is strict (https://developers.openai.com/api/docs/guides/migrate-to-responses).
   ...{ parameters: json.nullable(), strict: z.boolean().nullish() },
 });
 const choice = z.strictObject({ type: z.literal('function'), name: text });
