@@ -42,8 +42,8 @@ interface OpenCall extends CallPiece {
  * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen more than
  * thinking.
  *
- * Thinking and opaque blocks are kept as far as the request's `reasoning` says. Without it the blocks before a call are
- * the `signature` of its mark, as 0.8 has them.
+ * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the blocks
+ * before a call are the `signature` of its mark, as 0.8 has them.
  */
 export class Tape {
   readonly #request: ProviderRequest;
@@ -78,8 +78,8 @@ export class Tape {
 
   /** An empty piece begins a thought. */
   addThinking(piece: string): void {
-    if (this.#request.reasoning !== 'shown') return;
-    if (!this.#endCall()) return void this.#waiting.push(() => this.addThinking(piece));
+    if (this.#request.reasoning !== 'shown' || this.#isFull) return;
+    if (!this.#endCall()) return void this.#wait(() => this.addThinking(piece));
     if (piece === '') this.#open = undefined;
     else this.#writePiece('thinking', piece);
   }
@@ -90,8 +90,9 @@ export class Tape {
   }
 
   #addOpaque(block: OpaqueBlock): void {
-    if (!this.#endCall()) return void this.#waiting.push(() => this.#addOpaque(block));
+    if (!this.#endCall()) return void this.#wait(() => this.#addOpaque(block));
     if (this.#request.reasoning === undefined) return void this.#marking.keepFor08(block);
+    if (this.#isFull) return;
     this.#open = undefined;
     this.#write(block.data, this.#marking.ofOpaque(block, this.#text.length));
   }
@@ -99,8 +100,8 @@ export class Tape {
   /** A text begins, perhaps behind another one: only a reply with marks has them apart. */
   beginText(): void {
     if (this.#request.reasoning === undefined) return;
-    if (!this.#endCall()) this.#waiting.push(() => this.beginText());
-    else if (this.#marks.length > 0) this.#open = undefined;
+    if (!this.#endCall()) this.#wait(() => this.beginText());
+    else if (this.#marks.length > 0 && !this.#isFull) this.#open = undefined;
   }
 
   addText(piece: string): void {
@@ -110,7 +111,7 @@ export class Tape {
     this.#held = text;
     if (isBlank(piece) && this.#waiting.length === 0) return;
     this.#held = '';
-    if (!this.#endCall()) return void this.#waiting.push(() => this.addText(text));
+    if (!this.#endCall()) return void this.#wait(() => this.addText(text));
     this.#hasSaid = true;
     this.#writePiece('text', text);
   }
@@ -147,7 +148,7 @@ export class Tape {
     if (this.#endCall()) {
       this.#call = call;
       this.#open = undefined;
-    } else this.#waiting.push(call);
+    } else this.#wait(call);
     return call;
   }
 
@@ -159,6 +160,14 @@ export class Tape {
     if (call.isBegun) this.#write(piece);
     // What does not begin as an object waits for its end, which tells what it is.
     else if (call.opening === '{') this.#begin(call, call.arguments);
+  }
+
+  get #isFull(): boolean {
+    return this.#marks.length >= maxMarks;
+  }
+
+  #wait(part: OpenCall | (() => void)): void {
+    if (this.#waiting.push(part) > maxWaiting) throw this.#unusable('interleaved_calls');
   }
 
   /** Ends the call that the tape is in, if it has all of its arguments. Whether the tape is free for another part. */
@@ -234,3 +243,7 @@ export class Tape {
 
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;
+/** Beyond so many only texts and calls are kept: readers look through all marks for each piece. */
+const maxMarks = 2000;
+/** The pieces that come before a call has ended, of a provider that writes several at once. */
+const maxWaiting = 10_000;

@@ -355,6 +355,14 @@ describe('Tape', () => {
       expect(said(play([one, large, two, 'a'], opaque)).map(([kind]) => kind)).toEqual(['opaque', 'text']);
     });
 
+    it('has thousands of parts → no more of them than readers look through, and all of the text', () => {
+      const pieces = Array.from({ length: 3000 }, () => [thought, one, newText, 'a']).flat();
+      const { text, marks } = play([...pieces, whole], both);
+      expect([marks?.length, textOfTape({ text, marks })]).toEqual([2002, 'a'.repeat(3000)]);
+      const behind = Array.from({ length: 10_001 }, () => 'a');
+      expect(refusal([{ ...f, arguments: '{' }, ...behind])).toMatchObject({ word: 'interleaved_calls' });
+    });
+
     it('has other fields of a call → on its mark, where they are asked for and have room', () => {
       const called = (extra: string) => [{ ...whole, extra }];
       expect(play(called('{"a":1}'), opaque).marks).toEqual([{ ...markF, extra: '{"a":1}' }]);
