@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { Dispatcher } from 'undici';
 import { unusableAnswer } from './error-classification.js';
 import { EventBytes } from './event-bytes.js';
+import { FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 
 // The one class that is needed: all of undici takes 14 MB more, and twice as long to load.
 const Agent = createRequire(import.meta.url)(
@@ -14,7 +15,7 @@ export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
   traceparent?: string | undefined;
-  /** Called for every line of an answer that is a stream of events. */
+  /** Called when lines or frames of an answer that is a stream of events have come whole. */
   onLife?: (() => void) | undefined;
 }
 
@@ -52,7 +53,7 @@ export class HttpClient {
   });
   readonly #maxBytes: number;
 
-  /** `maxBytes`: the largest body of one answer on the network; it neither asks for compression nor undoes it. */
+  /** `maxBytes`: the largest body, or event of a stream, on the network; it neither asks for compression nor undoes it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -84,6 +85,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Controller | undefined;
   #head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} };
   #events: EventBytes | undefined;
+  #meter: StreamMeter | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
@@ -106,20 +108,22 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
-    if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
     this.#head = { status, headers };
-    if (!isStreamOfEvents(this.#head)) return;
-    this.#events = new EventBytes(controller);
-    this.#answering.resolve({ ...this.#head, body: this.#events });
+    this.#meter = meterOf(this.#head);
+    if (this.#meter) {
+      this.#events = new EventBytes(controller);
+      this.#answering.resolve({ ...this.#head, body: this.#events });
+    } else if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
   }
 
   onResponseData(_: Controller, chunk: Buffer): void {
-    this.#bytes += chunk.length;
+    const taken = this.#meter?.take(chunk);
+    this.#bytes = taken?.openBytes ?? this.#bytes + chunk.length;
     if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
-    if (!this.#events) return void this.#chunks.push(chunk);
     // A single byte that comes now and then is no sign of work.
-    if (chunk.includes(lineFeed)) this.#hooks.onLife?.();
-    this.#events.push(chunk);
+    if (taken?.ended) this.#hooks.onLife?.();
+    if (this.#events) this.#events.push(chunk);
+    else this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {
@@ -139,13 +143,16 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-const lineFeed = 0x0a;
-
-/** Error bodies are always read to their end, because the SDKs take a body that they cannot read for an empty one. */
-const isStreamOfEvents = ({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): boolean =>
-  status < 400 && eventTypes.some((type) => headers['content-type']?.startsWith(type));
-
-const eventTypes = ['text/event-stream', 'application/vnd.amazon.eventstream'];
+/**
+ * For a stream of events; undefined for any other answer. Error bodies are always read to their end, because the SDKs
+ * take a body that they cannot read for an empty one.
+ */
+function meterOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): StreamMeter | undefined {
+  const type = headers['content-type'] ?? '';
+  if (status >= 400) return undefined;
+  if (type.startsWith('text/event-stream')) return new LineMeter();
+  return type.startsWith('application/vnd.amazon.eventstream') ? new FrameMeter() : undefined;
+}
 
 /** Headers without those that come more than once (cookies, which no SDK reads). */
 export const singleFields = (headers: IncomingHttpHeaders): Record<string, string> =>

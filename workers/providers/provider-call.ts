@@ -154,6 +154,7 @@ class Answer {
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
+    for (const kept of [part.thinking, part.opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
     if (text) this.tape.addText(text);
     if (call) this.tape.addCall(call);
   }

@@ -64,6 +64,7 @@ export class Tape {
   /** The texts and calls that have begun behind it before its end, in their order. */
   #waiting: (string | OpenCall)[] = [];
   #usage: Usage | undefined;
+  #keptLength = 0;
 
   constructor(request: ProviderRequest, onDelta: OnDelta) {
     const { tools = [], toolChoice } = request.parameters ?? {};
@@ -74,6 +75,12 @@ export class Tape {
 
   get isEmpty(): boolean {
     return this.#text === '' && this.#calls.size === 0;
+  }
+
+  /** Counts characters that are kept, whether or not they are handed out. Throws for more than a reply may have. */
+  keep(length: number): void {
+    this.#keptLength += length;
+    if (this.#keptLength > maxReplyLength) throw this.#unusable('oversized');
   }
 
   addText(piece: string): void {
@@ -94,11 +101,13 @@ export class Tape {
     if (piece.isEnded && !known) return;
     this.#held = '';
     const call = known ?? this.#beginCall(piece.key);
+    const before = lengthOf(call);
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
     call.preset ??= piece.preset;
     call.isEnded ||= piece.isEnded;
+    this.keep(lengthOf(call) - before + (piece.arguments?.length ?? 0));
     if (piece.arguments) this.#addArguments(call, piece.arguments);
   }
 
@@ -203,6 +212,13 @@ export class Tape {
     return unusableAnswer(what, this.#usage);
   }
 }
+
+/** Characters that are kept of a reply with its thinking, far more than any model writes: a million tokens. */
+const maxReplyLength = 4_194_304;
+
+/** Of all but its arguments, which come in pieces. */
+const lengthOf = ({ id = '', name = '', signature = '', extra = '', preset = '' }: CallPiece): number =>
+  id.length + name.length + signature.length + extra.length + preset.length;
 
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;
