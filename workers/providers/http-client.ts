@@ -5,10 +5,11 @@ import { unusableAnswer } from './error-classification.js';
 import { EventBytes } from './event-bytes.js';
 import { FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 
-// The one class that is needed: all of undici takes 14 MB more, and twice as long to load.
-const Agent = createRequire(import.meta.url)(
-  'undici/lib/dispatcher/agent.js',
-) as typeof import('undici').Agent;
+const load = createRequire(import.meta.url);
+// The classes that are needed, each when it is: all of undici takes 14 MB more, and twice as long to load.
+const loadAgent = () => load('undici/lib/dispatcher/agent.js') as typeof import('undici').Agent;
+const loadProxyAgent = () =>
+  load('undici/lib/dispatcher/env-http-proxy-agent.js') as typeof import('undici').EnvHttpProxyAgent;
 
 /** The hooks of a call. */
 export interface CallHooks {
@@ -36,26 +37,32 @@ export interface HttpAnswer {
   body: Buffer | EventBytes;
 }
 
+/** How an `HttpClient` connects. */
+export interface Connecting {
+  /** The proxy for all addresses with https but those of this machine; absent means none. */
+  proxy?: string | undefined;
+  /** Comma list of hosts that are called without it. */
+  noProxy?: string | undefined;
+  /** How long a connection may take to come about, in milliseconds. */
+  connectTimeoutMs?: number;
+}
+
 /**
  * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
  * and there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than
- * the limit rejects, or breaks its stream, with a `Failure`. It has no time limits: those come with the signal.
+ * the limit rejects, or breaks its stream, with a `Failure`. Time limits come with the signal, but for that of a
+ * connection: a network that drops what is sent says nothing.
  */
 export class HttpClient {
-  // HTTP/2 would have many calls share a connection, and its end.
-  readonly #agent = new Agent({
-    allowH2: false,
-    connectTimeout: 0,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
-  });
+  readonly #agent: Dispatcher;
   readonly #maxBytes: number;
 
   /** `maxBytes`: the largest body, or event of a stream, on the network; it neither asks for compression nor undoes it. */
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {}) {
     this.#maxBytes = maxBytes;
+    // HTTP/2 would have many calls share a connection, and its end.
+    const options = { allowH2: false, connectTimeout: connectTimeoutMs, ...unlimited };
+    this.#agent = proxy ? openProxyAgent(options, proxy, noProxy) : new (loadAgent())(options);
   }
 
   send(request: HttpRequest): Promise<HttpAnswer> {
@@ -74,6 +81,21 @@ export class HttpClient {
 
 /** Longer than a provider keeps an idle connection: it says for how long, or closes it. */
 const keepAliveMs = 600_000;
+const unlimited = {
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  keepAliveTimeout: keepAliveMs,
+  keepAliveMaxTimeout: keepAliveMs,
+};
+
+/** What is not given to the class it would take from the environment. */
+const openProxyAgent = (options: object, httpsProxy: string, noProxy = ''): Dispatcher =>
+  new (loadProxyAgent())({
+    ...options,
+    httpsProxy,
+    httpProxy: '',
+    noProxy: `${noProxy},localhost,127.0.0.1,::1`,
+  });
 
 type Controller = Dispatcher.DispatchController;
 
