@@ -3,7 +3,12 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { OpaqueRole } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readObject } from '../../shared/json.js';
-import { type CallMark, type Mark, maxOpaqueLength, maxSignatureLength } from '../../shared/protocol/parts.js';
+import {
+  type CallMark,
+  type Mark,
+  maxOpaqueLength,
+  maxSignatureLength,
+} from '../../shared/protocol/parts.js';
 import type { Unusable } from './error-classification.js';
 import { callsIn } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -29,8 +34,13 @@ export interface CallFacts {
 }
 
 /** The characters that are kept of a call beside the pieces of its arguments. */
-export const lengthOf = ({ id = '', name = '', signature = '', extra = '', preset = '' }: CallFacts): number =>
-  id.length + name.length + signature.length + extra.length + preset.length;
+export const lengthOf = ({
+  id = '',
+  name = '',
+  signature = '',
+  extra = '',
+  preset = '',
+}: CallFacts): number => id.length + name.length + signature.length + extra.length + preset.length;
 
 /** The marks of one reply. Makes those of its calls and opaque blocks. */
 export class TapeMarks {

@@ -19,5 +19,11 @@ it.each<[string, Mark | undefined]>([
   hand('a', mark);
   hand('{}', opaque(5));
   hand('b');
-  expect(seen).toEqual([['{}', opaque(0)], ['{}', opaque(2)], ['a', mark], ['{}', opaque(5)], ['b', undefined]]);
+  expect(seen).toEqual([
+    ['{}', opaque(0)],
+    ['{}', opaque(2)],
+    ['a', mark],
+    ['{}', opaque(5)],
+    ['b', undefined],
+  ]);
 });

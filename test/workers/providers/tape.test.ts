@@ -282,9 +282,9 @@ describe('Tape', () => {
     });
 
     it('is asked for both → each is in its place, a block with its length and who wrote it', () => {
-      const pieces = [{ thinking: '' }, thought, { thinking: '!' }, one, newText, 'a', two, whole, 'b'];
+      const pieces = [{ thinking: '' }, thought, { thinking: '!' }, one, newText, 'a', one, whole, 'b'];
       const { text, marks } = play(pieces, both);
-      expect(text).toBe(`Hm!${one.data}a${two.data}{}b`);
+      expect(text).toBe(`Hm!${one.data}a${one.data}{}b`);
       const { length } = one.data;
       const block = { kind: 'opaque', length, provider: 'anthropic', model: 'm', role: 'block' };
       expect(marks).toEqual([
