@@ -124,9 +124,7 @@ export class OpenAiController extends Controller {
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
     const bytes = holdAtLeast(response, queuedBytesOf(asked));
-    // It has a place for them at calls alone.
-    const reasoning = asked.parameters?.tools && ('opaque' as const);
-    const command = { ...options, ...asked, reasoning, bytes, images: images.uploads, clientTimeoutMs, stream };
+    const command = { ...options, ...asked, bytes, images: images.uploads, clientTimeoutMs, stream };
     const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);

@@ -4,6 +4,7 @@ import { modelPattern } from '../model-names.js';
 import {
   choice,
   count,
+  httpUrl,
   imageHosts,
   milliseconds,
   providerList,
@@ -80,7 +81,16 @@ export const workerVariables = {
   PROVIDER_MAX_RESPONSE_BYTES: whole(65_536, 268_435_456)
     .default(16_777_216)
     .describe(
-      'Largest response of a provider that is read, in bytes; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
+      'Largest response of a provider that is read, in bytes, or event of a stream; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
+    ),
+  HTTPS_PROXY: secret(
+    httpUrl,
+    'Proxy for the calls of providers at https addresses, such as http://proxy.example.org:3128; none when it is not set.',
+  ),
+  NO_PROXY: text
+    .optional()
+    .describe(
+      'Comma list of the hosts, such as example.org or .example.org, that are called without HTTPS_PROXY; addresses of this machine always are.',
     ),
   IMAGE_HOSTS: imageHosts
     .default(['none'])

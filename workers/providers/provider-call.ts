@@ -165,6 +165,7 @@ class Answer {
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
+    for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
     if (thinking !== undefined || opaque || isNewText) this.#endText();
     if (thinking !== undefined) this.tape.addThinking(thinking);
     if (opaque) this.tape.addOpaque(opaque);

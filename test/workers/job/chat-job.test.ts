@@ -233,7 +233,11 @@ describe('a job', () => {
       return { ...reply, text: '{}Hi', marks };
     };
     const asked = { stream: true, reasoning: 'opaque' } as const;
-    expect(await run([breaksOff, answers], { job: asked })).toMatchObject({ kind: 'ok', text: '{}Hi', marks });
+    expect(await run([breaksOff, answers], { job: asked })).toMatchObject({
+      kind: 'ok',
+      text: '{}Hi',
+      marks,
+    });
     expect(deltas).toMatchObject({ text: '{}Hi', marks, options: { version: 3 } });
     const shown = await run([breaksOff], { job: { ...asked, reasoning: 'shown' } });
     expect([shown.kind, deltas?.text, calls]).toEqual(['failed', '{}', 3]);

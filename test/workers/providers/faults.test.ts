@@ -158,6 +158,18 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     },
   );
 
+  it('a stream of small events, longer than an event may be -> is given', async () => {
+    const { text } = await ask(bounded, { model: 'sim-deltas-2000-100', stream: true });
+    expect(text).toHaveLength(200_000);
+  });
+
+  it('a reply of five million characters -> ended, with its connection, and not asked for again', async () => {
+    const model = modelOf('sim-deltas-5-1000000');
+    const failure = await failureOf(ask(provider, { model, stream: true }));
+    expect(failure).toMatchObject({ retryable: false, cause: { word: 'oversized' } });
+    expect(await endedCallOf(model)).toMatchObject({ clientClosedFirst: true });
+  });
+
   it('a piece of a megabyte -> is given', async () => {
     const { text } = await ask(provider, { model: 'sim-deltas-1-1000000', stream: true });
     expect(text).toHaveLength(1_000_000);
