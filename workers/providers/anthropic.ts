@@ -48,7 +48,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
         (onDelta || own.isStreamed ? streamed : whole)(client, own, { ...toBody(own), ...caching });
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };
