@@ -15,10 +15,14 @@ const minCallMs = 900;
  * for a schema to be compiled, and a model that works for too long, must neither open a breaker nor close one.
  */
 export class CallSamples {
-  /** Mean time of the answers, in milliseconds. */
   readonly #usualMs = new MovingMean();
   /** When the latest of the answered calls began. */
   #answeredSince = 0;
+
+  /** Mean time of the answers, in milliseconds; undefined before the first. */
+  get usualMs(): number | undefined {
+    return this.#usualMs.value;
+  }
 
   /** The evidence that this call gives; undefined if none. */
   take(call: EndedCall): Shown | undefined {
@@ -38,7 +42,7 @@ export class CallSamples {
     const { error, isCompiling, isAlive, isReplying, isProbe, tookMs } = call;
     const isCut = isEndedByCaller(error);
     if (isAlive && !isCut) return undefined;
-    const usualMs = this.#usualMs.value;
+    const { usualMs } = this;
     const isUnusual = !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (usualMs ?? 0);
     // An impatient caller says nothing about the provider, and others wait for a probe.
     if (isCompiling || (isCut && (isProbe || !isUnusual))) return undefined;

@@ -14,7 +14,7 @@ export interface GatedCall {
   readonly stop: AbortSignal;
   /** Time until the call is of use only if its reply has begun, in milliseconds. */
   leftMs(): number;
-  /** How long it waits at most for a model that is limited, in milliseconds. */
+  /** How long it waits at most for a model that is limited or fails, in milliseconds. */
   readonly patienceMs: number;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;

@@ -31,9 +31,13 @@ export const callChain =
       ),
     );
 
+/** A reply that may take longer than this is asked for as a stream, which shows that it is written. */
+const longMs = 60_000;
+
 /** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
 export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'>, next: Next<PreparedCall>) {
   const { job, request, omitted, isWhole, progress } = call;
+  const isStreamed = job.deltas !== undefined || call.leftMs() > longMs;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
   const known = hints?.omittedFrom(request, call.user) ?? {};
   const { request: sent, ignored } = narrow(request, { ...known, ...omitted });
@@ -41,7 +45,7 @@ export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  return next({ ...call, sent: { ...sent, isStreamed: job.deltas !== undefined } });
+  return next({ ...call, sent: { ...sent, isStreamed } });
 }
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>

@@ -3,7 +3,7 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
-import { patienceFor } from '../gate/waiting-jobs.js';
+import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
 import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model-request.js';
 
@@ -119,7 +119,7 @@ function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
   };
   return {
     ...call,
-    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : Number.POSITIVE_INFINITY,
+    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : longestPatienceMs,
     progress,
     show: () => call.job.recordFirstDelta(),
   };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Gate } from '../gate/gate.js';
-import { patienceFor } from '../gate/waiting-jobs.js';
+import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
 import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
@@ -127,7 +127,8 @@ const isRejected = (error: unknown): boolean =>
 function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): number {
   const now = job.now();
   const startBy = deadline - minTimeLeftMs;
-  return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
+  if (!hasFallback) return Math.min(startBy, now + longestPatienceMs);
+  return Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs);
 }
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */

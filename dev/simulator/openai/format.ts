@@ -42,6 +42,8 @@ export const openAiFormat: WireFormat = {
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
+  // Comments of servers that speak this format: https://openrouter.ai/docs/api_reference/streaming
+  lifeSign: () => ': OPENROUTER PROCESSING\n\n',
   streamError: () =>
     serverSentEvent(
       openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
@@ -62,12 +64,17 @@ const finishReasonOf = ({ ending, calls }: Reply): string =>
 const hasContent = ({ ending, text, calls }: Reply): boolean =>
   ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
 
+/** As vLLM has it in `reasoning`, and llama.cpp, LM Studio and DeepSeek in `reasoning_content`. */
+const thinkingOf = ({ thinksIn, thoughts }: Reply): object =>
+  thinksIn ? { [thinksIn]: thoughts.map(({ text }) => text).join(' ') } : {};
+
 function writeCompletion(reply: Reply): object {
   const { ending } = reply;
   const choice = {
     index: 0,
     message: {
       role: 'assistant',
+      ...thinkingOf(reply),
       content: hasContent(reply) ? reply.text : null,
       refusal: ending === 'refused' ? refusalText : null,
       annotations: [],
@@ -103,6 +110,7 @@ function writeChunks(reply: Reply): StreamFrames {
   return {
     opening: [chunk({ role: 'assistant', content: first, refusal: null })],
     deltas: [
+      ...(reply.thinksIn ? [chunk(thinkingOf(reply))] : []),
       ...pieces.map((piece) => chunk({ [field]: piece })),
       ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
     ],
@@ -121,12 +129,15 @@ function envelope(reply: Reply, object: string) {
   };
 }
 
-function writeUsage({ inputTokens, outputTokens }: Reply): object {
+function writeUsage(reply: Reply): object {
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
-    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
+    prompt_tokens_details: {
+      ...{ cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, audio_tokens: 0 },
+    },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens, audio_tokens: 0 },
   };
 }

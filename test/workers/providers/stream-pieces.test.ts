@@ -37,8 +37,9 @@ describe('LineMeter', () => {
     ['data: a\nx\n', 2, 10],
     ['data: a\rdata: b\r\r', 0, 17],
   ])('%j in any chunks -> %i lines, %i bytes of an open event', (said, ended, openBytes) => {
-    const check = (each: number[]) =>
+    const check = (each: number[]) => {
       expect(measure(new LineMeter(), Buffer.from(said), each)).toEqual({ ended, openBytes });
+    };
     fc.assert(fc.property(sizes, check));
   });
 });
@@ -46,11 +47,12 @@ describe('LineMeter', () => {
 describe('FrameMeter', () => {
   it('whole frames of any length in any chunks -> each is counted, and none is open', () => {
     const lengths = fc.array(fc.integer({ min: 16, max: 200 }), { minLength: 1, maxLength: 8 });
-    const check = (all: number[], each: number[]) =>
+    const check = (all: number[], each: number[]) => {
       expect(measure(new FrameMeter(), Buffer.concat(all.map((length) => frame(length))), each)).toEqual({
         ended: all.length,
         openBytes: 0,
       });
+    };
     fc.assert(fc.property(lengths, sizes, check));
   });
 
@@ -62,8 +64,9 @@ describe('FrameMeter', () => {
     // Too short for what every frame has: the SDK refuses it.
     ['a length of nothing', Buffer.alloc(16), 1, 0],
   ])('%s in any chunks -> what is announced counts', (_, bytes, ended, openBytes) => {
-    const check = (each: number[]) =>
+    const check = (each: number[]) => {
       expect(measure(new FrameMeter(), bytes, each)).toEqual({ ended, openBytes });
+    };
     fc.assert(fc.property(sizes, check));
   });
 });
