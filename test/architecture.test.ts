@@ -115,7 +115,12 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^opossum$/, 'workers/gate/breaker.ts'],
   [/^undici/, 'workers/providers'],
   [/^eventsource-parser/, 'workers/providers', 'console/playground'],
-  [/^openai/, 'workers/providers/openai.ts', 'workers/providers/openai-body.ts'],
+  [
+    /^openai/,
+    ...['workers/providers/openai.ts', 'workers/providers/chat-completions.ts'],
+    ...['workers/providers/chat-completions-body.ts', 'workers/providers/responses.ts'],
+    'workers/providers/responses-body.ts',
+  ],
   [/^@anthropic-ai\//, 'workers/providers/anthropic.ts', 'workers/providers/anthropic-body.ts'],
   [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts', 'workers/providers/bedrock-body.ts'],
   [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai.ts', 'workers/providers/vertexai-body.ts'],

@@ -133,8 +133,6 @@ function findRefusal(
     }
     case 'lost-reasoning':
       return hasLostThinking(turns) ? errors.lostReasoning?.() : undefined;
-    case 'bare-id':
-      return errors.bareId?.(call.model ?? '');
     case 'effort':
       return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':

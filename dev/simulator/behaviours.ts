@@ -207,17 +207,15 @@ const rows: Row[] = [
     "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
     () => reply({ refuses: 'reasoning' }),
   ],
-  [
-    'sim-bare',
-    'echo; bedrock refuses the id, because it wants an inference profile',
-    () => reply({ refuses: 'bare-id' }),
-  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
   ...thinkingRows,
 ];
 
 const placeholders: Record<string, string> = {
-  ...{ status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)', word: '([A-Z_]+)' },
+  status: '([45]\\d\\d)',
+  n: '(\\d{1,5})',
+  key: '([\\w.-]+)',
+  word: '([A-Z_]+)',
 };
 const number = '(\\d{1,7})';
 

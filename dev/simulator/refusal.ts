@@ -44,8 +44,6 @@ export interface ErrorBodies {
   forcedChoice?(): Refusal;
   /** The model caches nothing that is marked; absent where marks do no harm. */
   cache?(): Refusal;
-  /** The model is there only by way of a profile of the account; absent where there is no such thing. */
-  bareId?(model: string): Refusal;
   /** What the model thought before its calls did not come back; absent where that may be. */
   lostReasoning?(): Refusal;
   /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */

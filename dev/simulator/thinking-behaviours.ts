@@ -28,14 +28,9 @@ export const thinkingRows: readonly Row[] = [
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
   ],
   [
-    'sim-foreign-vllm',
-    'sim-tools that thinks in the field `reasoning` of Chat Completions',
-    () => calls({}, { thinks: true, thinksIn: 'reasoning' }),
-  ],
-  [
     'sim-foreign-deepseek',
-    'the same in `reasoning_content`; refuses calls that come back without it',
-    () => calls({}, { thinks: true, thinksIn: 'reasoning_content', refuses: 'lost-reasoning' }),
+    'sim-tools that thinks in `reasoning_content` of Chat Completions, and refuses calls that come back without it',
+    () => calls({}, { thinks: 'aloud', refuses: 'lost-reasoning' }),
   ],
   [
     'sim-no-effort',

@@ -100,6 +100,11 @@ export const workerVariables = {
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
+  OPENAI_WIRE: choice(['auto', 'responses', 'chat'])
+    .default('auto')
+    .describe(
+      "OpenAI's API to speak: Responses (responses), chat completions (chat), or (auto) the first at OpenAI and at Azure, and the second at any other OPENAI_BASE_URL.",
+    ),
   ...poolVariables('OPENAI'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),

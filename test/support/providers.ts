@@ -35,7 +35,8 @@ const apiKey = 'test-key';
 
 /** Every adapter in every setup. */
 export const providerSetups: readonly ProviderSetup[] = [
-  setup('openai', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1` })),
+  setup('openai by chat completions', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1`, wire: 'chat' })),
+  setup('openai by responses', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1`, wire: 'responses' })),
   setup('anthropic', 'anthropic', (baseUrl) => ({ apiKey, baseUrl })),
   setup('bedrock', 'bedrock', (endpoint) => ({
     ...{ region: 'us-east-1', endpoint },

@@ -16,6 +16,10 @@ export interface ProviderCommand {
   maxOutputTokens?: number;
   parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
+  reasoning?: ProviderRequest['reasoning'];
+  asksThinking?: boolean;
+  user?: string;
+  omits?: ProviderRequest['omits'];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
   onLife?: () => void;
@@ -35,6 +39,10 @@ export async function ask(
     maxOutputTokens = 4096,
     parameters,
     mayBeBlankAt = [],
+    reasoning,
+    asksThinking,
+    user,
+    omits,
     signal = new AbortController().signal,
     withTimeout,
     onLife,
@@ -47,7 +55,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const hooks = givenFields({ withTimeout, onLife, isStreamed });
+  const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed });
   const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);

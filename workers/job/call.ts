@@ -96,7 +96,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     schema: schemaOf(chatJob.provider, request),
     imageBytes: imageBytesOf(request),
     omitted: undefined,
-    isWhole: chatJob.isStrict ?? false,
+    isWhole: false,
     settings,
     hasFallback: Boolean(chatJob.fallback?.length),
   });
@@ -104,7 +104,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
 
 /** The second call: once more, or without the parts for which the first was refused. */
 export const retryOf = (call: Call, omitted?: Omitted): Call =>
-  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted });
+  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted: { ...call.omitted, ...omitted } });
 
 /** The second call after one that was refused although it was made without the known parts. */
 export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });

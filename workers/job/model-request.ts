@@ -14,6 +14,7 @@ import {
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
+import { type AddedPart, addedParts } from '../providers/refusals.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
@@ -75,7 +76,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
     .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
 /** The parts that a request is made without, because the model refuses them. */
-export interface Omitted {
+export interface Omitted extends Readonly<Partial<Record<AddedPart, boolean>>> {
   /** The hints of these names. */
   readonly hints?: ReadonlySet<ParameterName>;
   /** Whether the model is asked not to reason instead: some call tools only then. */
@@ -95,9 +96,12 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
+  const parts = addedParts.filter((part) => omitted[part] && !request.omits?.has(part));
+  const omits = parts.length > 0 ? new Set([...(request.omits ?? []), ...parts]) : request.omits;
   return {
-    request: { ...request, parameters: kept, turns },
-    isNarrower: changed.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
+    request: { ...request, parameters: kept, turns, ...(omits && { omits }) },
+    isNarrower:
+      changed.length + parts.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
     ignored: ignored.length > 0 ? ignored : undefined,
   };
 }

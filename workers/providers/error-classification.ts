@@ -5,6 +5,7 @@ import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
+import { codesOfResponses } from './responses-codes.js';
 import { readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
@@ -18,6 +19,8 @@ export interface ErrorFacts extends WaitFacts {
   text?: string | undefined;
   /** The model that was asked. */
   model?: string | undefined;
+  /** What operators can do about it, in words of ours, where the answer shows that. */
+  advice?: string | undefined;
 }
 
 const unreachable: ReadonlySet<string> = new Set([
@@ -51,6 +54,8 @@ export class ProviderCallError extends Error {
   readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
+  /** What operators can do about it. */
+  readonly advice?: string | undefined;
 
   constructor(
     override readonly name: string,
@@ -123,13 +128,14 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
 }
 
-function readRefused({ status, param, details, text, model }: ErrorFacts) {
+function readRefused(facts: ErrorFacts) {
+  const { status, param, details, text, model, advice } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
-  if (status !== 400) return {};
+  if (status !== 400) return givenFields({ advice });
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+  return givenFields({ refusal: readRefusal(facts), place: readPlace(field, text), advice });
 }
 
 /** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
@@ -173,6 +179,7 @@ const overStatus: ReadonlyMap<string, FailureCode> = new Map<string, FailureCode
   ['content_filter', 'content_blocked'],
   ['content_policy_violation', 'content_blocked'],
   ['invalid_prompt', 'content_blocked'],
+  ...codesOfResponses,
 ]);
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.
@@ -235,6 +242,6 @@ export function providerErrorOf({ cause }: Failure): ProviderError | undefined {
 /** An expected failure for operators: its cause by its name, or in the provider's terms; no text and no stack. */
 export function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code, error: cause && nameOf(cause) };
-  const { name: error, status, word, place } = cause;
-  return { code, error, status, word, place };
+  const { name: error, status, word, place, advice } = cause;
+  return { code, error, status, word, place, advice };
 }

@@ -6,6 +6,7 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { EndWord } from './answer-fields.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
+import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
 import type { OpaqueBlock } from './tape-marks.js';
 
@@ -33,6 +34,8 @@ interface ProviderCall {
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
+  /** The texts to stop at, where the provider cannot be asked to. */
+  stops?: readonly string[] | undefined;
 }
 
 /**
@@ -44,7 +47,9 @@ interface ProviderCall {
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
  * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
  *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
- * 5. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 5. a text to stop at that the provider does not know ends the reply, and the reading of it, so that the token counts of
+ *    a stream are unknown;
+ * 6. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -59,7 +64,8 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   const request = { ...call.request, signal: over.signal };
-  const answer = new Answer(request, new Tape(call.provider, request, onDelta));
+  const tape = new Tape(call.provider, request, onDelta);
+  const answer = new Answer(request, tape, call.stops && new StopText(call.stops));
   try {
     return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
   } catch (error) {
@@ -88,10 +94,12 @@ const maxWaitForUsageMs = 2000;
 class Answer {
   readonly #end: ReplyPart = {};
   #hasBegun = false;
+  #isStopped = false;
 
   constructor(
     private readonly request: ProviderRequest,
     private readonly tape: Tape,
+    private readonly stop: StopText | undefined,
   ) {}
 
   /**
@@ -116,6 +124,7 @@ class Answer {
   }
 
   reply(): ProviderReply {
+    if (this.isComplete && this.#end.reason !== 'blocked') this.#endText();
     const { model = this.request.model } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
@@ -139,12 +148,13 @@ class Answer {
       this.request.signal.throwIfAborted();
       if (done) return false;
       this.#take(value);
+      if (this.#isStopped) return false;
       if (isEnough(value)) return true;
     }
   }
 
   #take(part: ReplyPart): void {
-    const { thinking, opaque, isNewText, text, call, reason, isWhole, model, usage } = part;
+    const { reason, isWhole, model, usage } = part;
     this.request.onLife?.();
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
@@ -154,13 +164,33 @@ class Answer {
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
-    if (end.reason === 'blocked') return;
+    if (end.reason !== 'blocked') this.#add(part);
+  }
+
+  #add({ thinking, opaque, isNewText, text, call }: ReplyPart): void {
     for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
+    if (thinking !== undefined || opaque || isNewText) this.#endText();
     if (thinking !== undefined) this.tape.addThinking(thinking);
     if (opaque) this.tape.addOpaque(opaque);
     if (isNewText) this.tape.beginText();
+    if (text) this.#addText(text);
+    if (!call || this.#isStopped) return;
+    this.#endText();
+    this.tape.addCall(call);
+  }
+
+  #addText(piece: string): void {
+    const { text, isFound } = this.stop?.take(piece) ?? { text: piece, isFound: false };
     if (text) this.tape.addText(text);
-    if (call) this.tape.addCall(call);
+    if (!isFound) return;
+    this.#isStopped = true;
+    Object.assign(this.#end, { reason: 'stop', isWhole: true } satisfies ReplyPart);
+  }
+
+  /** Adds what was kept back as the possible beginning of a text to stop at, before another part or the end. */
+  #endText(): void {
+    const rest = this.stop?.rest();
+    if (rest) this.tape.addText(rest);
   }
 
   #inTime(taking: Promise<boolean>): Promise<boolean> {

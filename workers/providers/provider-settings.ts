@@ -38,7 +38,11 @@ export function openProvider<Id extends ProviderId>(id: Id, config: Config): Pro
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
-  openai: (config) => ({ apiKey: present(config.OPENAI_API_KEY), baseUrl: config.OPENAI_BASE_URL }),
+  openai: (config) => ({
+    apiKey: present(config.OPENAI_API_KEY),
+    baseUrl: config.OPENAI_BASE_URL,
+    wire: config.OPENAI_WIRE,
+  }),
   anthropic: (config) => ({
     apiKey: present(config.ANTHROPIC_API_KEY),
     baseUrl: config.ANTHROPIC_BASE_URL,
@@ -61,7 +65,11 @@ const credential = 'simulator';
 const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_URL).replace(/\/+$/, '');
 
 const simulated: typeof settingsOf = {
-  openai: (config) => ({ apiKey: credential, baseUrl: `${simulatorUrl(config)}/v1` }),
+  openai: (config) => ({
+    apiKey: credential,
+    baseUrl: `${simulatorUrl(config)}/v1`,
+    wire: config.OPENAI_WIRE === 'auto' ? 'responses' : config.OPENAI_WIRE,
+  }),
   anthropic: (config) => ({
     apiKey: credential,
     baseUrl: simulatorUrl(config),

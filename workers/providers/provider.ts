@@ -4,6 +4,7 @@ import type { Usage } from '../../shared/protocol/attempts.js';
 import type { ModelParameters, ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { AddedPart } from './refusals.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
@@ -32,6 +33,8 @@ export interface ProviderRequest {
   user?: string | undefined;
   /** Whether the model is asked for its thinking in words. */
   asksThinking?: boolean;
+  /** The parts that the adapter adds by itself at other times, and that this model has refused. */
+  omits?: ReadonlySet<AddedPart> | undefined;
   /** Called for each complete line or frame of a stream, also one without text. */
   onLife?: () => void;
   /** Called for the first part of the reply: thinking, opaque data, text or a call. */

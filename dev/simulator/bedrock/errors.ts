@@ -85,11 +85,6 @@ export const bedrockErrors: ErrorBodies = {
       'The model is not ready for inference. Wait and try your request again.',
     ),
   ...claudeErrors(modelError),
-  // https://github.com/anthropics/anthropic-sdk-python/issues/894
-  bareId: (model) =>
-    validationException(
-      `Invocation of model ID ${model} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`,
-    ),
   // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
   reasoning: () =>
     validationException("This model doesn't support the reasoningContent field. Remove it and try again."),

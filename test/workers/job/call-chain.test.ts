@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Mark } from '../../../shared/protocol/parts.js';
-import { holdOpaque } from '../../../workers/job/call-chain.js';
+import { callChain, holdOpaque } from '../../../workers/job/call-chain.js';
+import { ModelNotes } from '../../../workers/job/model-notes.js';
+import { callOf } from '../../support/calls.js';
 
 const source = { provider: 'anthropic', model: 'm' } as const;
 const opaque = (at: number): Mark => ({ kind: 'opaque', at, length: 2, ...source, role: 'block' });
@@ -26,4 +28,15 @@ it.each<[string, Mark | undefined]>([
     ['{}', opaque(5)],
     ['b', undefined],
   ]);
+});
+
+it('given a hint that the provider has no field for, and a caller who wants it strictly → refused by name, uncalled', async () => {
+  const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
+  const ignores = new Set(['seed', 'presencePenalty'] as const);
+  const provider = { id: 'openai', ignores, run: () => expect.unreachable(), close: () => {} } as const;
+  const metrics = { watchCall: () => expect.unreachable() };
+  const ask = callChain({ gate, provider, metrics, notes: new ModelNotes() });
+  const request = { model: 'm', turns: [], parameters: { presencePenalty: 0, seed: 1 } };
+  const failure = { code: 'provider_rejected', facts: { refusedParameter: 'seed' } };
+  await expect((async () => ask(callOf({ isStrict: true, request })))()).rejects.toMatchObject(failure);
 });

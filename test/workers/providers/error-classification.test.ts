@@ -154,6 +154,13 @@ describe('the text of a refusal', () => {
     signatures        |                  | Thought signature is not valid.
     signatures        |                  | Corrupted thought signature.
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
+    signatures        |                  | The encrypted content gAAA...DQ== could not be verified.
+    signatures        |                  | \`encrypted_content\` was not issued to this caller
+    encryptedReasoning | «include»       | Encrypted content is not supported with this model.
+    reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
+    reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
+    reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
+    verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
     toolChoice        | «tool_choice»    |
     toolChoice        |                  | «tool_choice»: type "tool" and "any" are not supported for this model.
     toolChoice        |                  | ${behind} «tool_choice»: type "tool" and "any" are not supported for this model.
@@ -187,6 +194,8 @@ describe('the text of a refusal', () => {
                       |                  | ${behind} «tools.0.custom.name»: seed is not allowed
                       |                  | \`it\` quotes: Invalid \`signature\` in \`thinking\` block
                       |                  | Value 'x': tool_choice may not force a tool
+                      |                  | Unknown tool "The encrypted content x could not be verified."
+                      | «messages»       | The encrypted content x could not be verified.
                       | «tools»          | Error while downloading https://a.example/set reasoning_effort to 'none'.
                       | temperature_of_x | temperature is not supported
                       | «tools[0].function.parameters» | Invalid schema for function 'secret'
@@ -225,6 +234,16 @@ describe('the text of a refusal', () => {
     expect(describeFailure(failure)).toMatchObject({ code: failure.code, place });
     expect(providerErrorOf(failure)).toEqual({ status: 400, type: 'Error', ...(place && { place }) });
     expect(JSON.stringify(failure)).not.toMatch(/secret|this model|prompt|inputs?\b/);
+  });
+
+  it('has the code of OpenAI for reasoning that it cannot read -> that is enough, whatever the text', () => {
+    const failure = classify({
+      status: 400,
+      words: ['invalid_encrypted_content'],
+      param: 'input',
+      text: 'no',
+    });
+    expect(failure.cause).toMatchObject({ refusal: 'signatures' });
   });
 
   it.each([429, 403, 500, undefined])('counts only behind a 400: %s', (status) => {

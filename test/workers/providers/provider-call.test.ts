@@ -261,3 +261,64 @@ describe('a reply whose provider has said why it ends', () => {
     await expect(call(parts, { signal: controller.signal })).rejects.toBe(reason);
   });
 });
+
+describe('a reply whose provider does not know the texts to stop at', () => {
+  const stopAt = (stops: string[], ...parts: ReplyPart[]) => {
+    const deltas: string[] = [];
+    const pulled: ReplyPart[] = [];
+    async function* give() {
+      for (const part of parts) {
+        pulled.push(part);
+        yield part;
+      }
+    }
+    const request = { ...asked, signal: idle, mayBeBlankAt: ['stop' as const] };
+    const readError = () => ({ status: 500 });
+    const call = { provider: 'openai', request, parts: give, readError, stops } as const;
+    const reply = callProvider(call, (text) => void deltas.push(text));
+    return reply.then(({ text, reason, usage }) => ({ text, reason, usage, deltas, pulled: pulled.length }));
+  };
+  const called = { call: { key: 0, id: 'c', name: 'f', arguments: '{"a":"END"}' } };
+  const end: ReplyPart = { reason: 'length', isWhole: true, usage: { inputTokens: 1, outputTokens: 2 } };
+  const usage = { inputTokens: 1, outputTokens: 2 };
+
+  it.each<[given: string, parts: ReplyPart[], gives: object]>([
+    [
+      'one comes in pieces -> it ends before it, and no more of it is read',
+      [{ text: 'one E' }, { text: 'ND two' }, called, end],
+      { text: 'one ', reason: 'stop', usage: undefined, deltas: ['one '], pulled: 2 },
+    ],
+    [
+      'one stands behind the end, in a whole answer -> it ends before it, with its token counts',
+      [end, { text: 'one END two' }, called],
+      { text: 'one ', reason: 'stop', usage, pulled: 2 },
+    ],
+    [
+      'one is all of it -> it is blank, as its caller allows',
+      [{ text: 'END' }, end],
+      { text: '', reason: 'stop' },
+    ],
+    [
+      'a call has one in its arguments -> they are no text',
+      [{ text: 'one' }, called, end],
+      { text: 'one{"a":"END"}', reason: 'length', usage },
+    ],
+    [
+      'a call comes between the halves of one -> those are texts',
+      [{ text: 'one EN', ...called }, { text: 'D', isNewText: true }, end],
+      { text: 'one EN{"a":"END"}D', reason: 'length' },
+    ],
+    [
+      'it ends with the beginning of one -> that is given',
+      [{ text: 'one EN' }, end],
+      { text: 'one EN', reason: 'length', deltas: ['one ', 'EN'] },
+    ],
+    ['it is blocked -> nothing is given', [{ text: 'EN' }, { reason: 'blocked' }], { text: '' }],
+  ])('%s', async (_, parts, gives) => {
+    expect(await stopAt(['END'], ...parts)).toMatchObject(gives);
+  });
+
+  it('it breaks off behind the beginning of one -> a failure, and nothing was shown', async () => {
+    await expect(stopAt(['END'], { text: 'EN' })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
+  });
+});
