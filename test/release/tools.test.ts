@@ -131,6 +131,26 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
     expect(callsOf(model)).toHaveLength(provider === 'openai' ? 4 : 5);
   });
 
+  it('thinks before its texts and calls, over two loops → its thinking goes back in its place, and nothing is asked twice', async () => {
+    const model = modelOf('sim-bound');
+    const asked = { model: `${provider}/${model}`, stream, tools };
+    const messages: object[] = [user('Hello')];
+    for (const next of ['And now?', 'And then?']) {
+      const { calls, content, finish } = await askWithTools(deployment, { ...asked, messages });
+      expect([finish, calls.length]).toEqual(['tool_calls', 2]);
+      messages.push({ role: 'assistant', content, tool_calls: calls });
+      messages.push(...calls.map(({ id }) => result(id)));
+      const answered = await askWithTools(deployment, { ...asked, messages });
+      expect(answered).toMatchObject({ status: 200, finish: 'stop', calls: [] });
+      messages.push({ role: 'assistant', content: answered.content }, user(next));
+    }
+    const [, second, ...others] = callsOf(model).map(({ body }) => JSON.stringify(body));
+    expect(others).toHaveLength(2);
+    const signed = second?.match(/"(?:signature|thoughtSignature|encrypted_content)":/g);
+    // Gemini does not think before its text here.
+    expect(signed).toHaveLength(provider === 'vertexai' ? 1 : 2);
+  });
+
   it('is cut by the token limit in a call → ends with length, and has what there is of the call', async () => {
     const cut = await ask({ provider, stream, behaviour: 'sim-tool-cut-12', tools });
     expect(cut).toMatchObject({ status: 200, finish: 'length', calls: [{ function: { name: 'weather' } }] });
