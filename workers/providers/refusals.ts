@@ -2,10 +2,18 @@ import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 import { unquoted } from './provider-texts.js';
 
 /**
- * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, system
- * texts in their places, marks for the cache, a limit that the caller has not asked for, and kept reasoning of others.
+ * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, reasoning
+ * in words, system texts in their places, marks for the cache, and a limit that the caller has not asked for. The last
+ * one is the other way round: without it, something stands for the reasoning that a server demands back.
  */
-export const addedParts = ['encryptedReasoning', 'laterSystem', 'cache', 'cap', 'reasoningContent'] as const;
+export const addedParts = [
+  'encryptedReasoning',
+  'summary',
+  'laterSystem',
+  'cache',
+  'cap',
+  'reasoningContent',
+] as const;
 export type AddedPart = (typeof addedParts)[number];
 
 /**
@@ -41,6 +49,8 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
 function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
   if (param === 'include') return 'encryptedReasoning';
+  // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
+  if (param === 'reasoning.summary') return 'summary';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
   const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];

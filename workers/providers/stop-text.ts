@@ -33,7 +33,7 @@ export class StopText {
     return { text: text.slice(0, certain), isFound: false };
   }
 
-  /** What was kept back, once no more of the text comes. */
+  /** The tail that was kept back, at the end of the text. */
   rest(): string {
     const held = this.#held;
     this.#held = '';
@@ -45,6 +45,7 @@ export class StopText {
   #longestAt(unit: string): number {
     let longest = 0;
     for (const search of this.#searches) {
+      if (search.matched === 0 && search.stop[0] !== unit) continue;
       search.matched = step(search, search.matched, unit);
       if (search.matched === search.stop.length) longest = Math.max(longest, search.matched);
     }

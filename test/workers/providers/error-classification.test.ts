@@ -158,6 +158,7 @@ describe('the text of a refusal', () => {
     signatures        |                  | \`encrypted_content\` was not issued to this caller
     encryptedReasoning | «include»       | Encrypted content is not supported with this model.
     reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
+    summary           | «reasoning.summary» | Your organization must be verified to generate reasoning summaries.
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
     reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
     verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
