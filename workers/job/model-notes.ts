@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { hints, type ModelParameters, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { Refusal } from '../providers/refusals.js';
+import { ownParts, type Refusal } from '../providers/refusals.js';
 import type { ModelRequest, Omitted } from './model-request.js';
 
 /** Facts that the calls of a model have shown, for its next ones. */
@@ -56,7 +56,7 @@ interface Remembered {
 }
 
 /**
- * Remembers which hints a model refuses. A refusal counts for the users who have met it, and once two have, for all. It
+ * Remembers which hints a model refuses, and which of our own parts. A refusal counts for the users who have met it, and once two have, for all. It
  * no longer counts for a user whose call fails that was made without that part, unless the call with it is refused,
  * too. When the model takes the part, it counts for the users alone who have met it.
  */
@@ -76,7 +76,8 @@ export class RefusedHints {
     const isOff = hasTools(parameters) && this.#counts(reasoning, user);
     const effort = [...hints].filter((name) => name === 'reasoningEffort' && isRefused(name, {}));
     const first: Omitted = { hints: new Set(effort), reasoning: isOff };
-    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff };
+    const own = new Set(ownParts.filter((part) => this.#counts(part, user)));
+    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff, own };
   }
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
@@ -108,6 +109,7 @@ export class RefusedHints {
   #omittedBy(request: ModelRequest, omitted: Omitted) {
     const keys = keysOf(request, [...(omitted.hints ?? [])], omitted);
     if (omitted.reasoning) keys.push(...keysOf(request, 'effort'));
+    keys.push(...(omitted.own ?? []));
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];
@@ -133,7 +135,9 @@ export class RefusedHints {
 function keysOf({ parameters = {} }: ModelRequest, refusal: Refusal = [], omitted: Omitted = {}): string[] {
   if (refusal === 'effort')
     return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoning] : [];
-  if (typeof refusal === 'string') return [];
+  if (refusal === 'toolChoice' || refusal === 'signatures') return [];
+  // No hint has such a name.
+  if (typeof refusal === 'string') return [refusal];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)
     .flatMap((name) => hintKeys(name, parameters, omitted));

@@ -14,6 +14,7 @@ import {
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
+import type { OwnPart } from '../providers/refusals.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
@@ -81,6 +82,8 @@ export interface Omitted {
   readonly reasoning?: boolean;
   /** The opaque parts. */
   readonly signatures?: boolean;
+  /** What an adapter adds itself. */
+  readonly own?: ReadonlySet<OwnPart>;
 }
 
 /** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
@@ -94,9 +97,11 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
+  const without = new Set([...(request.without ?? []), ...(omitted.own ?? [])]);
+  const isLess = without.size > (request.without?.size ?? 0);
   return {
-    request: { ...request, parameters: kept, turns },
-    isNarrower: changed.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
+    request: { ...request, parameters: kept, turns, ...(isLess && { without }) },
+    isNarrower: changed.length > 0 || isLess || turns.some((turn, place) => turn !== request.turns[place]),
     ignored: ignored.length > 0 ? ignored : undefined,
   };
 }

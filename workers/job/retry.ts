@@ -7,7 +7,7 @@ import { callErrorOf, refusesCredentials } from '../providers/error-classificati
 import type { Refusal } from '../providers/refusals.js';
 import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
 import type { ModelNotes } from './model-notes.js';
-import { narrow, type Omitted } from './model-request.js';
+import { type ModelRequest, narrow, type Omitted } from './model-request.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
@@ -93,17 +93,19 @@ function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omi
   const { sent, hasBegun } = progress;
   const refusal = callErrorOf(error)?.refusal;
   if (sent === undefined || hasBegun || refusal === undefined) return undefined;
-  const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
+  const omitted = omittedBy(refusal, sent.request, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
   return omitted.hints && chatJob.isStrict ? undefined : omitted;
 }
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
-function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
+function omittedBy(refusal: Refusal, { parameters, without = new Set() }: ModelRequest, given: ModelParameters = {}) {
+  const sent: ModelParameters = parameters ?? {};
   if (refusal === 'toolChoice') return undefined;
   if (refusal === 'signatures') return { signatures: true };
   if (refusal === 'effort')
     return sent.tools && sent.reasoningEffort !== 'none' ? { hints, reasoning: true } : undefined;
+  if (typeof refusal === 'string') return { own: new Set([...without, refusal]) };
   const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
   return isSent ? { hints } : undefined;
 }
@@ -117,8 +119,10 @@ function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
 }
 
 /** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
-const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean =>
-  !hasBegun && (sent?.known.reasoning === true || (sent?.known.hints?.size ?? 0) > 0);
+const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean => {
+  const { reasoning = false, hints: left, own } = sent?.known ?? {};
+  return !hasBegun && (reasoning || (left?.size ?? 0) + (own?.size ?? 0) > 0);
+};
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);

@@ -44,7 +44,7 @@ const spentCredit: ReadonlySet<string> = new Set([
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
-  /** Only of a 400. */
+  /** Only of a 400, or that of a cache. */
   readonly refusal?: Refusal | undefined;
   /** Only of a 401: it names the model that was asked, so that another model might not have met it. */
   readonly namesModel?: true;
@@ -125,10 +125,11 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
 function readRefused({ status, param, details, text, model }: ErrorFacts) {
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
-  if (status !== 400) return {};
+  const refusal = readRefusal({ param, text });
+  if (status !== 400) return refusal === 'cache' ? { refusal } : {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+  return givenFields({ refusal, place: readPlace(field, text) });
 }
 
 /** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
