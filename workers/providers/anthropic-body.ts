@@ -11,7 +11,14 @@ import {
   useOf,
 } from '../../shared/protocol/model-parameters.js';
 import { parseExactly } from './exact-json.js';
-import { argumentsOf, resultText, toAlternating, toFittingId, withThinkingFirst } from './message-shaping.js';
+import {
+  type AlternatingTurn,
+  argumentsOf,
+  resultText,
+  toAlternating,
+  toFittingId,
+  withThinkingFirst,
+} from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /**
@@ -19,20 +26,34 @@ import type { ProviderRequest } from './provider.js';
  */
 const defaultMaxTokens = 32_000;
 
+/** What a server takes. */
+export interface BodyOptions {
+  /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
+  isForeign?: boolean;
+}
+
 /** The body of a request for a message. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
-  const { system, turns: alternating } = toAlternating(turns);
+export function toBody(request: ProviderRequest, { isForeign = false }: BodyOptions = {}) {
+  const { turns, model, maxOutputTokens, parameters = {}, without } = request;
+  const keepsSystem = !isForeign && !without?.has('laterSystem');
+  const { system, turns: alternating } = toAlternating(turns, { keepsSystem });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
     max_tokens: maxOutputTokens ?? defaultMaxTokens,
-    messages: alternating.map((turn) => ({
-      role: turn.role,
-      content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),
-    })),
+    messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
   };
+}
+
+function toMessages(turn: AlternatingTurn): Anthropic.MessageParam[] {
+  const { role, content, system } = turn;
+  const blocks = typeof content === 'string' ? content : withThinkingFirst(turn).flatMap(toBlocks);
+  return [
+    { role, content: blocks },
+    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+  ];
 }
 
 function toBlocks(part: Part): Anthropic.ContentBlockParam[] {

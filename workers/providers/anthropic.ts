@@ -3,7 +3,7 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
 import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
-import { type Thinking, toBody } from './anthropic-body.js';
+import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
@@ -14,7 +14,7 @@ import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
-interface AnthropicSettings {
+interface AnthropicSettings extends BodyOptions {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
   baseUrl?: string | undefined;
@@ -47,7 +47,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta ? streamed : whole)(client, own, { ...toBody(own), ...caching });
+        (onDelta ? streamed : whole)(client, own, { ...toBody(own, settings), ...caching });
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => http.close(),

@@ -17,6 +17,8 @@ import { toObjectText } from './exact-json.js';
 export interface AlternatingTurn {
   role: 'user' | 'assistant';
   content: string | readonly Part[];
+  /** A system text that follows this turn of the user; only where it was asked to stay in its place. */
+  system?: string;
 }
 
 /** The shortest user turn, added where a provider demands one and the caller has none. */
@@ -28,11 +30,16 @@ const blankLine = '\n\n';
  * Reshapes turns to what Anthropic, Bedrock and Vertex AI all accept: the system texts, joined by a blank line, absent
  * when there is none, and the other turns, which alternate, first and last by the user, never empty, none blank. Texts
  * stay byte for byte, and in their order.
+ *
+ * With `keepsSystem` system texts behind another turn stay there: behind the turn of the user before them, or behind
+ * the next one where that follows at once. What comes later never moves them, so what a model has read stays as it was.
  */
-export function toAlternating(turns: readonly Turn[]): { system?: string; turns: AlternatingTurn[] } {
-  const spoken = speakSystemOnly(turns);
-  const system = spoken.filter((turn) => turn.role === 'system').map(textOf);
-  const alternating = betweenUserTurns(withResultsFirst(mergeRuns(spoken)));
+export function toAlternating(
+  turns: readonly Turn[],
+  { keepsSystem = false } = {},
+): { system?: string; turns: AlternatingTurn[] } {
+  const { system, runs } = mergeRuns(speakSystemOnly(turns), keepsSystem);
+  const alternating = betweenUserTurns(withResultsFirst(runs));
   return { ...(system.length > 0 && { system: system.join(blankLine) }), turns: alternating };
 }
 
@@ -43,17 +50,36 @@ export function speakSystemOnly(turns: readonly Turn[]): Turn[] {
     : [...turns];
 }
 
-/** The turns that are not system texts, those of one role in a row as one. */
-function mergeRuns(turns: readonly Turn[]): AlternatingTurn[] {
-  const runs: { role: AlternatingTurn['role']; content: string | Part[] }[] = [];
-  for (const { role, content: given } of turns) {
+interface Run extends AlternatingTurn {
+  content: string | Part[];
+}
+
+/** The turns that are not system texts, those of one role in a row as one, and the system texts of the top. */
+function mergeRuns(turns: readonly Turn[], keepsSystem: boolean): { system: string[]; runs: Run[] } {
+  const runs: Run[] = [];
+  const system: string[] = [];
+  let later: string[] = [];
+  for (const turn of turns) {
+    const { role, content: given } = turn;
     const content = typeof given === 'string' ? given : given.filter(saysSomething);
+    if (role === 'system') (keepsSystem && runs.length > 0 ? later : system).push(textOf(turn));
     if (role === 'system' || content.length === 0) continue;
+    if (role === 'assistant') later = placeBehind(runs, later);
     const last = runs.at(-1);
     if (last?.role === role) last.content = join(last.content, content);
     else runs.push({ role, content });
   }
-  return runs;
+  placeBehind(runs, later);
+  return { system, runs };
+}
+
+/** Claude takes a system text behind a turn of the user alone, and not before another one. Gives the texts left. */
+function placeBehind(runs: Run[], texts: readonly string[]): string[] {
+  const system = texts.join(blankLine);
+  const last = runs.at(-1);
+  if (texts.length > 0 && last?.role === 'user') last.system = system;
+  else if (texts.length > 0) runs.push({ role: 'user', content: continuation, system });
+  return [];
 }
 
 const saysSomething = (part: Part): boolean => part.type !== 'text' || !isBlank(part.text);
@@ -73,11 +99,12 @@ function join(before: string | Part[], after: string | Part[]): string | Part[] 
 
 /** Providers want the results of all calls at once, before any text. */
 function withResultsFirst(runs: readonly AlternatingTurn[]): AlternatingTurn[] {
-  return runs.map(({ role, content }, place) => {
-    if (typeof content === 'string' || role === 'assistant') return { role, content };
+  return runs.map((run, place) => {
+    const { role, content } = run;
+    if (typeof content === 'string' || role === 'assistant') return run;
     const results = content.filter((part) => part.type === 'tool_result');
     const others = content.filter((part) => part.type !== 'tool_result');
-    return { role, content: [...inOrderOf(callsIn(runs.slice(place - 1, place)), results), ...others] };
+    return { ...run, content: [...inOrderOf(callsIn(runs.slice(place - 1, place)), results), ...others] };
   });
 }
 

@@ -40,6 +40,7 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   anthropic: (config) => ({
     apiKey: present(config.ANTHROPIC_API_KEY),
     baseUrl: config.ANTHROPIC_BASE_URL,
+    isForeign: isElsewhere(config.ANTHROPIC_BASE_URL, 'anthropic.com'),
     promptCache: config.ANTHROPIC_PROMPT_CACHE,
   }),
   bedrock: (config) => ({
@@ -53,6 +54,10 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };
+
+/** Whether a base URL has another host than those of the domain. */
+const isElsewhere = (url: string | undefined, domain: string): boolean =>
+  url !== undefined && !`.${new URL(url).hostname}`.endsWith(`.${domain}`);
 
 /** The simulator wants to see some credential. */
 const credential = 'simulator';

@@ -30,6 +30,7 @@ function checkTexts({ stop_sequences: stops = [], system = [], messages }: Anthr
           )
         : checkText(content, 'messages'),
     ) ??
+    checkSystem(messages) ??
     checkOrder(messages)
   );
 }
@@ -45,6 +46,22 @@ function checkText(content: string | AnthropicBlock[], at: string): Refusal | un
   return invalid(`${at}: text content blocks must ${must}`);
 }
 
+/**
+ * Newer models take system texts behind messages of the user, and not right before another one of the user's.
+ * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/change-tools-or-instructions
+ */
+function checkSystem(messages: { role: string }[]): Refusal | undefined {
+  return firstRefusal(messages, ({ role }, index) => {
+    if (role !== 'system') return undefined;
+    if (index === 0)
+      return invalid("messages.0: use the top-level 'system' parameter for the initial system prompt");
+    if (messages[index - 1]?.role !== 'user')
+      return invalid(`messages.${index}: a system message must immediately follow a user turn`);
+    const isBeforeUser = messages[index + 1]?.role === 'user';
+    return isBeforeUser ? invalid(`messages.${index}: a system message must not precede a user turn`) : undefined;
+  });
+}
+
 function checkOrder(messages: { role: string }[]): Refusal | undefined {
   if (messages[0]?.role !== 'user') return invalid('messages: first message must use the "user" role');
   const repeated = messages[repeatedRoleAt(messages)];
@@ -53,7 +70,7 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
       `messages: roles must alternate between "user" and "assistant", but found multiple "${repeated.role}" roles in a row`,
     );
   }
-  if (messages.at(-1)?.role === 'user') return undefined;
+  if (messages.at(-1)?.role !== 'assistant') return undefined;
   return invalid(
     'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
@@ -103,7 +120,7 @@ const bodyShape = z.strictObject({
     .strictObject({ effort: z.enum(claudeEfforts).nullish(), format: format.nullish() })
     .optional(),
   messages: z.array(
-    z.strictObject({ role: z.enum(['user', 'assistant']), content: z.union([text, z.array(block)]) }),
+    z.strictObject({ role: z.enum(['user', 'assistant', 'system']), content: z.union([text, z.array(block)]) }),
   ),
   ...unread(`cache_control container diagnostics inference_geo metadata service_tier speed thinking user_profile_id
     workspace_id`),
@@ -117,11 +134,6 @@ const anthropicComplaints: Complaints = {
   unknown: (path, [key = '']) => invalid(`${dotted([...path, key])}: Extra inputs are not permitted`),
   wrong(path, value, issue) {
     if (value === undefined) return invalid(`${dotted(path)}: Field required`);
-    if (path.at(-1) === 'role' && value === 'system') {
-      return invalid(
-        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an input message role.',
-      );
-    }
     return invalid(`${dotted(path)}: Input should be ${wanted(issue)}`);
   },
 };

@@ -84,7 +84,6 @@ const conversations: Record<string, Conversation> = {
     turns: [...turnsOf(odd, odder).toSpliced(1, 0, turn('system', brief)), turn('system', festive)],
     system: `${brief}\n\n${festive}`,
     openai: [turn('system', brief), turn('assistant', odd), turn('user', odder), turn('system', festive)],
-    anthropic: [odd, odder],
     bedrock: [[{ text: odd }], [{ text: odder }]],
     vertexai: [[{ text: odd }], [{ text: odder }]],
   },

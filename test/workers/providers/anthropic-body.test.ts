@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import type { Turn } from '../../../shared/conversation.js';
+import { type BodyOptions, toBody } from '../../../workers/providers/anthropic-body.js';
+import type { ProviderRequest } from '../../../workers/providers/provider.js';
+
+const { signal } = new AbortController();
+const turn = (role: Turn['role'], content: Turn['content']): Turn => ({ role, content });
+const bodyOf = (turns: Turn[], own: Partial<ProviderRequest> = {}, options?: BodyOptions) =>
+  toBody({ turns, model: 'm', maxOutputTokens: 9, signal, ...own }, options);
+
+describe('system texts', () => {
+  const turns = [
+    ...[turn('system', 'Be brief.'), turn('user', 'Hello'), turn('assistant', 'Hi')],
+    ...[turn('user', 'Go on'), turn('system', 'Be kind.')],
+  ];
+
+  it('behind other turns -> messages there', () => {
+    expect(bodyOf(turns)).toMatchObject({ system: 'Be brief.', messages: turns.slice(1) });
+  });
+
+  it.each<[string, Partial<ProviderRequest>, BodyOptions]>([
+    ['a model that has refused them', { without: new Set(['laterSystem']) }, {}],
+    ['a server of others', {}, { isForeign: true }],
+  ])('behind other turns, for %s -> at the top', (_, own, options) => {
+    const { system, messages } = bodyOf(turns, own, options);
+    expect({ system, messages }).toEqual({ system: 'Be brief.\n\nBe kind.', messages: turns.slice(1, -1) });
+  });
+});
