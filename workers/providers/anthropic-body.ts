@@ -14,6 +14,7 @@ import { parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,
   argumentsOf,
+  isCached,
   resultText,
   toAlternating,
   toFittingId,
@@ -22,30 +23,41 @@ import {
 import type { ProviderRequest } from './provider.js';
 
 /**
- * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own.
+ * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own, and
+ * what Anthropic advises for the highest efforts.
+ * https://platform.claude.com/docs/en/build-with-claude/effort
  */
-const defaultMaxTokens = 32_000;
+const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);
 
-/** What a server takes. */
+/** How a server is asked. */
 export interface BodyOptions {
   /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
   isForeign?: boolean;
+  /** For how long it caches the beginnings of prompts that will be sent again: minutes, or an hour; absent means off. */
+  promptCache?: 'off' | 'auto' | '1h';
 }
 
 /** The body of a request for a message. */
-export function toBody(request: ProviderRequest, { isForeign = false }: BodyOptions = {}) {
+export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
   const { turns, model, maxOutputTokens, parameters = {}, without } = request;
   const keepsSystem = !isForeign && !without?.has('laterSystem');
   const { system, turns: alternating } = toAlternating(turns, { keepsSystem });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? defaultMaxTokens,
+    max_tokens: maxOutputTokens ?? maxTokensAt(parameters.reasoningEffort),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
+    ...(isCached(request, promptCache) && { cache_control: toCacheControl(promptCache) }),
   };
 }
+
+/** By the server, up to the last block that it can cache. */
+const toCacheControl = (promptCache: BodyOptions['promptCache']): Anthropic.CacheControlEphemeral => ({
+  type: 'ephemeral',
+  ...(promptCache === '1h' && { ttl: promptCache }),
+});
 
 function toMessages(turn: AlternatingTurn): Anthropic.MessageParam[] {
   const { role, content, system } = turn;

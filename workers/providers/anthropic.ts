@@ -18,8 +18,6 @@ interface AnthropicSettings extends BodyOptions {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
   baseUrl?: string | undefined;
-  /** Whether it caches the beginning of prompts; absent means not. */
-  promptCache?: 'off' | 'auto';
 }
 
 /**
@@ -42,12 +40,11 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     openTelemetry: false,
   });
   reuseRequest(client);
-  const caching = settings.promptCache === 'auto' && { cache_control: { type: 'ephemeral' as const } };
   return {
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta ? streamed : whole)(client, own, { ...toBody(own, settings), ...caching });
+        (onDelta ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => http.close(),

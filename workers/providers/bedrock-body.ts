@@ -14,6 +14,7 @@ import { asNumericValue, parseExactly } from './exact-json.js';
 import {
   argumentsOf,
   callsIn,
+  isCached,
   resultText,
   toAlternating,
   toFittingId,
@@ -30,8 +31,19 @@ type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;
  */
 const defaultMaxTokens = 16_000;
 
+/** How Bedrock is asked. */
+export interface InputOptions {
+  /** Whether it caches the beginnings of prompts that will be sent again; absent means off. */
+  promptCache?: 'off' | 'auto';
+}
+
 /** The input of Converse and ConverseStream. */
-export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
+export function toInput(request: ProviderRequest, { promptCache }: InputOptions = {}) {
+  const input = toPlainInput(request);
+  return isCached(request, promptCache) ? withCachePoints(input) : input;
+}
+
+function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {} } = request;
   const { system, turns: alternating } = toAlternating(turns);
   const { temperature, topP, stop: stopSequences } = parameters;
@@ -47,6 +59,27 @@ export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput 
     },
     ...(system !== undefined && { system: [{ text: system }] }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
+  };
+}
+
+const cachePoint = { cachePoint: { type: 'default' as const } };
+
+/**
+ * The input with marks behind what is cached: tools, system, and the last turn, which is the user's. Nova refuses those
+ * behind tools and results, and other models all of them, also where they are no more than ignored elsewhere.
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
+ */
+function withCachePoints(input: Bedrock.ConverseCommandInput): Bedrock.ConverseCommandInput {
+  const { modelId = '', messages = [], system, toolConfig } = input;
+  const isClaude = /\bclaude\b/i.test(modelId);
+  if (!isClaude && !/\bnova\b/i.test(modelId)) return input;
+  const last = messages.at(-1);
+  const isMarked = last?.content && (isClaude || !last.content.some((block) => block.toolResult));
+  return {
+    ...input,
+    ...(system && { system: [...system, cachePoint] }),
+    ...(isClaude && toolConfig && { toolConfig: { ...toolConfig, tools: [...(toolConfig.tools ?? []), cachePoint] } }),
+    ...(isMarked && { messages: messages.with(-1, { ...last, content: [...last.content, cachePoint] }) }),
   };
 }
 

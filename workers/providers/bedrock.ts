@@ -5,7 +5,7 @@ import {
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
 import { endReader, tokenCount, tokenCounts } from './answer-fields.js';
-import { type Thinking, toInput } from './bedrock-body.js';
+import { type InputOptions, type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import { type HttpClient, singleFields } from './http-client.js';
@@ -13,7 +13,7 @@ import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
-interface BedrockSettings {
+interface BedrockSettings extends InputOptions {
   region: string;
   /** Left out, the SDK works it out from the region. */
   endpoint?: string | undefined;
@@ -39,7 +39,8 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
   return {
     id: 'bedrock',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
+      const parts = (own: ProviderRequest) =>
+        (onDelta ? streamed : whole)(client, own, toInput(own, settings));
       return callProvider({ request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),
@@ -86,16 +87,26 @@ function toSearch(query: Query = {}): string {
   return fields.length === 0 ? '' : `?${fields.join('&')}`;
 }
 
-async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const command = new ConverseCommand(toInput(request));
+type Input = ReturnType<typeof toInput>;
+
+async function* whole(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  input: Input,
+): AsyncGenerator<ReplyPart> {
+  const command = new ConverseCommand(input);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
 }
 
-async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
+async function* streamed(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  input: Input,
+): AsyncGenerator<ReplyPart> {
+  const answer = await client.send(new ConverseStreamCommand(input), toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
     const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);

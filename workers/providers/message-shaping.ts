@@ -9,6 +9,7 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { toObjectText } from './exact-json.js';
+import type { ProviderRequest } from './provider.js';
 
 /**
  * One turn of a conversation whose system texts stand elsewhere. Its content is a text, or parts without blank texts;
@@ -42,6 +43,15 @@ export function toAlternating(
   const alternating = betweenUserTurns(withResultsFirst(runs));
   return { ...(system.length > 0 && { system: system.join(blankLine) }), turns: alternating };
 }
+
+/**
+ * Whether the provider is asked to cache the request: where its beginning will most likely be sent again, because an
+ * agent or a conversation goes on. A single question would cost a quarter more for nothing.
+ */
+export const isCached = ({ turns, parameters, without }: ProviderRequest, promptCache = 'off'): boolean =>
+  promptCache !== 'off' &&
+  !without?.has('cache') &&
+  (parameters?.tools !== undefined || turns.some(({ role }) => role === 'assistant'));
 
 /** Gives system texts to the user when there is no other turn, so that there is one to reply to. */
 export function speakSystemOnly(turns: readonly Turn[]): Turn[] {

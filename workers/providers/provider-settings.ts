@@ -46,6 +46,7 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
     endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
@@ -74,6 +75,7 @@ const simulated: typeof settingsOf = {
     region: 'us-east-1',
     endpoint: simulatorUrl(config),
     credentials: { accessKeyId: credential, secretAccessKey: credential },
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
 };

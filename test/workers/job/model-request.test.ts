@@ -87,6 +87,27 @@ describe('the request of a job', () => {
   });
 });
 
+describe('the key of a request for what OpenAI has cached', () => {
+  const keyOf = (own: object) => {
+    const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
+    return toModelRequest({ provider: 'openai', user: 'M', turns, ...own }, poolSettings()).cacheKey;
+  };
+  const longer: Turn[] = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: 'Hi' },
+  ];
+
+  it('the caller has one -> that; else the same in a conversation of a user, and another in others', () => {
+    expect(keyOf({ parameters: { cacheKey: 'own' } })).toBe('own');
+    expect(keyOf({})).toMatch(/^[0-9a-f]{32}$/);
+    expect(keyOf({ turns: longer })).toBe(keyOf({}));
+    const others = [{ user: 'V' }, { user: undefined }, { turns: [{ role: 'user', content: 'Bye' }] }].map(keyOf);
+    expect(new Set([keyOf({}), ...others]).size).toBe(4);
+    expect(keyOf({ provider: 'anthropic' })).toBeUndefined();
+  });
+});
+
 describe('schemaOf', () => {
   const requestOf = (parameters: ModelRequest['parameters'], model = 'm'): ModelRequest => ({
     ...{ model, maxOutputTokens: 1, turns: [], parameters },

@@ -49,6 +49,7 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
 
 it.each([
   ['auto', { type: 'ephemeral' }],
+  ['1h', { type: 'ephemeral', ttl: '1h' }],
   ['off', undefined],
 ])('asks Anthropic to cache prompts, or not: %s', async (setting, cacheControl) => {
   const bodies: object[] = [];
@@ -58,7 +59,8 @@ it.each([
   });
   onTestFinished(() => server.close());
   const variables = { ANTHROPIC_PROMPT_CACHE: setting };
-  await expect(say([hello], 'anthropic', server.url, variables)).rejects.toThrow();
+  const turns = [hello, { role: 'assistant' as const, content: 'Hi!' }, hello];
+  await expect(say(turns, 'anthropic', server.url, variables)).rejects.toThrow();
   expect(bodies).toHaveLength(1);
   expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
 });
