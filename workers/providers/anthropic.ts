@@ -57,7 +57,9 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const response = await client.messages.create(body, { fetchOptions: toFetchOptions(request) }).asResponse();
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
+  const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
+  const refusal = isBegun ? undefined : refusalOf(answer);
+  yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, usage: toUsage(usage) };
   const blocks = new Blocks();
   yield* answer.content.map((said, index) => blocks.begin(index, said));
 }
@@ -78,6 +80,7 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
         ...blocks.read(event),
         // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
         reason: toEnd(event.delta?.stop_reason),
+        refusal: event.delta ? refusalOf(event.delta) : undefined,
         isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
@@ -141,6 +144,10 @@ const toEnd = endReader({
   broken: ['pause_turn'],
 });
 
+/** The category of a refusal by a classifier: https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback */
+const refusalOf = ({ stop_reason, stop_details }: z.infer<typeof stopped>): string | undefined =>
+  stop_reason === 'refusal' ? (stop_details?.category ?? 'other') : undefined;
+
 const usage = tokenCounts({
   input_tokens: tokenCount,
   output_tokens: tokenCount,
@@ -161,7 +168,11 @@ const block = z.object({
   data: text,
 });
 
-const message = z.object({ model: modelName, content: z.array(block), stop_reason: text, usage });
+/** `RefusalStopDetails` of the SDK. */
+const details = z.object({ category: z.string().regex(/^\w{1,50}$/).nullish().catch(undefined) });
+const stopped = z.object({ stop_reason: text, stop_details: details.nullish().catch(undefined) });
+
+const message = z.object({ model: modelName, content: z.array(block), ...stopped.shape, usage });
 
 const streamEvent = z.object({
   type: text,
@@ -169,7 +180,7 @@ const streamEvent = z.object({
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),
   delta: z
-    .object({ type: text, text, partial_json: text, thinking: text, signature: text, stop_reason: text })
+    .object({ type: text, text, partial_json: text, thinking: text, signature: text, ...stopped.shape })
     .nullish(),
   usage,
 });

@@ -1,7 +1,7 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
-import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
+import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
@@ -153,6 +153,12 @@ export type Unusable =
 export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
   const cause = new ProviderCallError(unusable, undefined, what);
   return new Failure('provider_error', { retryable: what !== 'blank' && what !== 'oversized', usage, cause });
+}
+
+/** The failure for a conversation that a classifier refused before any part of a reply: it also meets harmless work. */
+export function refusedAnswer(category: string, usage?: Usage): Failure {
+  const cause = new ProviderCallError('RefusedAnswer', undefined, `${refusalWord}${category}`);
+  return new Failure('content_blocked', { usage, cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

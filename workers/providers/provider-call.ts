@@ -4,7 +4,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { EndWord } from './answer-fields.js';
-import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
+import { classifyError, type ErrorFacts, refusedAnswer, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { type CallPiece, Tape } from './tape.js';
 
@@ -20,6 +20,8 @@ export interface ReplyPart {
   call?: CallPiece | undefined;
   /** How the reply ends; only once the provider has said that it is complete. */
   reason?: EndWord | undefined;
+  /** The kind of conversations for which a classifier has blocked this one; absent where none has. */
+  refusal?: string | undefined;
   /** Whether the answer has come to its own end: then a provider may have left out the reason. */
   isWhole?: boolean | undefined;
   model?: string | undefined;
@@ -43,7 +45,8 @@ interface ProviderCall {
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
  * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
  *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
- * 5. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 5. a reply that a classifier has refused before any part of it is a failure that another provider may mend;
+ * 6. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -114,11 +117,12 @@ class Answer {
   }
 
   reply(): ProviderReply {
-    const { model = this.request.model } = this.#end;
+    const { model = this.request.model, refusal } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
     if (reason === undefined) throw unusableAnswer('unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
+    if (reason === 'blocked' && refusal && this.tape.isEmpty) throw refusedAnswer(refusal, usage);
     return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };
   }
 
@@ -141,10 +145,11 @@ class Answer {
     }
   }
 
-  #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
+  #take({ text, call, reason, refusal, isWhole, model, usage }: ReplyPart): void {
     this.request.onLife?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
+    end.refusal = refusal ?? end.refusal;
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
