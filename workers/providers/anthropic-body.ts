@@ -48,7 +48,10 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
     max_tokens: maxOutputTokens ?? maxTokensAt(parameters.reasoningEffort),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
-    ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
+    ...(tools && {
+      tools: tools.map((tool) => toTool(tool, isForeign)),
+      ...givenFields({ tool_choice: toChoice(parameters) }),
+    }),
     ...(isCached(request, promptCache) && { cache_control: toCacheControl(promptCache) }),
   };
 }
@@ -107,10 +110,16 @@ export type Thinking = z.output<typeof thinking>;
 const toThinking = ({ provider, data }: OpaquePart): Thinking =>
   provider === 'anthropic' ? (thinking.safeParse(readJson(data)).data ?? []) : [];
 
-function toTool(tool: Tool): Anthropic.Tool {
+/**
+ * Without `eager_input_streaming` a value of a lax tool's arguments comes in one piece, a file after minutes of silence.
+ * With it they may be no JSON, which the tape refuses. Each request has it: tools may not change behind thinking.
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
+ */
+function toTool(tool: Tool, isForeign: boolean): Anthropic.Tool {
   const { name, description, parameters = { properties: {} }, strict } = tool;
   const input_schema = fitSchema('anthropic', parameters, useOf(tool)).schema as Anthropic.Tool.InputSchema;
-  return { name, input_schema, ...(description && { description }), ...(strict && { strict }) };
+  const own = strict ? { strict } : !isForeign && { eager_input_streaming: true };
+  return { name, input_schema, ...(description && { description }), ...own };
 }
 
 function toChoice({ toolChoice, parallelToolCalls }: ModelParameters): Anthropic.ToolChoice | undefined {

@@ -26,3 +26,26 @@ describe('system texts', () => {
     expect({ system, messages }).toEqual({ system: 'Be brief.\n\nBe kind.', messages: turns.slice(1, -1) });
   });
 });
+
+describe('tools', () => {
+  const parameters = { tools: [{ name: 'lax' }, { name: 'strict', parameters: { type: 'object' }, strict: true }] };
+  const eagerOf = (options?: BodyOptions) =>
+    bodyOf([turn('user', 'Hello')], { parameters }, options).tools?.map((tool) => tool.eager_input_streaming);
+
+  it('without a strict schema -> write their arguments as they come, at a server of Anthropic', () => {
+    expect(eagerOf()).toEqual([true, undefined]);
+    expect(eagerOf({ isForeign: true })).toEqual([undefined, undefined]);
+  });
+});
+
+describe('a request without a limit of tokens', () => {
+  const limitOf = (parameters: ProviderRequest['parameters'], maxOutputTokens?: number) =>
+    bodyOf([turn('user', 'Hello')], { parameters, maxOutputTokens }).max_tokens;
+
+  it('-> has one, a larger one where it shall think much', () => {
+    const efforts = [undefined, 'low', 'high', 'xhigh', 'max'] as const;
+    const limits = efforts.map((reasoningEffort) => limitOf(reasoningEffort && { reasoningEffort }));
+    expect(limits).toEqual([32_000, 32_000, 32_000, 64_000, 64_000]);
+    expect(limitOf({ reasoningEffort: 'max' }, 9)).toBe(9);
+  });
+});
