@@ -45,7 +45,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
         (onDelta ? streamed : whole)(client, own, toBody(own, settings));
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };

@@ -41,7 +41,7 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
         (onDelta ? streamed : whole)(client, own, toInput(own, settings));
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'bedrock', request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),
   };

@@ -44,7 +44,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
     id: 'openai',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
-      return callProvider({ request, parts, readError }, onDelta);
+      return callProvider({ provider: 'openai', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };

@@ -1,4 +1,4 @@
-import type { OpaqueRole } from '../../shared/conversation.js';
+import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
@@ -7,13 +7,13 @@ import type { EndWord } from './answer-fields.js';
 import { classifyError, type ErrorFacts, refusedAnswer, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { type CallPiece, Tape } from './tape.js';
+import type { OpaqueBlock } from './tape-marks.js';
 
 /** The parts that an adapter reads from an answer, or from one piece of a streamed one, in the order of these fields. */
 export interface ReplyPart {
   /** A piece of thinking in words; an empty one says that thinking begins. */
   thinking?: string | undefined;
-  /** One whole block for the model alone: JSON text of an object. */
-  opaque?: { readonly role?: OpaqueRole; readonly data: string } | undefined;
+  opaque?: OpaqueBlock | undefined;
   /** Whether a text begins here, also behind another text. */
   isNewText?: boolean | undefined;
   text?: string | undefined;
@@ -30,6 +30,7 @@ export interface ReplyPart {
 
 /** One call of a provider. */
 interface ProviderCall {
+  provider: ProviderId;
   request: ProviderRequest;
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
@@ -61,7 +62,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   const request = { ...call.request, signal: over.signal };
-  const answer = new Answer(request, new Tape(request, onDelta));
+  const answer = new Answer(request, new Tape(call.provider, request, onDelta));
   try {
     return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
   } catch (error) {
@@ -145,7 +146,8 @@ class Answer {
     }
   }
 
-  #take({ text, call, reason, refusal, isWhole, model, usage }: ReplyPart): void {
+  #take(part: ReplyPart): void {
+    const { thinking, opaque, isNewText, text, call, reason, refusal, isWhole, model, usage } = part;
     this.request.onLife?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
@@ -154,6 +156,9 @@ class Answer {
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
+    if (thinking !== undefined) this.tape.addThinking(thinking);
+    if (opaque) this.tape.addOpaque(opaque);
+    if (isNewText) this.tape.beginText();
     if (text) this.tape.addText(text);
     if (call) this.tape.addCall(call);
   }
@@ -169,7 +174,8 @@ class Answer {
 
 const asEnd = () => ({ done: true, value: undefined }) as const;
 
-const saysSomething = ({ text, call }: ReplyPart): boolean => Boolean(text || call);
+const saysSomething = ({ thinking, opaque, text, call }: ReplyPart): boolean =>
+  Boolean(thinking || opaque || text || call);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};

@@ -50,7 +50,7 @@ export type FinishReason = 'stop' | 'length' | 'blocked';
 
 /** A finished reply. */
 export interface ProviderReply {
-  /** The tape: its texts and the arguments of its calls, joined. */
+  /** The tape: its texts, thinking, opaque data and the arguments of its calls, joined. */
   text: string;
   /** Where its parts begin; absent for a reply that is text alone. */
   marks?: readonly Mark[];
@@ -62,7 +62,7 @@ export interface ProviderReply {
 
 /**
  * Called with each piece of the tape as it arrives, and with the mark of the part that the piece begins, if it begins
- * one. The first piece is not blank, unless the whole reply is.
+ * one. The first text is not blank, unless the whole reply is.
  */
 export type OnDelta = (text: string, mark?: Mark) => void;
 

@@ -41,7 +41,8 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
         };
         return (onDelta ? streamed : whole)(client, toParameters(own, ownFetch));
       };
-      return callProvider({ request, parts, readError: (error) => readError(error, response) }, onDelta);
+      const readOwn = (error: unknown) => readError(error, response);
+      return callProvider({ provider: 'vertexai', request, parts, readError: readOwn }, onDelta);
     },
     close: () => http.close(),
   };

@@ -13,7 +13,7 @@ async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
   yield* parts;
 }
 
-const asked = { turns: [], maxOutputTokens: 1, model, parameters: { tools: [{ name: 'f' }] } };
+const asked = { turns: [], model, reasoning: 'shown' as const, parameters: { tools: [{ name: 'f' }] } };
 
 type Parts = (request: ProviderRequest) => AsyncIterable<ReplyPart>;
 interface CallOptions {
@@ -24,6 +24,7 @@ interface CallOptions {
 const call = (parts: Parts, { signal = idle, onDelta, withTimeout }: CallOptions = {}) =>
   callProvider(
     {
+      provider: 'anthropic',
       request: { ...asked, signal, ...givenFields({ withTimeout }) },
       parts,
       readError: () => ({ status: 500 }),
@@ -63,6 +64,19 @@ describe('callProvider', () => {
       reason: 'stop',
       model,
     });
+  });
+
+  it('hands out all of a part in the order of its fields', async () => {
+    const called = { key: 0, id: 'c', name: 'f', arguments: '{}' };
+    const said = { thinking: 'Hm', opaque: { data: '{"a":1}' }, isNewText: true, text: 'a', call: called };
+    const { deltas, marks } = await read({ text: 'b' }, said, { isWhole: true });
+    expect(deltas).toEqual(['b', 'Hm', '{"a":1}', 'a', '{}']);
+    expect(marks?.map(({ kind, at }) => [kind, at])).toEqual([
+      ['thinking', 1],
+      ['opaque', 3],
+      ['text', 10],
+      ['call', 11],
+    ]);
   });
 
   it('hands out nothing that comes after the provider has blocked the reply', async () => {
