@@ -10,6 +10,7 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
+import { keepThinking } from './claude-thinking.js';
 import { parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,
@@ -18,7 +19,6 @@ import {
   resultText,
   toAlternating,
   toFittingId,
-  withThinkingFirst,
 } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
@@ -41,7 +41,9 @@ export interface BodyOptions {
 export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
   const { turns, model, maxOutputTokens, parameters = {}, without } = request;
   const keepsSystem = !isForeign && !without?.has('laterSystem');
-  const { system, turns: alternating } = toAlternating(turns, { keepsSystem });
+  const reads = (part: OpaquePart) => toThinking(part).length > 0;
+  const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
+  const { system, turns: alternating } = toAlternating(kept, { keepsSystem, keepsThinking: true });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
@@ -62,11 +64,9 @@ const toCacheControl = (promptCache: BodyOptions['promptCache']): Anthropic.Cach
   ...(promptCache === '1h' && { ttl: promptCache }),
 });
 
-function toMessages(turn: AlternatingTurn): Anthropic.MessageParam[] {
-  const { role, content, system } = turn;
-  const blocks = typeof content === 'string' ? content : withThinkingFirst(turn).flatMap(toBlocks);
+function toMessages({ role, content, system }: AlternatingTurn): Anthropic.MessageParam[] {
   return [
-    { role, content: blocks },
+    { role, content: typeof content === 'string' ? content : content.flatMap(toBlocks) },
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
   ];
 }
@@ -98,17 +98,16 @@ const toSource = (image: ImagePart): Anthropic.ImageBlockParam['source'] =>
     : { type: 'base64', media_type: image.mediaType, data: image.data ?? '' };
 
 /** Thinking that Anthropic has signed. It comes back from a client, and goes on byte for byte. */
-const thinking = z.array(
-  z.discriminatedUnion('type', [
-    z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
-    z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() }),
-  ]),
-);
+const thinking = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
+  z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() }),
+]);
 
 export type Thinking = z.output<typeof thinking>;
 
-const toThinking = ({ provider, data }: OpaquePart): Thinking =>
-  provider === 'anthropic' ? (thinking.safeParse(readJson(data)).data ?? []) : [];
+/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
+const toThinking = ({ data }: OpaquePart): Thinking[] =>
+  z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
 
 /**
  * Without `eager_input_streaming` a value of a lax tool's arguments comes in one piece, a file after minutes of silence.

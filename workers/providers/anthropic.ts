@@ -60,8 +60,8 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
   const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
   const refusal = isBegun ? undefined : refusalOf(answer);
   yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, usage: toUsage(usage) };
-  const blocks = new Blocks();
-  yield* answer.content.map((said, index) => blocks.begin(index, said));
+  for (const [index, said] of answer.content.entries())
+    yield { ...toPart(index, said), opaque: toOpaque(toThinking(said)) };
 }
 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
@@ -89,36 +89,55 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
   }
 }
 
-/** The blocks of an answer. Thinking is kept for the next call, whose signature it becomes. */
+/** The blocks of a stream. A block of thinking is whole at its end. */
 class Blocks {
-  #thinking: Thinking = [];
+  #thinking: Thinking | undefined;
 
   read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
-    if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
-    if (type === 'content_block_stop') return { call: { key: index, isEnded: true } };
+    if (type === 'content_block_start' && block) {
+      // Some relays do not say that one has ended.
+      const opaque = this.#end();
+      this.#thinking = toThinking(block);
+      return { opaque, ...withPreset(toPart(index, block)) };
+    }
+    if (type === 'content_block_stop') return { opaque: this.#end(), call: { key: index, isEnded: true } };
     if (type !== 'content_block_delta' || !delta) return {};
     const { text, partial_json: json } = delta;
     if (delta.type === 'text_delta') return { text: text ?? undefined };
     if (delta.type === 'input_json_delta') return { call: { key: index, arguments: json ?? undefined } };
-    const last = this.#thinking.at(-1);
-    if (last?.type === 'thinking') {
-      last.thinking += delta.thinking ?? '';
-      last.signature += delta.signature ?? '';
-    }
-    return {};
+    if (this.#thinking?.type !== 'thinking') return {};
+    this.#thinking.thinking += delta.thinking ?? '';
+    this.#thinking.signature += delta.signature ?? '';
+    return { thinking: delta.thinking ?? undefined };
   }
 
-  begin(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
-    const { text, id, name, thinking = '', signature = '', data = '' } = givenFields(said);
-    if (type === 'text') return { text };
-    if (type === 'thinking') this.#thinking.push({ type, thinking, signature });
-    if (type === 'redacted_thinking') this.#thinking.push({ type, data });
-    if (type !== 'tool_use') return {};
-    const thought = this.#thinking.length > 0 ? JSON.stringify(this.#thinking) : undefined;
-    this.#thinking = [];
-    return { call: { key, id, name, signature: thought, arguments: toJsonText(input) } };
+  #end(): ReplyPart['opaque'] {
+    const opaque = toOpaque(this.#thinking);
+    this.#thinking = undefined;
+    return opaque;
   }
 }
+
+/** The beginning of a block, or all of it. */
+function toPart(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
+  const { text, id, name, thinking = '' } = givenFields(said);
+  if (type === 'text') return { isNewText: true, text };
+  if (type === 'thinking' || type === 'redacted_thinking') return { thinking };
+  if (type !== 'tool_use') return {};
+  return { call: { key, id, name, arguments: toJsonText(input) } };
+}
+
+function toThinking({ type, ...said }: z.infer<typeof block>): Thinking | undefined {
+  const { thinking = '', signature = '', data = '' } = givenFields(said);
+  if (type === 'thinking') return { type, thinking, signature };
+  return type === 'redacted_thinking' ? { type, data } : undefined;
+}
+
+/** Thinking that was cut has no signature, without which it is not taken back. */
+const toOpaque = (thinking: Thinking | undefined): ReplyPart['opaque'] =>
+  thinking && (thinking.type !== 'thinking' || thinking.signature !== '')
+    ? { data: JSON.stringify(thinking) }
+    : undefined;
 
 /** Arguments come in pieces behind the beginning of their call, which has them empty; some relays fill them there. */
 function withPreset({ call, ...part }: ReplyPart): ReplyPart {

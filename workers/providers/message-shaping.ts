@@ -25,6 +25,8 @@ export interface AlternatingTurn {
 /** The shortest user turn, added where a provider demands one and the caller has none. */
 export const continuation = 'Continue.';
 
+const added = () => ({ role: 'user' as const, content: continuation });
+
 const blankLine = '\n\n';
 
 /**
@@ -33,15 +35,21 @@ const blankLine = '\n\n';
  * stay byte for byte, and in their order.
  *
  * With `keepsSystem` system texts behind another turn stay there: behind the turn of the user before them, or behind
- * the next one where that follows at once. What comes later never moves them, so what a model has read stays as it was.
+ * the next one where that follows at once. With `keepsThinking` a turn of the assistant with a block of its model does
+ * not join the one before. What comes later never moves either, so what a model has read stays as it was.
  */
 export function toAlternating(
   turns: readonly Turn[],
-  { keepsSystem = false } = {},
+  options: ShapingOptions = {},
 ): { system?: string; turns: AlternatingTurn[] } {
-  const { system, runs } = mergeRuns(speakSystemOnly(turns), keepsSystem);
+  const { system, runs } = mergeRuns(speakSystemOnly(turns), options);
   const alternating = betweenUserTurns(withResultsFirst(runs));
   return { ...(system.length > 0 && { system: system.join(blankLine) }), turns: alternating };
+}
+
+interface ShapingOptions {
+  keepsSystem?: boolean;
+  keepsThinking?: boolean;
 }
 
 /**
@@ -65,7 +73,7 @@ interface Run extends AlternatingTurn {
 }
 
 /** The turns that are not system texts, those of one role in a row as one, and the system texts of the top. */
-function mergeRuns(turns: readonly Turn[], keepsSystem: boolean): { system: string[]; runs: Run[] } {
+function mergeRuns(turns: readonly Turn[], { keepsSystem, keepsThinking }: ShapingOptions) {
   const runs: Run[] = [];
   const system: string[] = [];
   let later: string[] = [];
@@ -76,8 +84,10 @@ function mergeRuns(turns: readonly Turn[], keepsSystem: boolean): { system: stri
     if (role === 'system' || content.length === 0) continue;
     if (role === 'assistant') later = placeBehind(runs, later);
     const last = runs.at(-1);
-    if (last?.role === role) last.content = join(last.content, content);
-    else runs.push({ role, content });
+    if (last?.role !== role) runs.push({ role, content });
+    // The request that it replied to ended so.
+    else if (keepsThinking && hasBlocks(content)) runs.push(added(), { role, content });
+    else last.content = join(last.content, content);
   }
   placeBehind(runs, later);
   return { system, runs };
@@ -88,9 +98,12 @@ function placeBehind(runs: Run[], texts: readonly string[]): string[] {
   const system = texts.join(blankLine);
   const last = runs.at(-1);
   if (texts.length > 0 && last?.role === 'user') last.system = system;
-  else if (texts.length > 0) runs.push({ role: 'user', content: continuation, system });
+  else if (texts.length > 0) runs.push({ ...added(), system });
   return [];
 }
+
+const hasBlocks = (content: Turn['content']): boolean =>
+  typeof content !== 'string' && content.some((part) => part.type === 'opaque' && part.model !== undefined);
 
 const saysSomething = (part: Part): boolean => part.type !== 'text' || !isBlank(part.text);
 
@@ -128,20 +141,9 @@ function inOrderOf(calls: readonly ToolCallPart[], results: readonly ToolResultP
 }
 
 function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
-  const added: AlternatingTurn = { role: 'user', content: continuation };
-  const before = turns.at(0)?.role === 'user' ? [] : [added];
-  const after = turns.at(-1)?.role === 'user' ? [] : [added];
+  const before = turns.at(0)?.role === 'user' ? [] : [added()];
+  const after = turns.at(-1)?.role === 'user' ? [] : [added()];
   return [...before, ...turns, ...after];
-}
-
-/** A turn's parts in Claude's order: it refuses thinking that is behind the text in front of its first call. */
-export function withThinkingFirst(turn: AlternatingTurn): Part[] {
-  const parts = partsOf(turn);
-  const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
-  const before = parts.slice(0, Math.max(0, firstCall));
-  const thinking = before.filter(({ type }) => type === 'opaque');
-  const said = before.filter(({ type }) => type !== 'opaque');
-  return [...thinking, ...said, ...parts.slice(before.length)];
 }
 
 /** A call's id as this provider takes it: another's may be of any form. Ids only have to match within one request. */
