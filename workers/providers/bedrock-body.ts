@@ -1,6 +1,13 @@
 import type * as Bedrock from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import type { ImagePart, OpaquePart, Part, ToolCallPart, Turn } from '../../shared/conversation.js';
+import {
+  type ImagePart,
+  type OpaquePart,
+  type Part,
+  partsOf,
+  type ToolCallPart,
+  type Turn,
+} from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
@@ -10,6 +17,7 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
+import { keepThinking } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
 import {
   argumentsOf,
@@ -18,7 +26,6 @@ import {
   resultText,
   toAlternating,
   toFittingId,
-  withThinkingFirst,
 } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
@@ -45,13 +52,15 @@ export function toInput(request: ProviderRequest, { promptCache }: InputOptions 
 
 function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {} } = request;
-  const { system, turns: alternating } = toAlternating(turns);
+  const reads = (part: OpaquePart) => toThinking(part).length > 0;
+  const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
+  const { system, turns: alternating } = toAlternating(kept, { keepsThinking: true });
   const { temperature, topP, stop: stopSequences } = parameters;
   return {
     modelId: model,
     messages: alternating.map((turn) => ({
       role: turn.role,
-      content: withThinkingFirst(turn).flatMap(toBlocks),
+      content: partsOf(turn).flatMap(toBlocks),
     })),
     inferenceConfig: {
       maxTokens: maxOutputTokens ?? defaultMaxTokens,
@@ -111,18 +120,17 @@ function toImage(image: ImagePart): Bedrock.ContentBlock[] {
 }
 
 /** Thinking that the model has signed, as it is in Bedrock's JSON. It comes back from a client. */
-const thinking = z.array(
-  z.union([
-    z.strictObject({ reasoningText: z.strictObject({ text: z.string(), signature: z.string().optional() }) }),
-    z.strictObject({ redactedContent: z.base64() }),
-  ]),
-);
+const thinking = z.union([
+  z.strictObject({ reasoningText: z.strictObject({ text: z.string(), signature: z.string().optional() }) }),
+  z.strictObject({ redactedContent: z.base64() }),
+]);
 
 export type Thinking = z.output<typeof thinking>;
 
-function toThinking({ provider, data }: OpaquePart): Bedrock.ContentBlock[] {
-  const said = provider === 'bedrock' ? thinking.safeParse(readJson(data)).data : undefined;
-  return (said ?? []).map((block) =>
+/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
+function toThinking({ data }: OpaquePart): Bedrock.ContentBlock[] {
+  const said = z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
+  return said.map((block) =>
     'redactedContent' in block
       ? { reasoningContent: { redactedContent: Buffer.from(block.redactedContent, 'base64') } }
       : { reasoningContent: block },

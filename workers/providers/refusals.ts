@@ -73,7 +73,7 @@ const refused =
 const noEffort = /\bset reasoning_effort to 'none'/;
 
 const signatures =
-  /\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b/i;
+  /\bsignature: field required\b|\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b/i;
 
 /**
  * Of models that take system texts before all other turns alone, and of those that did not know them there at all.

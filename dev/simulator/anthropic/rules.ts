@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
 import { claudeEfforts } from '../claude.js';
-import { isBlank, repeatedRoleAt } from '../json.js';
+import { isBlank } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { type Complaints, checkShape, dotted, type Issue, json, text, unread } from '../shape.js';
 import { invalid } from './errors.js';
 
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
-/**
- * The error for the first rule of Messages that a body violates, by the rules of newer models. One rule is stricter
- * than the provider: consecutive messages of one role are refused here, where the provider would merge them.
- */
+/** The error for the first rule of Messages that a body violates, by the rules of newer models. */
 export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
   const retired = retiredParameters.find((name) => name in body);
   if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
@@ -64,12 +61,6 @@ function checkSystem(messages: { role: string }[]): Refusal | undefined {
 
 function checkOrder(messages: { role: string }[]): Refusal | undefined {
   if (messages[0]?.role !== 'user') return invalid('messages: first message must use the "user" role');
-  const repeated = messages[repeatedRoleAt(messages)];
-  if (repeated !== undefined) {
-    return invalid(
-      `messages: roles must alternate between "user" and "assistant", but found multiple "${repeated.role}" roles in a row`,
-    );
-  }
   if (messages.at(-1)?.role !== 'assistant') return undefined;
   return invalid(
     'This model does not support assistant message prefill. The conversation must end with a user message.',

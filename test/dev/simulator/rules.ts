@@ -65,7 +65,7 @@ has no blank text           |                      | non-whitespace        | is 
 has no empty system text    |                      | system: text content  | SystemContentBlock   | empty text param
 has parts in each turn      | [0].content': empty  | non-empty content     | messages.0 is empty  | at least one parts
 begins with the user        |                      | use the "user" role   | must start with      |
-alternates                  |                      | multiple "user" roles | must alternate       | alternate between
+alternates                  |                      |                       | must alternate       | alternate between
 ends with the user          |                      | message prefill       | message prefill      | with a user role
 lists tools                 | 'tools': empty array |                       | toolConfig.tools'    | _declarations
 names tools by a pattern    | not match pattern    | 0.custom.name         | toolSpec.name'       | function name

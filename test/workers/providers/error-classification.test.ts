@@ -151,6 +151,7 @@ describe('the text of a refusal', () => {
     temperature       |                  | This model doesn't support the temperature field. Remove it and try again.
     signatures        |                  | «messages.1.content.0»: Invalid \`signature\` in \`thinking\` block
     signatures        |                  | «messages.1.content.2»: Invalid \`data\` in \`redacted_thinking\` block
+    signatures        |                  | ${behind} «messages.1.content.0.thinking.signature»: Field required
     signatures        |                  | Thought signature is not valid.
     signatures        |                  | Corrupted thought signature.
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
