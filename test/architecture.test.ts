@@ -88,6 +88,7 @@ const rooms: Record<string, string[]> = {
   'dev/release': [],
   'dev/simulator': ['shared', 'dev/simulator/**'],
   'dev/simulator/openai': ['shared', 'dev/simulator'],
+  'dev/simulator/responses': ['shared', 'dev/simulator', 'dev/simulator/openai'],
   'dev/simulator/anthropic': ['shared', 'dev/simulator'],
   'dev/simulator/bedrock': ['shared', 'dev/simulator'],
   'dev/simulator/vertexai': ['shared', 'dev/simulator'],

@@ -1,11 +1,15 @@
 import type { ServerResponse } from 'node:http';
-import type { Turn } from '../../shared/conversation.js';
+import { partsOf, type Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
+import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, sendBeginning, sendEndlessly } from './deliver.js';
+import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
-import type { Refusal } from './refusal.js';
+import { pause } from './lull.js';
+import type { PromptCaches } from './prompt-caches.js';
+import { firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
@@ -19,6 +23,7 @@ export interface Exchange {
   /** Calls by provider and model, for behaviours that depend on the number of a call. */
   readonly callNumbers: Map<string, number>;
   readonly gates: Gates;
+  readonly caches: PromptCaches;
 }
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
@@ -87,10 +92,13 @@ const webPage =
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
   const { call, format, response } = exchange;
-  const refusal = findRefusal(exchange, behaviour);
+  if (behaviour.ending === 'failed' && !format.failsInReply)
+    return refuse(exchange, format.errors.status(500));
+  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
-  if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
+  const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
+  if (waitMs > 0) await pause(waitMs, response);
   if (behaviour.delivery === 'gated' && (!call.facts.stream || behaviour.afterDeltas === 0)) await pass();
   if (response.destroyed) return;
   call.status = 200;
@@ -128,6 +136,10 @@ function findRefusal(
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()
         : undefined;
+    case 'reasoning': {
+      const hasThinking = turns.flatMap(partsOf).some(({ type }) => type === 'opaque');
+      return parameters.wantsReasoning || hasThinking ? errors.reasoning?.() : undefined;
+    }
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
         ? errors.signature?.()
@@ -135,9 +147,23 @@ function findRefusal(
   }
 }
 
+/** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
+function checkThinking(
+  { call, format, turns, parameters }: Exchange,
+  { unboundThinking: fate }: ReplyBehaviour,
+): Refusal | undefined {
+  const { unbound } = format.errors;
+  if (fate === undefined || unbound === undefined) return undefined;
+  const breaches = findBreaches({ model: call.model ?? '', turns, parameters });
+  call.droppedThinking = breaches.length;
+  return fate === 'refused'
+    ? firstRefusal(breaches, ({ place, breach }) => unbound(place, breach))
+    : undefined;
+}
+
 /** An echo, or the provider's error when the conversation is longer than its model takes. */
 function replyWithin(exchange: Exchange, maxTokens: number): Promise<void> | void {
-  const { inputTokens } = composeReply(exchange, echoBehaviour);
+  const inputTokens = countTokens(sizeOf(exchange.turns));
   if (inputTokens <= maxTokens) return reply(exchange, echoBehaviour);
   refuse(exchange, exchange.format.errors.tooLong(inputTokens, maxTokens));
 }
@@ -161,7 +187,7 @@ async function breakStream(exchange: Exchange, behaviour: ReplyBehaviour): Promi
   call.status = 200;
   response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
   await sendBeginning(response, frames, behaviour);
-  response.end(format.streamError());
+  response.end(format.streamError(call.id));
 }
 
 function succeed({ call, format, response }: Exchange, type: string, body: string | Buffer): void {

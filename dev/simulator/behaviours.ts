@@ -1,20 +1,8 @@
-import {
-  type Behaviour,
-  type CallsBehaviour,
-  type Delivery,
-  echoBehaviour,
-  type ReplyBehaviour,
-} from './behaviour.js';
+import { type Behaviour, calls, type Delivery, echoBehaviour, type ReplyBehaviour, type Row, reply } from './behaviour.js';
+import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
-/** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
-type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
-
-const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
-/** A reply that calls tools, one of them unless it is said otherwise. */
-const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
-  reply({ ...more, calls: { amount: 1, ...facts } });
 /** Numbered deltas of a stream, and what becomes of it behind them. */
 const broken = (n = 0, delivery: Delivery = 'whole'): ReplyBehaviour => ({
   ...echoBehaviour,
@@ -145,6 +133,11 @@ const rows: Row[] = [
     'n deltas, ms apart, each the milliseconds since the epoch at which it was sent; zeros when not streamed, and in frames that are not text',
     (n, ms) => reply({ says: { timestamps: n }, gapMs: ms }),
   ],
+  [
+    'sim-failed',
+    "a 200 that says that it failed, at openai's Responses; elsewhere 500",
+    () => reply({ ending: 'failed' }),
+  ],
   ['sim-no-usage', 'echo that says nothing of the tokens it took', () => reply({ withoutUsage: true })],
   ending('empty', 'no choices, content blocks or candidates'),
   ending('null', 'a choice whose text is null, absent or blank'),
@@ -197,7 +190,13 @@ const rows: Row[] = [
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
+  [
+    'sim-plain',
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes none",
+    () => reply({ refuses: 'reasoning' }),
+  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
+  ...thinkingRows,
 ];
 
 const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };

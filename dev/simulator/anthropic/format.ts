@@ -46,6 +46,8 @@ export const anthropicFormat: WireFormat = {
   }),
   malformed: () => 'event: content_block_delta\ndata: {"unfinished\n\n',
   stream: writeEvents,
+  // https://platform.claude.com/docs/en/build-with-claude/streaming#ping-events
+  lifeSign: () => event({ type: 'ping' }),
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
 
@@ -77,13 +79,17 @@ function writeStop({ ending, stoppedBy, calls }: Reply): object {
   return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
 }
 
-function writeUsage({ hasUsage, inputTokens, outputTokens }: Reply): object | undefined {
+/** What is read from the cache or written to it is not in `input_tokens`. */
+function writeUsage(reply: Reply): object | undefined {
+  const { hasUsage, inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = reply;
   if (!hasUsage) return undefined;
   return {
-    input_tokens: inputTokens,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    input_tokens: inputTokens - cachedTokens - cacheWriteTokens,
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedTokens,
+    cache_creation: { ephemeral_5m_input_tokens: cacheWriteTokens, ephemeral_1h_input_tokens: 0 },
     output_tokens: outputTokens,
+    output_tokens_details: { thinking_tokens: reasoningTokens },
     service_tier: 'standard',
   };
 }

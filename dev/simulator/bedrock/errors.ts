@@ -85,4 +85,7 @@ export const bedrockErrors: ErrorBodies = {
       'The model is not ready for inference. Wait and try your request again.',
     ),
   ...claudeErrors(modelError),
+  // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
+  reasoning: () =>
+    validationException("This model doesn't support the reasoningContent field. Remove it and try again."),
 };

@@ -46,6 +46,11 @@ export const bedrockFormat: WireFormat = {
   stream: writeFrames,
   malformed: () =>
     withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
+  // No pings, but frames of thinking without a text: https://github.com/anthropics/claude-code/issues/25407
+  lifeSign: (of) =>
+    of === 'thinking'
+      ? eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { reasoningContent: { text: '' } } })
+      : undefined,
   streamError: () =>
     eventFrame(
       'modelStreamErrorException',
@@ -75,9 +80,16 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
   return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
 }
 
-function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
+/** What is read from the cache or written to it is not in `inputTokens`. */
+function writeMetadata(reply: Reply): object {
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, hasUsage } = reply;
+  const usage = {
+    ...{ inputTokens: inputTokens - cachedTokens - cacheWriteTokens, outputTokens },
+    totalTokens: inputTokens + outputTokens,
+    ...{ cacheReadInputTokens: cachedTokens, cacheWriteInputTokens: cacheWriteTokens },
+  };
   return {
-    ...(hasUsage && { usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }),
+    ...(hasUsage && { usage }),
     metrics: { latencyMs: 1 },
   };
 }

@@ -40,6 +40,7 @@ export function readBedrockParameters({
   inferenceConfig,
   toolConfig,
   outputConfig,
+  additionalModelRequestFields: more,
 }: BedrockBody): CallParameters {
   const { maxTokens: maxOutputTokens, stopSequences: stop, ...sampling } = inferenceConfig ?? {};
   const { tools, toolChoice: choice } = toolConfig ?? {};
@@ -56,6 +57,7 @@ export function readBedrockParameters({
     toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
+    showsThinking: more?.thinking && more.thinking.display === 'summarized',
   });
 }
 

@@ -42,6 +42,8 @@ export const openAiFormat: WireFormat = {
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
+  // Comments of servers that speak this format: https://openrouter.ai/docs/api-reference/streaming
+  lifeSign: () => ': OPENROUTER PROCESSING\n\n',
   streamError: () =>
     serverSentEvent(
       openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
@@ -121,12 +123,15 @@ function envelope(reply: Reply, object: string) {
   };
 }
 
-function writeUsage({ inputTokens, outputTokens }: Reply): object {
+function writeUsage(reply: Reply): object {
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
-    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
+    prompt_tokens_details: {
+      ...{ cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, audio_tokens: 0 },
+    },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens, audio_tokens: 0 },
   };
 }

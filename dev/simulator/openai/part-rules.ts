@@ -47,13 +47,26 @@ export const openAiPartRules: PartRules = {
 export const onlyWithTools = (param: string): Refusal =>
   invalid(`Invalid value for '${param}': '${param}' is only allowed when 'tools' are specified.`, param);
 
-/** A strict schema has no `oneOf`, and says of each of its objects that there are no other properties. */
-function checkStrict(root: JsonObject, { param, of }: { param: string; of: string }): Refusal | undefined {
+/**
+ * A strict schema has no `oneOf`, and says of each of its objects that there are no other properties. If `isWhole` each
+ * of them has to be required (https://developers.openai.com/api/docs/guides/structured-outputs).
+ */
+export function checkStrict(
+  root: JsonObject,
+  { param, of, isWhole = false }: { param: string; of: string; isWhole?: boolean },
+): Refusal | undefined {
   return firstRefusal(schemasIn(root), ({ schema, path }) => {
-    const { type, additionalProperties }: JsonObject = isObject(schema) ? schema : {};
+    const { type, additionalProperties, properties, required }: JsonObject = isObject(schema) ? schema : {};
     const at = `Invalid schema for ${of}: In context=(${path.map((key) => `'${key}'`).join(', ')}),`;
     if (isObject(schema) && 'oneOf' in schema) return invalid(`${at} 'oneOf' is not permitted.`, param);
-    if (type !== 'object' || additionalProperties === false) return undefined;
-    return invalid(`${at} 'additionalProperties' is required to be supplied and to be false.`, param);
+    if (type !== 'object') return undefined;
+    if (additionalProperties !== false)
+      return invalid(`${at} 'additionalProperties' is required to be supplied and to be false.`, param);
+    const names = isWhole ? Object.keys(properties ?? {}) : [];
+    const left = names.find((name) => !Array.isArray(required) || !required.includes(name));
+    if (left === undefined) return undefined;
+    const must =
+      "'required' is required to be supplied and to be an array including every key in properties.";
+    return invalid(`${at} ${must} Missing '${left}'.`, param);
   });
 }

@@ -56,6 +56,7 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
     toolChoice: typeof choice === 'object' ? choice.function : choice,
     parallelToolCalls: body.parallel_tool_calls,
     format: format && readFormat(format),
+    markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });
 }
 

@@ -85,15 +85,22 @@ function writeAnswer({ ending }: Reply, parts: object[]): object {
 /** The text and the calls of a reply; an empty text only where there are no calls. */
 function partsOfReply(reply: Reply): object[] {
   const calls = writeVertexCalls(reply);
-  return reply.text === '' && calls.length > 0 ? calls : [{ text: reply.text }, ...calls];
+  const thoughts = writeThoughts(reply);
+  return [...thoughts, ...(reply.text === '' && calls.length > 0 ? [] : [{ text: reply.text }]), ...calls];
 }
 
-function writeFacts({ callId, model, createdAt, inputTokens, outputTokens, hasUsage }: Reply): object {
+/** What it thinks, where `includeThoughts` asks for it; else nothing is sent while it thinks. */
+const writeThoughts = ({ thoughts }: Reply): object[] =>
+  thoughts.flatMap(({ text }) => (text === '' ? [] : [{ text, thought: true }]));
+
+function writeFacts(reply: Reply): object {
+  const { callId, model, createdAt, inputTokens, outputTokens, reasoningTokens, hasUsage } = reply;
   return {
     ...(hasUsage && {
       usageMetadata: {
         promptTokenCount: inputTokens,
-        candidatesTokenCount: outputTokens,
+        candidatesTokenCount: outputTokens - reasoningTokens,
+        ...(reasoningTokens > 0 && { thoughtsTokenCount: reasoningTokens }),
         totalTokenCount: inputTokens + outputTokens,
         trafficType: 'ON_DEMAND',
       },
@@ -113,6 +120,11 @@ function writeChunks(reply: Reply): StreamFrames {
   const waits = reply.isSlow ? reply.calls.flatMap(({ pieces }) => pieces.slice(1).map(() => '')) : [];
   // The chunk that ends a stream has a part of its own, usually an empty one.
   const end = serverSentEvent({ ...writeAnswer(reply, [{ text: '' }]), ...writeFacts(reply) });
-  const parts = [...reply.pieces.map((text) => ({ text })), ...calls, ...waits.map((text) => ({ text }))];
+  const parts = [
+    ...writeThoughts(reply),
+    ...reply.pieces.map((text) => ({ text })), 
+    ...calls,
+    ...waits.map((text) => ({ text })),
+  ];
   return { opening: [], deltas: parts.map(chunk), closing: [end] };
 }

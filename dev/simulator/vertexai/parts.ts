@@ -70,7 +70,8 @@ export function readVertexParameters({
       })),
     toolChoice: mode && choices[mode],
     format: schema ? ({ type: 'json_schema', schema } as const) : json,
-    reasoningEffort: thinkingConfig && efforts[thinkingConfig.thinkingLevel],
+    reasoningEffort: thinkingConfig?.thinkingLevel && efforts[thinkingConfig.thinkingLevel],
+    showsThinking: thinkingConfig?.includeThoughts,
   });
 }
 

@@ -104,7 +104,10 @@ const generationConfig = z
     responseMimeType: z.enum(['text/plain', 'application/json']).optional(),
     responseJsonSchema: json.optional(),
     thinkingConfig: z
-      .strictObject({ thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']) })
+      .strictObject({
+        thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']).optional(),
+        includeThoughts: z.boolean().optional(),
+      })
       .optional(),
     ...unread(`topK candidateCount responseLogprobs logprobs responseSchema routingConfig modelConfig
       responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog imageConfig`),
