@@ -43,7 +43,7 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
   const keepsSystem = !isForeign && !without?.has('laterSystem');
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
-  const { system, turns: alternating } = toAlternating(kept, { keepsSystem, keepsThinking: true });
+  const { system, turns: alternating } = toAlternating(kept, { keepsSystem });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,

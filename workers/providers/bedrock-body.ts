@@ -54,7 +54,7 @@ function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {} } = request;
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
-  const { system, turns: alternating } = toAlternating(kept, { keepsThinking: true });
+  const { system, turns: alternating } = toAlternating(kept);
   const { temperature, topP, stop: stopSequences } = parameters;
   return {
     modelId: model,

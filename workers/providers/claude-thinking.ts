@@ -1,4 +1,5 @@
 import { isBlank, type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
+import { continuation } from './message-shaping.js';
 
 /** Whose thinking goes back, and whether an adapter can read a part of it. */
 interface Reader {
@@ -19,21 +20,33 @@ interface Reader {
  *    thinking beside calls alone have lost what stood before its last text.
  * 4. A reply with a block that cannot be read has none, and so have those before it.
  *
- * What is kept behind a block never changes by what comes later, so each request begins as the one before.
+ * What stands before a kept block never changes by what comes later, so each request begins as the one before: a turn
+ * with thinking behind another one of the assistant's follows the turn of the user that its own request ended with.
  */
 export function keepThinking(turns: readonly Turn[], reader: Reader): Turn[] {
   const isOwn = (part: Part): part is OpaquePart =>
-    part.type === 'opaque' && part.provider === reader.provider && (part.model ?? reader.model) === reader.model;
+    isOpaque(part) && part.provider === reader.provider && (part.model ?? reader.model) === reader.model;
   const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), reader);
-  return turns.map((turn, place) => {
-    const { content } = turn;
-    if (typeof content === 'string' || !content.some(isOpaque)) return turn;
-    const kept = content.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part)));
-    return { ...turn, content: withOlderFirst(kept) };
-  });
+  const kept: Turn[] = [];
+  let lastRole: Turn['role'] | undefined;
+  for (const [place, turn] of turns.entries()) {
+    const { role, content: given } = turn;
+    const hasBlocks = typeof given !== 'string' && given.some(isOpaque);
+    const content = hasBlocks
+      ? withOlderFirst(given.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part))))
+      : given;
+    const isBehindOwn = role === 'assistant' && lastRole === 'assistant';
+    if (isBehindOwn && hasBlocks && given.some(isPlaced)) kept.push({ role: 'user', content: continuation });
+    kept.push({ role, content });
+    if (role !== 'system' && content.length > 0) lastRole = role;
+  }
+  return kept;
 }
 
 const isOpaque = (part: Part): part is OpaquePart => part.type === 'opaque';
+
+/** Releases before 0.9 kept no place, and no model. */
+const isPlaced = (part: Part): boolean => isOpaque(part) && part.model !== undefined;
 
 /** The place of the first turn whose blocks stay. */
 function firstKept(
@@ -62,9 +75,9 @@ const isAsking = ({ role, content }: Turn): boolean =>
   partsOf({ content }).some((part) => part.type === 'image' || (part.type === 'text' && !isBlank(part.text))) &&
   partsOf({ content }).every(({ type }) => type !== 'tool_result');
 
-/** Releases before 0.9 kept no place: Claude 4 wants the thinking of the first call before its text. */
+/** Claude 4 wants the thinking of the first call before its text. */
 function withOlderFirst(parts: readonly Part[]): Part[] {
   const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
-  const isOlder = (part: Part, place: number) => isOpaque(part) && part.model === undefined && place < firstCall;
+  const isOlder = (part: Part, place: number) => isOpaque(part) && !isPlaced(part) && place < firstCall;
   return [...parts.filter(isOlder), ...parts.filter((part, place) => !isOlder(part, place))];
 }

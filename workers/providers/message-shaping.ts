@@ -25,8 +25,6 @@ export interface AlternatingTurn {
 /** The shortest user turn, added where a provider demands one and the caller has none. */
 export const continuation = 'Continue.';
 
-const added = () => ({ role: 'user' as const, content: continuation });
-
 const blankLine = '\n\n';
 
 /**
@@ -35,21 +33,15 @@ const blankLine = '\n\n';
  * stay byte for byte, and in their order.
  *
  * With `keepsSystem` system texts behind another turn stay there: behind the turn of the user before them, or behind
- * the next one where that follows at once. With `keepsThinking` a turn of the assistant with a block of its model does
- * not join the one before. What comes later never moves either, so what a model has read stays as it was.
+ * the next one where that follows at once. What comes later never moves them, so what a model has read stays as it was.
  */
 export function toAlternating(
   turns: readonly Turn[],
-  options: ShapingOptions = {},
+  { keepsSystem = false } = {},
 ): { system?: string; turns: AlternatingTurn[] } {
-  const { system, runs } = mergeRuns(speakSystemOnly(turns), options);
+  const { system, runs } = mergeRuns(speakSystemOnly(turns), keepsSystem);
   const alternating = betweenUserTurns(withResultsFirst(runs));
   return { ...(system.length > 0 && { system: system.join(blankLine) }), turns: alternating };
-}
-
-interface ShapingOptions {
-  keepsSystem?: boolean;
-  keepsThinking?: boolean;
 }
 
 /**
@@ -73,7 +65,7 @@ interface Run extends AlternatingTurn {
 }
 
 /** The turns that are not system texts, those of one role in a row as one, and the system texts of the top. */
-function mergeRuns(turns: readonly Turn[], { keepsSystem, keepsThinking }: ShapingOptions) {
+function mergeRuns(turns: readonly Turn[], keepsSystem: boolean): { system: string[]; runs: Run[] } {
   const runs: Run[] = [];
   const system: string[] = [];
   let later: string[] = [];
@@ -84,10 +76,8 @@ function mergeRuns(turns: readonly Turn[], { keepsSystem, keepsThinking }: Shapi
     if (role === 'system' || content.length === 0) continue;
     if (role === 'assistant') later = placeBehind(runs, later);
     const last = runs.at(-1);
-    if (last?.role !== role) runs.push({ role, content });
-    // The request that it replied to ended so.
-    else if (keepsThinking && hasBlocks(content)) runs.push(added(), { role, content });
-    else last.content = join(last.content, content);
+    if (last?.role === role) last.content = join(last.content, content);
+    else runs.push({ role, content });
   }
   placeBehind(runs, later);
   return { system, runs };
@@ -98,12 +88,9 @@ function placeBehind(runs: Run[], texts: readonly string[]): string[] {
   const system = texts.join(blankLine);
   const last = runs.at(-1);
   if (texts.length > 0 && last?.role === 'user') last.system = system;
-  else if (texts.length > 0) runs.push({ ...added(), system });
+  else if (texts.length > 0) runs.push({ role: 'user', content: continuation, system });
   return [];
 }
-
-const hasBlocks = (content: Turn['content']): boolean =>
-  typeof content !== 'string' && content.some((part) => part.type === 'opaque' && part.model !== undefined);
 
 const saysSomething = (part: Part): boolean => part.type !== 'text' || !isBlank(part.text);
 
@@ -141,8 +128,9 @@ function inOrderOf(calls: readonly ToolCallPart[], results: readonly ToolResultP
 }
 
 function betweenUserTurns(turns: AlternatingTurn[]): AlternatingTurn[] {
-  const before = turns.at(0)?.role === 'user' ? [] : [added()];
-  const after = turns.at(-1)?.role === 'user' ? [] : [added()];
+  const added: AlternatingTurn = { role: 'user', content: continuation };
+  const before = turns.at(0)?.role === 'user' ? [] : [added];
+  const after = turns.at(-1)?.role === 'user' ? [] : [added];
   return [...before, ...turns, ...after];
 }
 
