@@ -44,6 +44,11 @@ const poolFields = {
       'How long a stream may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
   MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
+  THINKING: choice(['default', 'shown'])
+    .default('default')
+    .describe(
+      'Whether models are asked for their thinking in words (shown) in requests of APIs that show it; no API does so yet.',
+    ),
 };
 
 type PoolFields = typeof poolFields;

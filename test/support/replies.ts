@@ -16,6 +16,7 @@ export interface ProviderCommand {
   maxOutputTokens?: number;
   parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
+  reasoning?: ProviderRequest['reasoning'];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
   onLife?: () => void;
@@ -33,6 +34,7 @@ export async function ask(
     maxOutputTokens = 4096,
     parameters,
     mayBeBlankAt = [],
+    reasoning,
     signal = new AbortController().signal,
     withTimeout,
     onLife,
@@ -45,7 +47,7 @@ export async function ask(
     onDelta?.(text);
   };
   const hooks = givenFields({ withTimeout, onLife });
-  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
+  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, reasoning, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

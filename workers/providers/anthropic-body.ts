@@ -39,7 +39,7 @@ export interface BodyOptions {
 
 /** The body of a request for a message. */
 export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
-  const { turns, model, maxOutputTokens, parameters = {}, without } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, without, asksThinking } = request;
   const keepsSystem = !isForeign && !without?.has('laterSystem');
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
@@ -54,6 +54,8 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
       tools: tools.map((tool) => toTool(tool, isForeign)),
       ...givenFields({ tool_choice: toChoice(parameters) }),
     }),
+    // `ThinkingConfigAdaptive` of the SDK; what a model shows by default depends on it.
+    ...(asksThinking && { thinking: { type: 'adaptive' as const, display: 'summarized' as const } }),
     ...(isCached(request, promptCache) && { cache_control: toCacheControl(promptCache) }),
   };
 }

@@ -51,7 +51,7 @@ export function toInput(request: ProviderRequest, { promptCache }: InputOptions 
 }
 
 function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
-  const { turns, model, maxOutputTokens, parameters = {} } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, asksThinking } = request;
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
   const { system, turns: alternating } = toAlternating(kept);
@@ -67,9 +67,15 @@ function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
       ...givenFields({ temperature, topP, stopSequences }),
     },
     ...(system !== undefined && { system: [{ text: system }] }),
+    ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
   };
 }
+
+const isClaude = (model: string): boolean => /\bclaude\b/i.test(model);
+
+/** In the words of Anthropic's API, to which Bedrock passes them: https://github.com/theopenco/llmgateway/pull/2593 */
+const summarized = { type: 'adaptive', display: 'summarized' };
 
 const cachePoint = { cachePoint: { type: 'default' as const } };
 
@@ -80,14 +86,14 @@ const cachePoint = { cachePoint: { type: 'default' as const } };
  */
 function withCachePoints(input: Bedrock.ConverseCommandInput): Bedrock.ConverseCommandInput {
   const { modelId = '', messages = [], system, toolConfig } = input;
-  const isClaude = /\bclaude\b/i.test(modelId);
-  if (!isClaude && !/\bnova\b/i.test(modelId)) return input;
+  const takesAll = isClaude(modelId);
+  if (!takesAll && !/\bnova\b/i.test(modelId)) return input;
   const last = messages.at(-1);
-  const isMarked = last?.content && (isClaude || !last.content.some((block) => block.toolResult));
+  const isMarked = last?.content && (takesAll || !last.content.some((block) => block.toolResult));
   return {
     ...input,
     ...(system && { system: [...system, cachePoint] }),
-    ...(isClaude && toolConfig && { toolConfig: { ...toolConfig, tools: [...(toolConfig.tools ?? []), cachePoint] } }),
+    ...(takesAll && toolConfig && { toolConfig: { ...toolConfig, tools: [...(toolConfig.tools ?? []), cachePoint] } }),
     ...(isMarked && { messages: messages.with(-1, { ...last, content: [...last.content, cachePoint] }) }),
   };
 }

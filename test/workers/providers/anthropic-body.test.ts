@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { type BodyOptions, toBody } from '../../../workers/providers/anthropic-body.js';
+import { toInput } from '../../../workers/providers/bedrock-body.js';
 import type { ProviderRequest } from '../../../workers/providers/provider.js';
 
 const { signal } = new AbortController();
@@ -47,5 +48,19 @@ describe('a request without a limit of tokens', () => {
     const limits = efforts.map((reasoningEffort) => limitOf(reasoningEffort && { reasoningEffort }));
     expect(limits).toEqual([32_000, 32_000, 32_000, 64_000, 64_000]);
     expect(limitOf({ reasoningEffort: 'max' }, 9)).toBe(9);
+  });
+});
+
+describe('a request for thinking in words', () => {
+  const turns = [turn('user', 'Hello')];
+  const request = { turns, model: 'anthropic.claude-opus-5', signal, asksThinking: true };
+  const thinking = { type: 'adaptive', display: 'summarized' };
+
+  it('-> asks Claude for summaries, and no other model, nor where it is not asked for', () => {
+    expect(toBody(request).thinking).toEqual(thinking);
+    expect(toBody({ ...request, asksThinking: false })).not.toHaveProperty('thinking');
+    const fieldsOf = (own: Partial<ProviderRequest>) => toInput({ ...request, ...own }).additionalModelRequestFields;
+    expect(fieldsOf({})).toEqual({ thinking });
+    expect([fieldsOf({ model: 'amazon.nova-pro' }), fieldsOf({ asksThinking: false })]).toEqual([undefined, undefined]);
   });
 });
