@@ -108,7 +108,12 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
   vertexai: {
     ...{ maxOutputTokens, temperature, topP, stop, seed: z.int32() },
     ...{ frequencyPenalty: z.number().lt(2), presencePenalty: z.number().lt(2) },
-    ...{ ...ofTools, format: z.unknown(), reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']), cacheKey },
+    ...{
+      ...ofTools,
+      format: z.unknown(),
+      reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']),
+      cacheKey,
+    },
   },
 };
 

@@ -47,10 +47,15 @@ export function toModelRequest(
 }
 
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
-function ownCacheKey({ provider, turns, user }: Pick<ChatJob, 'provider' | 'turns' | 'user'>): string | undefined {
+function ownCacheKey({
+  provider,
+  turns,
+  user,
+}: Pick<ChatJob, 'provider' | 'turns' | 'user'>): string | undefined {
   if (provider !== 'openai') return undefined;
   const first = turns.find(({ role }) => role === 'user');
-  return createHash('sha256').update(JSON.stringify([user, first])).digest('hex').slice(0, 32);
+  const digest = createHash('sha256').update(JSON.stringify([user, first]));
+  return digest.digest('hex').slice(0, 32);
 }
 
 /**

@@ -99,7 +99,11 @@ function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omi
 }
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
-function omittedBy(refusal: Refusal, { parameters, without = new Set() }: ModelRequest, given: ModelParameters = {}) {
+function omittedBy(
+  refusal: Refusal,
+  { parameters, without = new Set() }: ModelRequest,
+  given: ModelParameters = {},
+) {
   const sent: ModelParameters = parameters ?? {};
   if (refusal === 'toolChoice') return undefined;
   if (refusal === 'signatures') return { signatures: true };

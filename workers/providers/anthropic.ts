@@ -188,7 +188,13 @@ const block = z.object({
 });
 
 /** `RefusalStopDetails` of the SDK. */
-const details = z.object({ category: z.string().regex(/^\w{1,50}$/).nullish().catch(undefined) });
+const details = z.object({
+  category: z
+    .string()
+    .regex(/^\w{1,50}$/)
+    .nullish()
+    .catch(undefined),
+});
 const stopped = z.object({ stop_reason: text, stop_details: details.nullish().catch(undefined) });
 
 const message = z.object({ model: modelName, content: z.array(block), ...stopped.shape, usage });

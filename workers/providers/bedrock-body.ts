@@ -19,14 +19,7 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { keepThinking } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
-import {
-  argumentsOf,
-  callsIn,
-  isCached,
-  resultText,
-  toAlternating,
-  toFittingId,
-} from './message-shaping.js';
+import { argumentsOf, callsIn, isCached, resultText, toAlternating, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
@@ -88,13 +81,17 @@ function withCachePoints(input: Bedrock.ConverseCommandInput): Bedrock.ConverseC
   const { modelId = '', messages = [], system, toolConfig } = input;
   const takesAll = isClaude(modelId);
   if (!takesAll && !/\bnova\b/i.test(modelId)) return input;
-  const last = messages.at(-1);
-  const isMarked = last?.content && (takesAll || !last.content.some((block) => block.toolResult));
+  const { tools } = toolConfig ?? {};
+  const marked = messages.map((message, place) => {
+    const { content = [] } = message;
+    const isLast = place === messages.length - 1 && (takesAll || !content.some((block) => block.toolResult));
+    return isLast ? { ...message, content: [...content, cachePoint] } : message;
+  });
   return {
     ...input,
+    messages: marked,
     ...(system && { system: [...system, cachePoint] }),
-    ...(takesAll && toolConfig && { toolConfig: { ...toolConfig, tools: [...(toolConfig.tools ?? []), cachePoint] } }),
-    ...(isMarked && { messages: messages.with(-1, { ...last, content: [...last.content, cachePoint] }) }),
+    ...(takesAll && tools && { toolConfig: { ...toolConfig, tools: [...tools, cachePoint] } }),
   };
 }
 

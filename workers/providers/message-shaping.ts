@@ -68,28 +68,32 @@ interface Run extends AlternatingTurn {
 function mergeRuns(turns: readonly Turn[], keepsSystem: boolean): { system: string[]; runs: Run[] } {
   const runs: Run[] = [];
   const system: string[] = [];
-  let later: string[] = [];
-  for (const turn of turns) {
-    const { role, content: given } = turn;
+  const later: string[] = [];
+  for (const { role, content: given } of turns) {
     const content = typeof given === 'string' ? given : given.filter(saysSomething);
-    if (role === 'system') (keepsSystem && runs.length > 0 ? later : system).push(textOf(turn));
-    if (role === 'system' || content.length === 0) continue;
-    if (role === 'assistant') later = placeBehind(runs, later);
-    const last = runs.at(-1);
-    if (last?.role === role) last.content = join(last.content, content);
-    else runs.push({ role, content });
+    if (role === 'system') (keepsSystem && runs.length > 0 ? later : system).push(textOf({ content: given }));
+    else if (content.length > 0) {
+      if (role === 'assistant') placeBehind(runs, later.splice(0));
+      addTo(runs, role, content);
+    }
   }
   placeBehind(runs, later);
   return { system, runs };
 }
 
-/** Claude takes a system text behind a turn of the user alone, and not before another one. Gives the texts left. */
-function placeBehind(runs: Run[], texts: readonly string[]): string[] {
+function addTo(runs: Run[], role: Run['role'], content: Run['content']): void {
+  const last = runs.at(-1);
+  if (last?.role === role) last.content = join(last.content, content);
+  else runs.push({ role, content });
+}
+
+/** Claude takes a system text behind a turn of the user alone, and not before another one. */
+function placeBehind(runs: Run[], texts: readonly string[]): void {
+  if (texts.length === 0) return;
   const system = texts.join(blankLine);
   const last = runs.at(-1);
-  if (texts.length > 0 && last?.role === 'user') last.system = system;
-  else if (texts.length > 0) runs.push({ role: 'user', content: continuation, system });
-  return [];
+  if (last?.role === 'user') last.system = system;
+  else runs.push({ role: 'user', content: continuation, system });
 }
 
 const saysSomething = (part: Part): boolean => part.type !== 'text' || !isBlank(part.text);

@@ -55,7 +55,9 @@ function checkSystem(messages: { role: string }[]): Refusal | undefined {
     if (messages[index - 1]?.role !== 'user')
       return invalid(`messages.${index}: a system message must immediately follow a user turn`);
     const isBeforeUser = messages[index + 1]?.role === 'user';
-    return isBeforeUser ? invalid(`messages.${index}: a system message must not precede a user turn`) : undefined;
+    return isBeforeUser
+      ? invalid(`messages.${index}: a system message must not precede a user turn`)
+      : undefined;
   });
 }
 
@@ -111,7 +113,10 @@ const bodyShape = z.strictObject({
     .strictObject({ effort: z.enum(claudeEfforts).nullish(), format: format.nullish() })
     .optional(),
   messages: z.array(
-    z.strictObject({ role: z.enum(['user', 'assistant', 'system']), content: z.union([text, z.array(block)]) }),
+    z.strictObject({
+      role: z.enum(['user', 'assistant', 'system']),
+      content: z.union([text, z.array(block)]),
+    }),
   ),
   ...cache,
   thinking: thinkingConfig.optional(),

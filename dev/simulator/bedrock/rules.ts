@@ -60,7 +60,9 @@ const toolSpec = z.strictObject({
   strict: z.boolean().optional(),
 });
 /** What stands before it is cached: `CachePointBlock` of the SDK. */
-const cachePoint = z.strictObject({ type: z.literal('default'), ttl: z.enum(['5m', '1h']).optional() }).optional();
+const cachePoint = z
+  .strictObject({ type: z.literal('default'), ttl: z.enum(['5m', '1h']).optional() })
+  .optional();
 const toolChoice = z
   .strictObject({ auto: nothing, any: nothing, tool: z.strictObject({ name: text }).optional() })
   .refine(hasOneField);
@@ -106,7 +108,9 @@ const bodyShape = z.strictObject({
   system: z.array(z.strictObject({ text: text.optional(), cachePoint }).refine(hasOneField)).optional(),
   toolConfig: z
     .strictObject({
-      tools: z.array(z.strictObject({ toolSpec: toolSpec.optional(), cachePoint }).refine(hasOneField)).min(1),
+      tools: z
+        .array(z.strictObject({ toolSpec: toolSpec.optional(), cachePoint }).refine(hasOneField))
+        .min(1),
       toolChoice: toolChoice.optional(),
     })
     .optional(),

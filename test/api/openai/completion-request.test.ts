@@ -27,11 +27,12 @@ describe('a field', () => {
     expect(readBody({ [field]: null })).toEqual(readBody({}));
   });
 
-  it.each(
-    Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 5 }),
-  )('%s is %j → accepted, and never read', (field, value) => {
-    expect(readBody({ [field]: value })).toEqual(readBody({}));
-  });
+  it.each(Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 5 }))(
+    '%s is %j → accepted, and never read',
+    (field, value) => {
+      expect(readBody({ [field]: value })).toEqual(readBody({}));
+    },
+  );
 
   it.each([
     [{ max_tokens: 5 }, { maxOutputTokens: 5 }],

@@ -11,7 +11,7 @@ import { poolSettings } from '../../support/chat-jobs.js';
 function mayFetch(image: ImagePart, variables: Record<string, string>, provider: ProviderId): boolean {
   const keys = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', REDIS_URL: 'redis://localhost' };
   const settings = poolConfig(parseConfig({ ...keys, ...variables }, 'worker'), provider);
-  const job = { provider, model: 'm', turns: [{ role: 'user' as const, content: [image] }] };
+  const job = { provider, model: 'm', user: 'M', turns: [{ role: 'user' as const, content: [image] }] };
   try {
     return toModelRequest(job, settings).turns.length === 1;
   } catch (error) {
@@ -58,7 +58,7 @@ it('the simulator plays the provider -> any host', () => {
 describe('the request of a job', () => {
   const asked: Turn = { role: 'user', content: 'Hello' };
   const requestOf = (parameters: ModelParameters, turns = [asked]) =>
-    toModelRequest({ provider: 'anthropic', turns, parameters }, poolSettings());
+    toModelRequest({ provider: 'anthropic', user: 'M', turns, parameters }, poolSettings());
 
   it.each([
     [99, 99],
@@ -70,7 +70,9 @@ describe('the request of a job', () => {
 
   it('without a model, of a pool that has none -> invalid_request', () => {
     const settings = { ...poolSettings(), model: undefined };
-    expect(() => toModelRequest({ provider: 'openai', turns: [asked] }, settings)).toThrow('invalid_request');
+    expect(() => toModelRequest({ provider: 'openai', user: 'M', turns: [asked] }, settings)).toThrow(
+      'invalid_request',
+    );
   });
 
   it('with hints -> has those that its provider knows', () => {
@@ -102,8 +104,8 @@ describe('the key of a request for what OpenAI has cached', () => {
     expect(keyOf({ parameters: { cacheKey: 'own' } })).toBe('own');
     expect(keyOf({})).toMatch(/^[0-9a-f]{32}$/);
     expect(keyOf({ turns: longer })).toBe(keyOf({}));
-    const others = [{ user: 'V' }, { user: undefined }, { turns: [{ role: 'user', content: 'Bye' }] }].map(keyOf);
-    expect(new Set([keyOf({}), ...others]).size).toBe(4);
+    const others = [{ user: 'V' }, { turns: [{ role: 'user', content: 'Bye' }] }].map(keyOf);
+    expect(new Set([keyOf({}), ...others]).size).toBe(3);
     expect(keyOf({ provider: 'anthropic' })).toBeUndefined();
   });
 });

@@ -29,7 +29,9 @@ describe('system texts', () => {
 });
 
 describe('tools', () => {
-  const parameters = { tools: [{ name: 'lax' }, { name: 'strict', parameters: { type: 'object' }, strict: true }] };
+  const parameters = {
+    tools: [{ name: 'lax' }, { name: 'strict', parameters: { type: 'object' }, strict: true }],
+  };
   const eagerOf = (options?: BodyOptions) =>
     bodyOf([turn('user', 'Hello')], { parameters }, options).tools?.map((tool) => tool.eager_input_streaming);
 
@@ -59,8 +61,12 @@ describe('a request for thinking in words', () => {
   it('-> asks Claude for summaries, and no other model, nor where it is not asked for', () => {
     expect(toBody(request).thinking).toEqual(thinking);
     expect(toBody({ ...request, asksThinking: false })).not.toHaveProperty('thinking');
-    const fieldsOf = (own: Partial<ProviderRequest>) => toInput({ ...request, ...own }).additionalModelRequestFields;
+    const fieldsOf = (own: Partial<ProviderRequest>) =>
+      toInput({ ...request, ...own }).additionalModelRequestFields;
     expect(fieldsOf({})).toEqual({ thinking });
-    expect([fieldsOf({ model: 'amazon.nova-pro' }), fieldsOf({ asksThinking: false })]).toEqual([undefined, undefined]);
+    expect([fieldsOf({ model: 'amazon.nova-pro' }), fieldsOf({ asksThinking: false })]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 });

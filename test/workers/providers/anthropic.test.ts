@@ -49,7 +49,11 @@ const tools = [{ name: 'look' }];
 const opaque = (provider: 'anthropic' | 'bedrock', block: object) => ({
   ...{ kind: 'opaque', role: 'block', provider, model: 'm', data: JSON.stringify(block) },
 });
-const [hm, text, more] = [{ kind: 'thinking', text: 'Hm' }, { kind: 'text', text: 'Look' }, { kind: 'text', text: ':' }];
+const [hm, text, more] = [
+  { kind: 'thinking', text: 'Hm' },
+  { kind: 'text', text: 'Look' },
+  { kind: 'text', text: ':' },
+];
 const call = { kind: 'call', name: 'look', arguments: '{}' };
 
 /** The same reply of each: it thinks in words, says a text in two blocks, thinks without words, is redacted, and calls. */
@@ -57,17 +61,32 @@ const thoughtful = {
   anthropic: anthropic({
     blocks: [
       { type: 'thinking', thinking: 'Hm', signature: 'c2ln' },
-      ...[{ type: 'text', text: 'Look' }, { type: 'text', text: ':' }],
+      ...[
+        { type: 'text', text: 'Look' },
+        { type: 'text', text: ':' },
+      ],
       ...[blank, { type: 'redacted_thinking', data: 'cmVk' }, use],
     ],
     pieces: [
       started(0, { type: 'thinking', thinking: '', signature: '' }),
       ...deltas(0, { type: 'thinking_delta', thinking: 'H' }, { type: 'thinking_delta', thinking: 'm' }),
       ...[...deltas(0, { type: 'signature_delta', signature: 'c2ln' }), stop(0)],
-      ...[started(1, { type: 'text', text: '' }), ...deltas(1, { type: 'text_delta', text: 'Look' }), stop(1)],
+      ...[
+        started(1, { type: 'text', text: '' }),
+        ...deltas(1, { type: 'text_delta', text: 'Look' }),
+        stop(1),
+      ],
       ...[started(2, { type: 'text', text: '' }), ...deltas(2, { type: 'text_delta', text: ':' }), stop(2)],
-      ...[started(3, { ...blank, signature: '' }), ...deltas(3, { type: 'signature_delta', signature: 'bm9uZQ==' })],
-      ...[stop(3), started(4, { type: 'redacted_thinking', data: 'cmVk' }), stop(4), ...used(5, 'a', 'look', json)],
+      ...[
+        started(3, { ...blank, signature: '' }),
+        ...deltas(3, { type: 'signature_delta', signature: 'bm9uZQ==' }),
+      ],
+      ...[
+        stop(3),
+        started(4, { type: 'redacted_thinking', data: 'cmVk' }),
+        stop(4),
+        ...used(5, 'a', 'look', json),
+      ],
     ],
   }),
   bedrock: bedrock({
@@ -75,12 +94,20 @@ const thoughtful = {
       { reasoningContent: { reasoningText: { text: 'Hm', signature: 'c2ln' } } },
       ...[{ text: 'Look' }, { text: ':' }],
       { reasoningContent: { reasoningText: { text: '', signature: 'bm9uZQ==' } } },
-      ...[{ reasoningContent: { redactedContent: 'cmVk' } }, { toolUse: { toolUseId: 'a', name: 'look', input: {} } }],
+      ...[
+        { reasoningContent: { redactedContent: 'cmVk' } },
+        { toolUse: { toolUseId: 'a', name: 'look', input: {} } },
+      ],
     ],
     pieces: [
       ...converseDeltas(0, { reasoningContent: { text: 'H' } }, { reasoningContent: { text: 'm' } }),
       ...[...converseDeltas(0, { reasoningContent: { signature: 'c2ln' } }), ended(0)],
-      ...[...converseDeltas(1, { text: 'Lo' }, { text: 'ok' }), ended(1), ...converseDeltas(2, { text: ':' }), ended(2)],
+      ...[
+        ...converseDeltas(1, { text: 'Lo' }, { text: 'ok' }),
+        ended(1),
+        ...converseDeltas(2, { text: ':' }),
+        ended(2),
+      ],
       ...[...converseDeltas(3, { reasoningContent: { signature: 'bm9uZQ==' } }), ended(3)],
       ...[...converseDeltas(4, { reasoningContent: { redactedContent: 'cmVk' } }), ended(4)],
       ...converseUsed(5, 'a', 'look', json),
@@ -88,7 +115,11 @@ const thoughtful = {
   }),
 };
 const blocks = {
-  anthropic: [{ type: 'thinking', thinking: 'Hm', signature: 'c2ln' }, blank, { type: 'redacted_thinking', data: 'cmVk' }],
+  anthropic: [
+    { type: 'thinking', thinking: 'Hm', signature: 'c2ln' },
+    blank,
+    { type: 'redacted_thinking', data: 'cmVk' },
+  ],
   bedrock: [{ reasoningText: { text: 'Hm', signature: 'c2ln' } }, ...reasoningBlocks.slice(1)],
 };
 
@@ -104,15 +135,25 @@ describe.each(replyModes)('a $mode reply that thinks', ({ stream }) => {
       expect(await piecesFor('shown')).toMatchObject([hm, first, text, more, second, third, call]);
       expect(await piecesFor('opaque')).toMatchObject([first, text, more, second, third, call]);
       const signature = JSON.stringify(blocks[provider]);
-      expect(await piecesFor()).toMatchObject([{ kind: 'text', text: 'Look:' }, { ...call, signature }]);
+      expect(await piecesFor()).toMatchObject([
+        { kind: 'text', text: 'Look:' },
+        { ...call, signature },
+      ]);
     });
   });
 
   it('and is cut before it is signed -> has no block of it', async () => {
     const cut = anthropic({
-      blocks: [{ ...blank, thinking: 'Hm', signature: '' }, { type: 'text', text: 'Well' }],
+      blocks: [
+        { ...blank, thinking: 'Hm', signature: '' },
+        { type: 'text', text: 'Well' },
+      ],
       pieces: [
-        ...[started(0, { ...blank, signature: '' }), ...deltas(0, { type: 'thinking_delta', thinking: 'Hm' }), stop(0)],
+        ...[
+          started(0, { ...blank, signature: '' }),
+          ...deltas(0, { type: 'thinking_delta', thinking: 'Hm' }),
+          stop(0),
+        ],
         ...[started(1, { type: 'text', text: '' }), ...deltas(1, { type: 'text_delta', text: 'Well' })],
       ],
       stopReason: 'max_tokens',
@@ -128,14 +169,25 @@ describe.each(replyModes)('a $mode reply that a classifier refuses', ({ stream }
     [{ type: 'refusal', category: null, explanation: null }, 'refusal_other'],
     [{ category: 'secret word' }, 'refusal_other'],
     [null, 'refusal_other'],
-  ])('before any text, with %j -> fails as %s, which another provider may mend, and is not repeated', async (details, type) => {
-    const failure = await play('anthropic', detailed(silent, details), { stream }).catch((error) => error);
-    expect(failure).toMatchObject({ code: 'content_blocked', retryable: false, facts: { usage: { inputTokens: 15 } } });
-    const ended = { provider: 'anthropic', code: failure.code, providerError: providerErrorOf(failure) } as const;
-    expect(ended.providerError).toEqual({ type });
-    expect(isMendable(ended)).toBe(true);
-    expect(JSON.stringify([failure, failure.cause])).not.toContain('secret');
-  });
+  ])(
+    'before any text, with %j -> fails as %s, which another provider may mend, and is not repeated',
+    async (details, type) => {
+      const failure = await play('anthropic', detailed(silent, details), { stream }).catch((error) => error);
+      expect(failure).toMatchObject({
+        code: 'content_blocked',
+        retryable: false,
+        facts: { usage: { inputTokens: 15 } },
+      });
+      const ended = {
+        provider: 'anthropic',
+        code: failure.code,
+        providerError: providerErrorOf(failure),
+      } as const;
+      expect(ended.providerError).toEqual({ type });
+      expect(isMendable(ended)).toBe(true);
+      expect(JSON.stringify([failure, failure.cause])).not.toContain('secret');
+    },
+  );
 
   it('behind text -> is blocked, as by any filter', async () => {
     const answer = detailed(speaking, { type: 'refusal', category: 'bio' });

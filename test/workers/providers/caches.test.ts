@@ -13,10 +13,16 @@ const called: Turn[] = [
   { role: 'assistant', content: [{ type: 'tool_call', id: 'a', name: 'weather', arguments: '{}' }] },
   { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'sun' }] },
 ];
-const ask = (own: Partial<ProviderRequest>): ProviderRequest => ({ turns: [hello], model: 'm', signal, ...own });
+const ask = (own: Partial<ProviderRequest>): ProviderRequest => ({
+  turns: [hello],
+  model: 'm',
+  signal,
+  ...own,
+});
 
 describe('a request of Anthropic', () => {
-  const markOf = (own: Partial<ProviderRequest>, options: BodyOptions) => toBody(ask(own), options).cache_control;
+  const markOf = (own: Partial<ProviderRequest>, options: BodyOptions) =>
+    toBody(ask(own), options).cache_control;
 
   it.each<[string, Partial<ProviderRequest>]>([
     ['with tools', { parameters: { tools } }],
@@ -26,7 +32,11 @@ describe('a request of Anthropic', () => {
     expect(markOf(own, { promptCache: '1h' })).toEqual({ type: 'ephemeral', ttl: '1h' });
     const without = new Set(['cache'] as const);
     const off = [markOf(own, {}), markOf(own, { promptCache: 'off' })];
-    expect([...off, markOf({ ...own, without }, { promptCache: 'auto' })]).toEqual([undefined, undefined, undefined]);
+    expect([...off, markOf({ ...own, without }, { promptCache: 'auto' })]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it('that is a single question -> is not', () => {

@@ -28,9 +28,14 @@ describe('keepThinking', () => {
   /** The data of what is kept, turn by turn. */
   const keptOf = (...turns: Turn[]) =>
     keepThinking(turns, { ...source, reads }).map(({ content }) =>
-      typeof content === 'string' ? [] : content.flatMap((part) => (part.type === 'opaque' ? [part.data] : [])),
+      typeof content === 'string'
+        ? []
+        : content.flatMap((part) => (part.type === 'opaque' ? [part.data] : [])),
     );
-  const [hello, image] = [turn('user', 'Hello'), { type: 'image', url: 'https://example.org/a.png' } as const];
+  const [hello, image] = [
+    turn('user', 'Hello'),
+    { type: 'image', url: 'https://example.org/a.png' } as const,
+  ];
   const calls = (data: string, id: string) => turn('assistant', [thought(data), call(id)]);
   const says = (...data: string[]) => turn('assistant', [...data.map((each) => thought(each)), text('So.')]);
   const results = (id: string, ...notes: Part[]) => turn('user', [result(id), ...notes]);
@@ -61,7 +66,11 @@ describe('keepThinking', () => {
       [hello, says('a'), hello, calls('broken', '1'), results('1'), says('b'), hello, says('c'), hello],
       [[], [], [], [], [], [], [], ['c'], []],
     ],
-    ['that cannot be read, of the reply at work -> none at all', [hello, says('a'), hello, says('broken')], [[], [], [], []]],
+    [
+      'that cannot be read, of the reply at work -> none at all',
+      [hello, says('a'), hello, says('broken')],
+      [[], [], [], []],
+    ],
     ['without any words of the user -> all of it', [calls('a', '1'), results('1')], [['a'], []]],
   ])('given thinking %s', (_, turns, kept) => {
     expect(keptOf(...turns)).toEqual(kept);
@@ -70,42 +79,58 @@ describe('keepThinking', () => {
   it('given that of another model or provider -> none of it, and of its own all; older is in front of the text', () => {
     const others = [thought('a', { model: 'other' }), thought('b', { provider: 'bedrock' })];
     const older: OpaquePart = { type: 'opaque', provider: 'anthropic', data: 'c' };
-    const given = turn('assistant', [...others, text('So.'), thought('d'), older, call('1'), older, call('2')]);
+    const given = turn('assistant', [
+      ...others,
+      text('So.'),
+      thought('d'),
+      older,
+      call('1'),
+      older,
+      call('2'),
+    ]);
     const [, kept] = keepThinking([hello, given], { ...source, reads });
     expect(kept?.content).toEqual([older, text('So.'), thought('d'), call('1'), older, call('2')]);
   });
 });
 
-describe.each(['anthropic', 'bedrock'] as const)('%s, at a model that binds thinking to what was before it', (id) => {
-  const setup = providerSetups.find((each) => each.id === id) as ProviderSetup;
+describe.each(['anthropic', 'bedrock'] as const)(
+  '%s, at a model that binds thinking to what was before it',
+  (id) => {
+    const setup = providerSetups.find((each) => each.id === id) as ProviderSetup;
 
-  it.each(replyModes)('two loops of calls, $mode -> is sent all thinking, and refuses none of it', async ({ stream }) => {
-    const simulator = await startSimulator({ port: 0 });
-    const provider = await setup.load(simulator.url);
-    onTestFinished(async () => {
-      provider.close();
-      await simulator.close();
-    });
-    const model = 'sim-drops';
-    const ask = async (turns: Turn[]) => {
-      const request = { turns, model, signal, reasoning: 'opaque' as const, parameters: { tools } };
-      const reply = await provider.run(request, stream ? () => {} : undefined);
-      return turn('assistant', piecesOf(reply).flatMap(toPart));
-    };
-    let turns = [turn('system', 'Be brief.'), turn('user', 'Hello')];
-    for (const next of ['And now?', 'Thanks.']) {
-      const calling = await ask(turns);
-      const ids = callsIn([calling]).map((made) => made.id);
-      turns = [...turns, calling, turn('user', ids.map(result))];
-      turns = [...turns, await ask(turns), turn('user', next)];
-    }
-    await ask(turns);
-    const calls = simulator.calls.list();
-    const blocks = calls.map((each) => (each.turns ?? []).flatMap(partsOf).filter(({ type }) => type === 'opaque'));
-    expect(blocks.map(({ length }) => length)).toEqual([0, 2, 3, 5, 6]);
-    expect(calls.map(({ droppedThinking }) => droppedThinking)).toEqual([0, 0, 0, 0, 0]);
-  });
-});
+    it.each(replyModes)(
+      'two loops of calls, $mode -> is sent all thinking, and refuses none of it',
+      async ({ stream }) => {
+        const simulator = await startSimulator({ port: 0 });
+        const provider = await setup.load(simulator.url);
+        onTestFinished(async () => {
+          provider.close();
+          await simulator.close();
+        });
+        const model = 'sim-drops';
+        const ask = async (turns: Turn[]) => {
+          const request = { turns, model, signal, reasoning: 'opaque' as const, parameters: { tools } };
+          const reply = await provider.run(request, stream ? () => {} : undefined);
+          return turn('assistant', piecesOf(reply).flatMap(toPart));
+        };
+        let turns = [turn('system', 'Be brief.'), turn('user', 'Hello')];
+        for (const next of ['And now?', 'Thanks.']) {
+          const calling = await ask(turns);
+          const ids = callsIn([calling]).map((made) => made.id);
+          turns = [...turns, calling, turn('user', ids.map(result))];
+          turns = [...turns, await ask(turns), turn('user', next)];
+        }
+        await ask(turns);
+        const calls = simulator.calls.list();
+        const blocks = calls.map((each) =>
+          (each.turns ?? []).flatMap(partsOf).filter(({ type }) => type === 'opaque'),
+        );
+        expect(blocks.map(({ length }) => length)).toEqual([0, 2, 3, 5, 6]);
+        expect(calls.map(({ droppedThinking }) => droppedThinking)).toEqual([0, 0, 0, 0, 0]);
+      },
+    );
+  },
+);
 
 function toPart(piece: ReplyPiece): Part[] {
   switch (piece.kind) {
@@ -146,7 +171,11 @@ const providers = {
     write: (signature: string) => JSON.stringify({ reasoningText: { text: '', signature } }),
     ask(turns: Turn[], model: string): unknown[] {
       const { system, toolConfig, messages = [] } = toInput(requestOf(turns, model));
-      return [system, toolConfig, ...messages.flatMap(({ role = '', content = [] }) => blocksIn(role, content))];
+      return [
+        system,
+        toolConfig,
+        ...messages.flatMap(({ role = '', content = [] }) => blocksIn(role, content)),
+      ];
     },
   },
 };
@@ -158,13 +187,21 @@ const blocksIn = (role: string, content: string | readonly unknown[]): unknown[]
 function signatureOf(sent: unknown): string | undefined {
   const [, block] = Array.isArray(sent) ? sent : [];
   const { signature, reasoningContent } = isObject(block) ? block : {};
-  const inner = isObject(reasoningContent) && isObject(reasoningContent.reasoningText) ? reasoningContent.reasoningText : {};
+  const inner =
+    isObject(reasoningContent) && isObject(reasoningContent.reasoningText)
+      ? reasoningContent.reasoningText
+      : {};
   return (signature ?? inner.signature) as string | undefined;
 }
 
 describe.each(['anthropic', 'bedrock'] as const)('random conversations with Claude at %s', (provider) => {
   const { write, ask } = providers[provider];
-  const nexts = ['note', 'user', 'image', ...(provider === 'anthropic' ? (['system'] as const) : [])] as const;
+  const nexts = [
+    'note',
+    'user',
+    'image',
+    ...(provider === 'anthropic' ? (['system'] as const) : []),
+  ] as const;
   const step: fc.Arbitrary<Step> = fc.record({
     model: fc.constantFrom('m', 'm', 'm', 'other'),
     reply: fc
@@ -174,48 +211,71 @@ describe.each(['anthropic', 'bedrock'] as const)('random conversations with Clau
     breaks: fc.option(fc.nat(), { nil: undefined, freq: 8 }),
   });
 
+  const dialogue = fc.array(step, { minLength: 2, maxLength: 12 });
+
   it('each block that is sent stands behind what it was written behind, and none between two is missing', () => {
-    const dialogue = fc.array(step, { minLength: 2, maxLength: 12 });
-    let sentBlocks = 0;
+    let blockCount = 0;
     fc.assert(
       fc.property(dialogue, fc.boolean(), (steps, keepsCallsAlone) => {
+        const claude = new Claude();
         let turns: Turn[] = [turn('system', 'Be brief.'), turn('user', 'Hello')];
-        const written = new Map<string, { before: unknown[]; previous: string | undefined }>();
         for (const [n, { model, reply, next, breaks }] of steps.entries()) {
-          const sent = ask(turns, model);
-          let previous: string | undefined;
-          const before: unknown[] = [];
-          for (const each of sent) {
-            const signature = signatureOf(each);
-            if (signature === undefined) before.push(each);
-            else {
-              const origin = written.get(signature);
-              if (!isDeepStrictEqual(before, origin?.before)) expect(before).toEqual(origin?.before);
-              if (previous !== undefined) expect(origin?.previous).toBe(previous);
-              previous = signature;
-              sentBlocks += 1;
-            }
-          }
-          const parts = reply.map((each, place): Part => {
+          claude.read(ask(turns, model));
+          const parts = reply.map((kind, place): Part => {
             const id = `${n}-${place}`;
-            if (each !== 'thought') {
-              const said = each === 'call' ? call(id) : text(id);
-              before.push(...ask([turn('assistant', [said])], model).slice(3, 4));
-              return said;
-            }
-            written.set(id, { before: [...before], previous });
-            previous = id;
-            return { type: 'opaque', provider, model, data: write(id) };
+            if (kind === 'thought') return { type: 'opaque', provider, model, data: write(claude.think(id)) };
+            const said = kind === 'call' ? call(id) : text(id);
+            // Behind the system text, the tools and a turn of the user.
+            claude.say(ask([turn('assistant', [said])], model)[3]);
+            return said;
           });
           turns = [...turns, ...turnsAfter(parts, next, keepsCallsAlone)];
           if (breaks !== undefined) turns = withBroken(turns, breaks);
         }
+        blockCount += claude.blockCount;
       }),
       { numRuns: 500 },
     );
-    expect(sentBlocks).toBeGreaterThan(100);
+    expect(blockCount).toBeGreaterThan(100);
   });
 });
+
+/** Checks the thinking of each request as Claude does: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking */
+class Claude {
+  blockCount = 0;
+  readonly #written = new Map<string, { before: unknown[]; previous: string | undefined }>();
+  #before: unknown[] = [];
+  #previous: string | undefined;
+
+  read(sent: readonly unknown[]): void {
+    this.#before = [];
+    this.#previous = undefined;
+    for (const each of sent) {
+      const signature = signatureOf(each);
+      if (signature === undefined) this.say(each);
+      else this.#check(signature);
+    }
+  }
+
+  #check(signature: string): void {
+    const { before, previous } = this.#written.get(signature) ?? expect.unreachable(signature);
+    // Much faster than to expect it.
+    if (!isDeepStrictEqual(this.#before, before)) expect(this.#before).toEqual(before);
+    if (this.#previous !== undefined) expect(previous).toBe(this.#previous);
+    this.#previous = signature;
+    this.blockCount += 1;
+  }
+
+  say(block: unknown): void {
+    this.#before.push(block);
+  }
+
+  think(signature: string): string {
+    this.#written.set(signature, { before: [...this.#before], previous: this.#previous });
+    this.#previous = signature;
+    return signature;
+  }
+}
 
 /** A reply as its client keeps it, and what follows. */
 function turnsAfter(parts: Part[], next: Step['next'], keepsCallsAlone: boolean): Turn[] {
@@ -244,6 +304,9 @@ function withBroken(turns: Turn[], which: number): Turn[] {
   const broken = blocks[which % Math.max(1, blocks.length)];
   return turns.map(({ role, content }) => ({
     role,
-    content: typeof content === 'string' ? content : content.map((part) => (part === broken ? { ...broken, data: 'broken' } : part)),
+    content:
+      typeof content === 'string'
+        ? content
+        : content.map((part) => (part === broken ? { ...broken, data: 'broken' } : part)),
   }));
 }

@@ -93,7 +93,11 @@ describe('toAlternating, with system texts in their places', () => {
   const [hello, hi] = [turn('user', 'Hello'), turn('assistant', 'Hi')];
   const added = (text: string) => ({ ...turn('user', continuation), system: text });
   it.each<[string, Turn[], { system?: string; turns: object[] }]>([
-    ['before all others -> at the top', [system('a'), system('b'), hello], { system: 'a\n\nb', turns: [hello] }],
+    [
+      'before all others -> at the top',
+      [system('a'), system('b'), hello],
+      { system: 'a\n\nb', turns: [hello] },
+    ],
     ['alone -> as those of the user', [system('a')], { turns: [turn('user', 'a')] }],
     ['at the end -> behind the user', [hello, system('a')], { turns: [{ ...hello, system: 'a' }] }],
     [
@@ -131,9 +135,9 @@ describe('toAlternating, with system texts in their places', () => {
           expect(whole.system).toBe(before.system);
           expect(whole.turns.slice(0, before.turns.length)).toEqual(before.turns);
         }
-        expect([whole.system ?? [], ...whole.turns.map((each) => each.system ?? [])].flat().join('\n\n')).toBe(
-          textOf(turns.filter(({ role }) => role === 'system')),
-        );
+        expect(
+          [whole.system ?? [], ...whole.turns.map((each) => each.system ?? [])].flat().join('\n\n'),
+        ).toBe(textOf(turns.filter(({ role }) => role === 'system')));
       }),
     );
   });

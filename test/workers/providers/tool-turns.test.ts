@@ -151,7 +151,8 @@ const conversations: Record<string, Conversation> = {
       ],
     ],
   },
-  'signed thinking of several as 0.8 kept it -> its own before the text that it thought about, none of others': {
+  'signed thinking of several as 0.8 kept it -> its own before the text that it thought about, none of others':
+    {
       turns: turnsOf(
         [said('Look:'), ...signed, call('a'), call('b'), ...signed, call('c')],
         [result('a', '1'), result('b', '2'), result('c', '3')],
@@ -184,14 +185,31 @@ const conversations: Record<string, Conversation> = {
       ],
     },
   'thinking of one of which a part is none -> none of it': {
-    turns: turnsOf([...signed, call('a'), ...foreign, ...wrong, call('b')], [result('a', '1'), result('b', '2')]),
-    anthropic: [[use('a'), use('b')], [toolResult('a', '1'), toolResult('b', '2')]],
-    bedrock: [[converseUse('a'), converseUse('b')], [converseResult('a', '1'), converseResult('b', '2')]],
+    turns: turnsOf(
+      [...signed, call('a'), ...foreign, ...wrong, call('b')],
+      [result('a', '1'), result('b', '2')],
+    ),
+    anthropic: [
+      [use('a'), use('b')],
+      [toolResult('a', '1'), toolResult('b', '2')],
+    ],
+    bedrock: [
+      [converseUse('a'), converseUse('b')],
+      [converseResult('a', '1'), converseResult('b', '2')],
+    ],
   },
   'thinking of its model, of another and of others -> that of its model, in its place': {
     turns: turnsOf(
       [
-        ...[...placed(1), said('Look:'), ...placed(0, 'other'), ...placed(2), call('a'), ...placed(0), call('b')],
+        ...[
+          ...placed(1),
+          said('Look:'),
+          ...placed(0, 'other'),
+          ...placed(2),
+          call('a'),
+          ...placed(0),
+          call('b'),
+        ],
       ],
       [result('a', '1'), result('b', '2')],
     ),
