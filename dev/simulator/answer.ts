@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { partsOf, type Turn } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
@@ -9,7 +9,7 @@ import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
 import { pause } from './lull.js';
 import type { PromptCaches } from './prompt-caches.js';
-import { firstRefusal, type Refusal } from './refusal.js';
+import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
@@ -120,7 +120,7 @@ const hints = {
 
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
-  { format: { errors, signatureOf }, parameters, turns }: Exchange,
+  { call, format: { errors, signatureOf }, parameters, turns }: Exchange,
   { refuses }: ReplyBehaviour,
 ): Refusal | undefined {
   const { toolChoice } = parameters;
@@ -128,24 +128,42 @@ function findRefusal(
     case undefined:
       return undefined;
     case 'hints': {
-      const names = Object.keys(hints) as (keyof typeof hints)[];
-      const hint = names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
+      const hint = findHint(parameters);
       return hint && errors.hint(hint, parameters[hint]);
     }
+    case 'lost-reasoning':
+      return hasLostThinking(turns) ? errors.lostReasoning?.() : undefined;
+    case 'effort':
+      return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()
         : undefined;
-    case 'reasoning': {
-      const hasThinking = turns.flatMap(partsOf).some(({ type }) => type === 'opaque');
-      return parameters.wantsReasoning || hasThinking ? errors.reasoning?.() : undefined;
-    }
+    case 'reasoning':
+      return refuseThinking(errors, parameters, turns);
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
         ? errors.signature?.()
         : undefined;
   }
 }
+
+/** The error of a model that does not think, for all that it does not have. */
+function refuseThinking(errors: ErrorBodies, asked: CallParameters, turns: readonly Turn[]) {
+  if (asked.wantsReasoning || has(turns.flatMap(partsOf), 'opaque')) return errors.reasoning?.();
+  return asked.markedTurns === undefined ? undefined : errors.cache?.();
+}
+
+const findHint = (parameters: CallParameters) => {
+  const names = Object.keys(hints) as (keyof typeof hints)[];
+  return names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
+};
+
+const hasLostThinking = (turns: readonly Turn[]): boolean =>
+  turns.map(partsOf).some((parts) => has(parts, 'tool_call') && !has(parts, 'opaque'));
+
+const has = (parts: readonly Part[], wanted: Part['type']): boolean =>
+  parts.some(({ type }) => type === wanted);
 
 /** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
 function checkThinking(

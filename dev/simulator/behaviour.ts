@@ -33,18 +33,26 @@ export interface ReplyBehaviour {
    */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
-  /** Before its text and before its calls it thinks. */
-  readonly thinks?: boolean;
+  /** How many parts follow the first, where the provider continues a reply. */
+  readonly hops?: number;
+  /** Vertex AI's word for the end. */
+  readonly endsAs?: string;
+  /** Before its text and before its calls it thinks; aloud in words, also where nobody asks for them. */
+  readonly thinks?: boolean | 'aloud';
   /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
   readonly lull?: Lull;
-  /** How many characters without use are in each event of a stream. */
-  readonly padding?: number;
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature' | 'reasoning';
+  readonly refuses?:
+    | 'hints'
+    | 'forced-choice'
+    | 'changed-signature'
+    | 'reasoning'
+    | 'effort'
+    | 'lost-reasoning';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }

@@ -1,4 +1,12 @@
-import { type Behaviour, calls, type Delivery, echoBehaviour, type ReplyBehaviour, type Row, reply } from './behaviour.js';
+import {
+  type Behaviour,
+  calls,
+  type Delivery,
+  echoBehaviour,
+  type ReplyBehaviour,
+  type Row,
+  reply,
+} from './behaviour.js';
 import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
@@ -192,14 +200,19 @@ const rows: Row[] = [
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
   [
     'sim-plain',
-    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes none",
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
     () => reply({ refuses: 'reasoning' }),
   ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
   ...thinkingRows,
 ];
 
-const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };
+const placeholders: Record<string, string> = {
+  status: '([45]\\d\\d)',
+  n: '(\\d{1,5})',
+  key: '([\\w.-]+)',
+  word: '([A-Z_]+)',
+};
 const number = '(\\d{1,7})';
 
 const table = rows.map(([name, _, behave]) => ({
@@ -216,12 +229,15 @@ export function isGated(model: string): boolean {
   return behaviour?.kind === 'reply' && behaviour.delivery === 'gated';
 }
 
+/** A number, or the word of the one row that asks for a word. */
+const readValue = (text: string) => (/^\d+$/.test(text) ? Number(text) : text) as number;
+
 /** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);
   for (const { pattern, behave } of table) {
     const match = pattern.exec(name);
-    if (match !== null) return behave(...match.slice(1).map(Number));
+    if (match !== null) return behave(...match.slice(1).map(readValue));
   }
   return undefined;
 }

@@ -30,14 +30,22 @@ export function findBreaches({ model, turns, parameters }: Asked): { place: Plac
   return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, bond }) => {
     const isWhole = bond?.own === digestOf(maker, before, bond?.previous ?? '', text);
     const isNext = previous === undefined || previous === bond?.previous;
-    if (isWhole && isNext) previous = bond?.own;
-    if (isWhole) return isNext ? [] : [{ place, breach: 'gap' }];
-    return [{ place, breach: bond && bond.maker !== maker ? 'foreign' : 'elsewhere' }];
+    if (isWhole && isNext) {
+      previous = bond?.own;
+      return [];
+    }
+    const isForeign = bond !== undefined && bond.maker !== maker;
+    const breach: Breach = isWhole ? 'gap' : isForeign ? 'foreign' : 'elsewhere';
+    return [{ place, breach }];
   });
 }
 
 /** The thinking of a reply: before its text, and before its calls where it has both. */
-export function bindThoughts(texts: readonly string[], said: string, { model, turns, parameters }: Asked): Thought[] {
+export function bindThoughts(
+  texts: readonly string[],
+  said: string,
+  { model, turns, parameters }: Asked,
+): Thought[] {
   const maker = digestOf(model);
   const { blocks, hash } = readConversation(turns, parameters);
   let previous = blocks.findLast(({ bond }) => bond?.maker === maker)?.bond?.own ?? '';
@@ -79,5 +87,8 @@ function readBlock(block: JsonObject): { text: string; bond: Bond | undefined } 
   const sealed = String(signature ?? data ?? block.redactedContent);
   const facts = readJson(Buffer.from(sealed, 'base64').toString());
   const [maker = '', previous = '', own = ''] = Array.isArray(facts) ? facts.map(String) : [];
-  return { text: String(thinking ?? text ?? ''), bond: Array.isArray(facts) ? { maker, previous, own } : undefined };
+  return {
+    text: String(thinking ?? text ?? ''),
+    bond: Array.isArray(facts) ? { maker, previous, own } : undefined,
+  };
 }

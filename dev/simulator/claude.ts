@@ -30,7 +30,8 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   // https://github.com/anomalyco/opencode/issues/48637, https://github.com/kirodotdev/KiroCrew/pull/11513
   unbound({ turn, part }: { turn: number; part: number }, breach: Breach): Refusal | undefined {
     if (breach === 'foreign') return undefined;
-    const gap = ' The `thinking` block that preceded this one when it was created is missing from this request.';
+    const gap =
+      ' The `thinking` block that preceded this one when it was created is missing from this request.';
     return refuse(
       `messages.${turn}.content.${part}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.${breach === 'gap' ? gap : ''}`,
     );

@@ -12,6 +12,7 @@ import {
   firstHalf,
   lastUserText,
   sizeOf,
+  splitInto,
   splitText,
 } from './echo.js';
 import { fill } from './fill.js';
@@ -25,10 +26,7 @@ const thinkingTokens = 200;
 export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply {
   const { call, turns, parameters, caches } = asked;
   const { says, calls: calling } = behaviour;
-  const limit = Number(parameters.maxOutputTokens ?? Infinity);
-  // Thinking counts toward the limit (`ThinkingConfigParam` and `max_output_tokens` of the SDKs).
-  const reasoningTokens = behaviour.thinks ? Math.min(limit, thinkingTokens) : 0;
-  const left = limit - reasoningTokens;
+  const { reasoningTokens, left } = budgetOf(parameters, behaviour);
   const calls = left > 0 ? composeCalls(turns, parameters, calling) : [];
   const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
   const given = json === undefined ? pieceByPiece(says) : undefined;
@@ -36,8 +34,7 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     (calls.length > 0 ? textBefore(calls, calling) : json) ??
     given?.join('') ??
     (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
-  const { text, ...end } =
-    behaviour.ending === 'stop' ? cut(whole, { stop: parameters.stop, left, says }) : broken(whole, behaviour);
+  const { text, ...end } = endOf(whole, parameters, behaviour);
   const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
   return {
     callId: call.id,
@@ -45,20 +42,27 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
-    thoughts: behaviour.thinks ? think(asked, text, calls.length > 0) : [],
-    isSigned: calls.length > 0 && calling?.isSigned === true,
+    thoughts: think(asked, behaviour, { text, hasCalls: calls.length > 0 }),
+    isSigned: calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
     ...(isCut && { ending: 'length' }),
+    endsAs: behaviour.endsAs,
     inputTokens: countTokens(sizeOf(turns)),
     outputTokens:
       reasoningTokens + countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
     reasoningTokens,
-    ...caches.count(call.model ?? '', turns, parameters),
+    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
     hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
+}
+
+/** The tokens of its thinking, and those that are left for all else: both count toward the limit, by all SDKs' types. */
+function budgetOf({ maxOutputTokens: limit = Infinity }: CallParameters, { thinks }: ReplyBehaviour) {
+  const reasoningTokens = thinks ? Math.min(Number(limit), thinkingTokens) : 0;
+  return { reasoningTokens, left: Number(limit) - reasoningTokens };
 }
 
 /** The JSON that the call asks for; undefined if it asks for none. */
@@ -75,13 +79,27 @@ interface AskedCall {
 }
 
 /** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
-function think({ call, turns, parameters }: AskedCall, text: string, hasCalls: boolean): Thought[] {
+function think(
+  { call, turns, parameters }: AskedCall,
+  { thinks }: ReplyBehaviour,
+  { text, hasCalls }: { text: string; hasCalls: boolean },
+): Thought[] {
+  if (!thinks) return [];
   const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
-  const shown = thoughts.map((words) => (parameters.showsThinking ? words : ''));
+  const isShown = parameters.showsThinking || thinks === 'aloud';
+  const shown = thoughts.map((words) => (isShown ? words : ''));
   return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
 }
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
+
+function endOf(whole: string, parameters: CallParameters, behaviour: ReplyBehaviour): End {
+  const { hops, says, ending } = behaviour;
+  const { hop, stop } = parameters;
+  const { left } = budgetOf(parameters, behaviour);
+  if (hops !== undefined && hop !== undefined) return partOf(whole, { hop, hops, left });
+  return ending === 'stop' ? cut(whole, { stop, left, says }) : broken(whole, behaviour);
+}
 
 /** The text up to the call's stop text, or its limit: only echoes obey a token limit. */
 function cut(
@@ -96,6 +114,16 @@ function cut(
   const limit = says === 'echo' || left <= 0 ? left * charactersPerToken : Infinity;
   if (text.length > limit) return { text: firstCharacters(text, limit), ending: 'length' };
   return { text, ending: 'stop', stoppedBy: first?.sequence };
+}
+
+/** What one part of a text says. The limit counts over all parts. */
+function partOf(whole: string, { hop, hops, left }: { hop: number; hops: number; left: number }): End {
+  const parts = splitInto(whole, hops + 1);
+  const { length: before } = parts.slice(0, hop).join('');
+  const part = parts[hop] ?? '';
+  const most = left * charactersPerToken - before;
+  if (part.length > most) return { text: firstCharacters(part, Math.max(most, 0)), ending: 'length' };
+  return { text: part, ending: hop < hops ? 'continues' : 'stop' };
 }
 
 function broken(whole: string, { ending }: ReplyBehaviour): End {

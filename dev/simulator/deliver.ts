@@ -120,14 +120,14 @@ export async function sendBeginning(
 async function sendFrames(
   response: ServerResponse,
   { opening, deltas, closing }: StreamFrames,
-  { gapMs, says, padding }: Pick<ReplyBehaviour, 'gapMs' | 'says' | 'padding'>,
+  { gapMs, says }: Pick<ReplyBehaviour, 'gapMs' | 'says'>,
 ): Promise<void> {
   const hasTimestamps = typeof says === 'object' && 'timestamps' in says;
   for (const frame of opening) response.write(frame);
   for (const [index, frame] of deltas.entries()) {
     if (index > 0 && gapMs > 0) await pause(gapMs, response);
     if (response.destroyed) return;
-    response.write(hasTimestamps ? withTime(frame) : padding ? padded(frame, padding) : frame);
+    response.write(hasTimestamps ? withTime(frame) : frame);
   }
   for (const frame of closing) response.write(frame);
 }
@@ -136,12 +136,6 @@ async function sendFrames(
 const withTime = (frame: Frame): Frame =>
   typeof frame === 'string'
     ? frame.replace(noTimestamp, (performance.timeOrigin + performance.now()).toFixed(3))
-    : frame;
-
-/** The frame with so many characters in a field that is of no use, as OpenAI's `obfuscation` and Bedrock's `p`. */
-const padded = (frame: Frame, padding: number): Frame =>
-  typeof frame === 'string'
-    ? frame.replace('data: {', `data: {"obfuscation":"${'x'.repeat(padding)}",`)
     : frame;
 
 /** Silence in the middle of a body, or the end of the connection, once all before it is on its way. */

@@ -25,15 +25,19 @@ export async function sendLull(
   { opening, deltas, closing }: StreamFrames,
   { format, lull: { ms, of, isSilent } }: { format: WireFormat; lull: Lull },
 ): Promise<StreamFrames> {
-  const isThinking = of === 'thinking';
-  const parts = isThinking ? [opening.slice(0, 1), opening.slice(1)] : [opening];
-  for (const [half, part] of parts.entries()) {
-    for (const frame of part) response.write(frame);
-    for (let index = 0; index < signs / parts.length && !response.destroyed; index += 1) {
+  const signOf = (place: number, index: number) =>
+    isSilent ? undefined : format.lifeSign?.(of, { place, index });
+  const wait = async (place: number, amount: number) => {
+    for (let index = 0; index < amount && !response.destroyed; index += 1) {
       await pause(ms / signs, response);
-      const sign = isSilent ? undefined : format.lifeSign?.(of, { place: isThinking ? half : 1, index });
+      const sign = signOf(place, index);
       if (sign !== undefined) response.write(sign);
     }
-  }
+  };
+  const isThinking = of === 'thinking';
+  for (const frame of opening.slice(0, 1)) response.write(frame);
+  if (isThinking) await wait(0, signs / 2);
+  for (const frame of opening.slice(1)) response.write(frame);
+  await wait(1, isThinking ? signs / 2 : signs);
   return { opening: [], deltas, closing };
 }

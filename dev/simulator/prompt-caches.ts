@@ -15,6 +15,7 @@ export class PromptCaches {
     turns: readonly Turn[],
     { tools = [], markedTurns = 0 }: CallParameters,
   ): Pick<Reply, 'cachedTokens' | 'cacheWriteTokens'> {
+    if (markedTurns === 0) return { cachedTokens: 0, cacheWriteTokens: 0 };
     const marked = turns.slice(0, markedTurns);
     const hash = createHash('sha256').update(JSON.stringify([model, tools]));
     const digests = marked.map((turn) => hash.update(JSON.stringify(turn)).copy().digest('base64'));

@@ -28,8 +28,28 @@ export const thinkingRows: readonly Row[] = [
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
   ],
   [
-    'sim-verbose-<n>',
-    'n deltas of one character, each in an event of 64 KiB; in small ones at bedrock',
-    (n = 0) => reply({ says: { pieces: n, length: 1 }, padding: 65_536 }),
+    'sim-foreign-deepseek',
+    'sim-tools that thinks in `reasoning_content` of Chat Completions, and refuses calls that come back without it',
+    () => calls({}, { thinks: 'aloud', refuses: 'lost-reasoning' }),
+  ],
+  [
+    'sim-no-effort',
+    "sim-tools; openai's Chat Completions refuses tools at each effort, and the effort none",
+    () => calls({}, { refuses: 'effort' }),
+  ],
+  [
+    'sim-refusal-<n>',
+    'n words, and then the refusal of a classifier',
+    (n = 0) => reply(n === 0 ? { ending: 'refused' } : { says: 2 * n, ending: 'blocked-reply' }),
+  ],
+  [
+    'sim-continues-<n>',
+    'echo, which vertexai sends in n parts beside the first, each for a token of the one before',
+    (n = 0) => reply({ hops: n }),
+  ],
+  [
+    'sim-end-<word>',
+    'echo with the end that vertexai calls so, such as OTHER',
+    (word: unknown) => reply({ endsAs: String(word) }),
   ],
 ];

@@ -22,7 +22,8 @@ export interface Route {
 
 /**
  * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content
- * filter; refused by the model; no choices; a choice without text; a 200 that says of itself that it failed.
+ * filter; refused by the model; no choices; a choice without text; a 200 that says of itself that it failed;
+ * a part that has to be continued.
  */
 export type Ending =
   | 'stop'
@@ -32,7 +33,8 @@ export type Ending =
   | 'refused'
   | 'empty'
   | 'null'
-  | 'failed';
+  | 'failed'
+  | 'continues';
 
 /** The parameters of a call, by our names. */
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
@@ -43,10 +45,10 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly format?: AskedFormat | undefined;
   /** Whether what the model thinks is wanted in the reply, encrypted. */
   readonly wantsReasoning?: boolean | undefined;
-  /** Whether the provider would keep the reply. */
-  readonly isStored?: boolean | undefined;
   /** Whether thinking is wanted in words. */
   readonly showsThinking?: boolean | undefined;
+  /** Which part of a reply is asked for, 0 for the first; absent where the provider continues none. */
+  readonly hop?: number | undefined;
   /** How many turns stand before the last mark of what may be cached; tools stand before all of them. */
   readonly markedTurns?: number | undefined;
 }
@@ -103,6 +105,8 @@ export interface Reply {
   /** Whether the pieces of its calls come one after the other, with a wait between them. */
   readonly isSlow: boolean;
   readonly ending: Ending;
+  /** Vertex AI's word for the end, where it is another than usual. */
+  readonly endsAs?: string | undefined;
   /** The text that the call named and that the reply ends before. */
   readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;

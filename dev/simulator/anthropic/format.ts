@@ -12,6 +12,9 @@ import {
 import type { AnthropicBody } from './rules.js';
 import { checkAnthropicRequest } from './rules.js';
 
+/** Those that are known: of `client.js` of the SDK, and older ones. */
+const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
+
 /** Anthropic's Messages (https://docs.anthropic.com/en/api/messages). */
 export const anthropicFormat: WireFormat = {
   provider: 'anthropic',
@@ -28,9 +31,10 @@ export const anthropicFormat: WireFormat = {
   authenticate({ headers }) {
     const bearer = /^Bearer \S+$/.test(headers.authorization ?? '');
     if (!bearer && !headers['x-api-key']) return anthropicError(401, 'x-api-key header is required');
-    return headers['anthropic-version']
-      ? undefined
-      : anthropicError(400, 'anthropic-version: header is required');
+    const version = headers['anthropic-version'];
+    if (!version) return anthropicError(400, 'anthropic-version: header is required');
+    if (versions.includes(String(version))) return undefined;
+    return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
   validate: checkAnthropicRequest,
   turns: (body) => readAnthropicTurns(body as AnthropicBody),

@@ -46,7 +46,7 @@ export const bedrockFormat: WireFormat = {
   stream: writeFrames,
   malformed: () =>
     withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
-  // No pings, but frames of thinking without a text: https://github.com/anthropics/claude-code/issues/25407
+  // Converse has no pings, but frames of thinking, which may have no text (`ReasoningContentBlockDelta` of the SDK).
   lifeSign: (of) =>
     of === 'thinking'
       ? eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { reasoningContent: { text: '' } } })
@@ -84,9 +84,11 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
 function writeMetadata(reply: Reply): object {
   const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, hasUsage } = reply;
   const usage = {
-    ...{ inputTokens: inputTokens - cachedTokens - cacheWriteTokens, outputTokens },
+    inputTokens: inputTokens - cachedTokens - cacheWriteTokens,
+    outputTokens,
     totalTokens: inputTokens + outputTokens,
-    ...{ cacheReadInputTokens: cachedTokens, cacheWriteInputTokens: cacheWriteTokens },
+    cacheReadInputTokens: cachedTokens,
+    cacheWriteInputTokens: cacheWriteTokens,
   };
   return {
     ...(hasUsage && { usage }),

@@ -67,6 +67,8 @@ const message = z.discriminatedUnion('role', [
     role: z.literal('assistant'),
     content: texts.nullish(),
     tool_calls: z.array(call).min(1).optional(),
+    // Of servers that speak this format, not of OpenAI.
+    reasoning_content: text.nullish(),
     ...unread('name refusal audio function_call annotations'),
   }),
   z.strictObject({ role: z.literal('tool'), content: texts, tool_call_id: text }),

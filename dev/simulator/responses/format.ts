@@ -1,9 +1,9 @@
 import { joinBlocks } from '../blocks.js';
 import { serverSentEvent } from '../json.js';
-import { invalid, openAiError } from '../openai/errors.js';
+import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
 import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
-import { type ResponsesEvent, writeItems } from './items.js';
+import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
 import { responsesPartRules } from './part-rules.js';
 import { readResponsesParameters, readResponsesTurns } from './parts.js';
 import type { ResponsesBody } from './rules.js';
@@ -27,6 +27,8 @@ export const responsesFormat: WireFormat = {
         { param: 'input', code: 'context_length_exceeded' },
       ),
     hint: (name, value) => openAiFormat.errors.hint(hintNames[name] ?? name, value),
+    effort: ({ reasoningEffort }) =>
+      reasoningEffort === 'none' ? refuseNone('reasoning.effort') : undefined,
     // https://github.com/pydantic/pydantic-ai/issues/2865
     reasoning: () => invalid('Encrypted content is not supported with this model.', 'include'),
   },
@@ -38,7 +40,7 @@ export const responsesFormat: WireFormat = {
   parameters: (body) => readResponsesParameters(body as ResponsesBody),
   partRules: responsesPartRules,
   failsInReply: true,
-  reply: (reply) => writeResponse(reply, { output: writeItems(reply).map(({ whole }) => whole) }),
+  reply: (reply) => writeResponse(reply, writeItems(reply)),
   stream: writeEvents,
   // As a transport's event in `lib/responses/ResponseAccumulator` of the SDK; at Azure after 30 s.
   lifeSign: (_of, { place, index }) => event({ type: 'keepalive' }, place * numbersOfFrame + 10 + index),
@@ -64,42 +66,47 @@ const reasons: Partial<Record<Ending, string>> = {
 const statusOf = ({ ending }: Reply) =>
   ending === 'failed' ? 'failed' : reasons[ending] === undefined ? 'completed' : 'incomplete';
 
-/** A response as it ends, or with the facts of its beginning. */
-function writeResponse(reply: Reply, facts: { output: object[]; status?: 'in_progress' }): object {
+/** A response as it ends, or without items as it begins. */
+function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
   const { callId, createdAt, model, ending, request } = reply;
-  const isEnded = facts.status === undefined;
-  const reason = isEnded ? reasons[ending] : undefined;
+  const reason = items && reasons[ending];
+  const asked = { ...unasked, ...request };
   return {
-    ...{ id: `resp_sim${callId}`, object: 'response', created_at: Math.floor(createdAt / 1000) },
-    ...{ status: statusOf(reply), background: false, error: null, instructions: null },
-    incomplete_details: reason === undefined ? null : { reason },
-    ...{ max_output_tokens: null, model, parallel_tool_calls: true, previous_response_id: null },
-    ...{ reasoning: { effort: null, summary: null }, service_tier: 'default', store: true },
-    ...{ temperature: 1, text: { format: { type: 'text' } }, tool_choice: 'auto', tools: [], top_p: 1 },
-    ...{ truncation: 'disabled', metadata: {}, usage: isEnded ? writeUsage(reply) : null },
-    ...Object.fromEntries(echoed.flatMap((name) => (name in request ? [[name, request[name]]] : []))),
-    ...(isEnded && ending === 'failed' && { error: serverError }),
-    ...facts,
+    id: `resp_sim${callId}`,
+    object: 'response',
+    created_at: Math.floor(createdAt / 1000),
+    model,
+    status: items ? statusOf(reply) : 'in_progress',
+    error: items && ending === 'failed' ? serverError : null,
+    incomplete_details: reason ? { reason } : null,
+    output: items?.map(({ whole }) => whole) ?? [],
+    usage: items && reply.hasUsage ? writeUsage(reply) : null,
+    ...Object.fromEntries(Object.keys(unasked).map((name) => [name, asked[name as keyof typeof unasked]])),
   };
 }
 
-/** The fields of a request that stand in its response. */
-const echoed = [
-  ...['instructions', 'max_output_tokens', 'parallel_tool_calls', 'reasoning', 'store', 'temperature'],
-  ...['text', 'tool_choice', 'tools', 'top_p'],
-];
+/** The fields of a request that stand in its response, with their values where they are not asked for. */
+const unasked = {
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  reasoning: { effort: null, summary: null },
+  store: true,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_p: 1,
+};
 
-function writeUsage(reply: Reply): object | null {
-  const { hasUsage, inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
-  if (!hasUsage) return null;
-  return {
-    input_tokens: inputTokens,
-    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
-    output_tokens: outputTokens,
-    output_tokens_details: { reasoning_tokens: reasoningTokens },
-    total_tokens: inputTokens + outputTokens,
-  };
-}
+const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({
+  input_tokens: inputTokens,
+  input_tokens_details: { cached_tokens: reply.cachedTokens, cache_write_tokens: reply.cacheWriteTokens },
+  output_tokens: outputTokens,
+  output_tokens_details: { reasoning_tokens: reply.reasoningTokens },
+  total_tokens: inputTokens + outputTokens,
+});
 
 /** The events of a stream. The last has the whole response, and there is no `[DONE]`. */
 function writeEvents(reply: Reply): StreamFrames {
@@ -109,25 +116,22 @@ function writeEvents(reply: Reply): StreamFrames {
     frames += 1;
     return events.map((each, index) => event(each, first + index)).join('');
   };
-  const begun = writeResponse(reply, { status: 'in_progress', output: [] });
-  const start = frame([
-    { type: 'response.created', response: begun },
-    { type: 'response.in_progress', response: begun },
-  ]);
+  const response = writeResponse(reply);
+  const start = frame(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   const items = writeItems(reply);
-  const { opening, deltas, closing } = joinBlocks(
-    items.map(({ beginning, deltas: added, end }) => [
-      frame(beginning),
-      ...added.map((delta) => frame([delta])),
-      frame(end),
-    ]),
-  );
-  const response = writeResponse(reply, { output: items.map(({ whole }) => whole) });
-  return {
-    opening: [start, ...opening],
-    deltas,
-    closing: [...closing, frame([{ type: `response.${statusOf(reply)}`, response }])],
-  };
+  const blocks = items.map(({ whole, start: item, opening, deltas, closing }, output_index) => {
+    const at = (each: ResponsesEvent) => ({ ...each, output_index, item_id: whole.id });
+    const added = { type: 'response.output_item.added', output_index, item };
+    const done = { type: 'response.output_item.done', output_index, item: whole };
+    return [
+      frame([added, ...opening.map(at)]),
+      ...deltas.map((delta) => frame([at(delta)])),
+      frame([...closing.map(at), done]),
+    ];
+  });
+  const { opening, deltas, closing } = joinBlocks(blocks);
+  const end = frame([{ type: `response.${statusOf(reply)}`, response: writeResponse(reply, items) }]);
+  return { opening: [start, ...opening], deltas, closing: [...closing, end] };
 }
 
 /** The numbers of events grow by more than one, so that signs of life find numbers between two frames. */

@@ -2,11 +2,16 @@ import type { Role } from '../../../shared/contract.js';
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import { contentOf } from '../blocks.js';
-import { readImage } from '../image.js';
+import { readImageUrl } from '../openai/parts.js';
 import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem, ResponsesPart } from './rules.js';
 
-const roleNames: Record<string, Role> = { user: 'user', system: 'system', developer: 'system' };
+const roleNames: Record<string, Role> = {
+  results: 'user',
+  user: 'user',
+  system: 'system',
+  developer: 'system',
+};
 
 /**
  * The conversation of a valid body. Results that follow one another are one turn, and so is what the assistant has
@@ -26,9 +31,9 @@ export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn
   return turns.map(({ role, parts }) => ({ role, content: contentOf(parts) }));
 }
 
-/** Whose an item is; results are the user's. */
+/** Whose an item is; results are apart from what else the user says. */
 function groupOf(item: ResponsesItem): string {
-  if (item.type === 'function_call_output') return 'user';
+  if (item.type === 'function_call_output') return 'results';
   return 'role' in item ? item.role : 'assistant';
 }
 
@@ -55,11 +60,7 @@ const readContent = (content: string | ResponsesPart[]): Part[] =>
 
 function readPart(part: ResponsesPart): Part {
   if (part.type === 'refusal') return { type: 'text', text: part.refusal };
-  if (part.type !== 'input_image') return { type: 'text', text: part.text };
-  const { image_url: url } = part;
-  if (!url.startsWith('data:')) return { type: 'image', url };
-  const end = url.indexOf(',');
-  return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));
+  return part.type === 'input_image' ? readImageUrl(part.image_url) : { type: 'text', text: part.text };
 }
 
 /** The parameters of a valid body. */
@@ -76,8 +77,6 @@ export function readResponsesParameters(body: ResponsesBody): CallParameters {
     parallelToolCalls: body.parallel_tool_calls,
     format: text?.format && readFormat(text.format),
     wantsReasoning: include?.includes('reasoning.encrypted_content'),
-    // `store` is true when omitted, by the type; what is stored stays for 30 days.
-    isStored: body.store ?? true,
     showsThinking: reasoning?.summary == null ? undefined : true,
     markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });

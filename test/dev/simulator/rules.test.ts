@@ -199,6 +199,7 @@ const heads: [ProviderId, Bend, status: number, words: string][] = [
     400,
     'anthropic-version: header is required',
   ],
+  ['anthropic', { headers: { 'anthropic-version': '2024-13-01' } }, 400, 'is not a valid version'],
   ['anthropic', plainText, 400, 'Content-Type'],
   ['anthropic', { path: '/v1/messages/x' }, 404, 'not_found_error'],
   ['anthropic', { path: '/v1/chat/completions' }, 404, 'not_found_error'],
@@ -225,9 +226,10 @@ describe('a head', () => {
 
   it.each([
     ['anthropic', { authorization: 'Bearer key', 'x-api-key': undefined }],
+    ['anthropic', { 'anthropic-version': '2023-06-01' }],
     ['bedrock', { authorization: 'Bearer key', 'x-amz-date': undefined }],
     ['vertexai', { 'x-goog-api-key': 'key', authorization: undefined }],
-  ] as const)('with the other credentials of %s -> is taken', (provider, headers) =>
+  ] as const)('with the other credentials, or an older version, of %s -> is taken', (provider, headers) =>
     expectAnswer(provider, bendHead(provider, { headers })),
   );
 
