@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { hints, type ModelParameters, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import { ownParts, type Refusal } from '../providers/refusals.js';
+import { addedParts, type Refusal } from '../providers/refusals.js';
 import type { ModelRequest, Omitted } from './model-request.js';
 
 /** Facts that the calls of a model have shown, for its next ones. */
@@ -76,8 +76,8 @@ export class RefusedHints {
     const isOff = hasTools(parameters) && this.#counts(reasoning, user);
     const effort = [...hints].filter((name) => name === 'reasoningEffort' && isRefused(name, {}));
     const first: Omitted = { hints: new Set(effort), reasoning: isOff };
-    const own = new Set(ownParts.filter((part) => this.#counts(part, user)));
-    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff, own };
+    const added = new Set(addedParts.filter((part) => this.#counts(part, user)));
+    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff, added };
   }
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
@@ -109,7 +109,7 @@ export class RefusedHints {
   #omittedBy(request: ModelRequest, omitted: Omitted) {
     const keys = keysOf(request, [...(omitted.hints ?? [])], omitted);
     if (omitted.reasoning) keys.push(...keysOf(request, 'effort'));
-    keys.push(...(omitted.own ?? []));
+    keys.push(...(omitted.added ?? []));
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];

@@ -14,7 +14,7 @@ import {
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
-import type { OwnPart } from '../providers/refusals.js';
+import type { AddedPart } from '../providers/refusals.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
@@ -96,7 +96,7 @@ export interface Omitted {
   /** The opaque parts. */
   readonly signatures?: boolean;
   /** What an adapter adds itself. */
-  readonly own?: ReadonlySet<OwnPart>;
+  readonly added?: ReadonlySet<AddedPart>;
 }
 
 /** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
@@ -110,7 +110,7 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
-  const without = new Set([...(request.without ?? []), ...(omitted.own ?? [])]);
+  const without = new Set([...(request.without ?? []), ...(omitted.added ?? [])]);
   const isLess = without.size > (request.without?.size ?? 0);
   return {
     request: { ...request, parameters: kept, turns, ...(isLess && { without }) },

@@ -109,7 +109,7 @@ function omittedBy(
   if (refusal === 'signatures') return { signatures: true };
   if (refusal === 'effort')
     return sent.tools && sent.reasoningEffort !== 'none' ? { hints, reasoning: true } : undefined;
-  if (typeof refusal === 'string') return { own: new Set([...without, refusal]) };
+  if (typeof refusal === 'string') return { added: new Set([...without, refusal]) };
   const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
   return isSent ? { hints } : undefined;
 }
@@ -124,8 +124,8 @@ function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
 
 /** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
 const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean => {
-  const { reasoning = false, hints: left, own } = sent?.known ?? {};
-  return !hasBegun && (reasoning || (left?.size ?? 0) + (own?.size ?? 0) > 0);
+  const { reasoning = false, hints: left, added } = sent?.known ?? {};
+  return !hasBegun && (reasoning || (left?.size ?? 0) + (added?.size ?? 0) > 0);
 };
 
 const isRejected = (error: unknown): boolean =>

@@ -4,7 +4,7 @@ import type { Usage } from '../../shared/protocol/attempts.js';
 import type { ModelParameters, ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { OwnPart } from './refusals.js';
+import type { AddedPart } from './refusals.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
@@ -20,7 +20,7 @@ export interface ProviderRequest {
    */
   parameters?: Omit<ModelParameters, 'maxOutputTokens' | 'cacheKey'> | undefined;
   /** What an adapter adds to no request of this model; absent means nothing. */
-  without?: ReadonlySet<OwnPart> | undefined;
+  without?: ReadonlySet<AddedPart> | undefined;
   /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
   /** Sent along as the header of that name; absent when the call is not traced. */

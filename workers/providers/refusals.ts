@@ -6,16 +6,16 @@ import { unquoted } from './provider-texts.js';
  * for one: the encrypted reasoning of OpenAI's replies, system texts behind other turns, marks for a cache, a token
  * limit of our own, and reasoning that goes back to a server.
  */
-export const ownParts = ['encryptedReasoning', 'laterSystem', 'cache', 'cap', 'reasoningContent'] as const;
+export const addedParts = ['encryptedReasoning', 'laterSystem', 'cache', 'cap', 'reasoningContent'] as const;
 
-export type OwnPart = (typeof ownParts)[number];
+export type AddedPart = (typeof addedParts)[number];
 
 /**
  * A part of a request that a provider's 400 refuses. A call can do without the named hints, without the signatures of
  * earlier replies, and without our own parts. The effort, refused beside tools, has to be `none`. The choice of a tool
  * is the caller's to mend.
  */
-export type Refusal = readonly ParameterName[] | 'effort' | 'signatures' | 'toolChoice' | OwnPart;
+export type Refusal = readonly ParameterName[] | 'effort' | 'signatures' | 'toolChoice' | AddedPart;
 
 /**
  * Reads it from OpenAI's name of the parameter, or from the text, where the others say it, up to what that quotes.

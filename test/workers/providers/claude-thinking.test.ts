@@ -48,8 +48,11 @@ describe('keepThinking', () => {
     ],
     [
       'behind results with a note -> as behind results',
-      [hello, calls('a', '1'), results('1', text('4 left'), image), calls('b', '2'), results('2')],
-      [[], ['a'], [], ['b'], []],
+      [
+        ...[hello, calls('a', '1'), results('1'), turn('assistant', [call('2')])],
+        ...[results('2', text('4 left'), image), calls('b', '3'), results('3')],
+      ],
+      [[], ['a'], [], [], [], ['b'], []],
     ],
     [
       'of replies whose last turn has some -> all of it',
@@ -216,7 +219,7 @@ describe.each(['anthropic', 'bedrock'] as const)('random conversations with Clau
   it('each block that is sent stands behind what it was written behind, and none between two is missing', () => {
     let blockCount = 0;
     fc.assert(
-      fc.property(dialogue, fc.boolean(), (steps, keepsCallsAlone) => {
+      fc.property(dialogue, fc.constantFrom(...clients), (steps, client) => {
         const claude = new Claude();
         let turns: Turn[] = [turn('system', 'Be brief.'), turn('user', 'Hello')];
         for (const [n, { model, reply, next, breaks }] of steps.entries()) {
@@ -229,12 +232,12 @@ describe.each(['anthropic', 'bedrock'] as const)('random conversations with Clau
             claude.say(ask([turn('assistant', [said])], model)[3]);
             return said;
           });
-          turns = [...turns, ...turnsAfter(parts, next, keepsCallsAlone)];
+          turns = client([...turns, ...turnsAfter(parts, next)]);
           if (breaks !== undefined) turns = withBroken(turns, breaks);
         }
         blockCount += claude.blockCount;
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     );
     expect(blockCount).toBeGreaterThan(100);
   });
@@ -277,10 +280,8 @@ class Claude {
   }
 }
 
-/** A reply as its client keeps it, and what follows. */
-function turnsAfter(parts: Part[], next: Step['next'], keepsCallsAlone: boolean): Turn[] {
-  const lastCall = parts.findLastIndex(({ type }) => type === 'tool_call');
-  const kept = parts.filter(({ type }, place) => !keepsCallsAlone || type !== 'opaque' || place < lastCall);
+/** A reply, and what follows. */
+function turnsAfter(parts: Part[], next: Step['next']): Turn[] {
   const results = parts.flatMap((part) => (part.type === 'tool_call' ? [result(part.id)] : []));
   const notes = next.includes('note') ? [text('4 left')] : [];
   const others: Record<Step['next'][number], Turn[]> = {
@@ -290,11 +291,46 @@ function turnsAfter(parts: Part[], next: Step['next'], keepsCallsAlone: boolean)
     system: [turn('system', 'Be kind.')],
   };
   return [
-    turn('assistant', kept),
+    turn('assistant', parts),
     ...(results.length > 0 ? [turn('user', [...results, ...notes])] : []),
     ...next.flatMap((each) => others[each]),
   ];
 }
+
+/**
+ * Programs that keep all thinking, that beside calls alone, and that of the last turn of a reply for one turn more. The
+ * last do not lose it between two turns of the assistant's: those two are then one, as they never were.
+ */
+const clients: ((turns: Turn[]) => Turn[])[] = [
+  (turns) => turns,
+  (turns) =>
+    turns.map(({ role, content }) => {
+      const parts = partsOf({ content });
+      const lastCall = parts.findLastIndex(({ type }) => type === 'tool_call');
+      return turn(
+        role,
+        parts.filter(({ type }, place) => type !== 'opaque' || place < lastCall),
+      );
+    }),
+  (turns) => {
+    const asking = turns.flatMap((each, place) => (isAsking(each) ? [place] : []));
+    const lasts = asking
+      .slice(1, -1)
+      .map((end) => turns.findLastIndex(({ role }, n) => n < end && role === 'assistant'));
+    return turns.map((each, place) =>
+      lasts.includes(place) && turns[place - 1]?.role !== 'assistant' ? withoutThinking(each) : each,
+    );
+  },
+];
+
+const isAsking = ({ role, content }: Turn): boolean =>
+  role === 'user' && partsOf({ content }).every(({ type }) => type !== 'tool_result');
+
+const withoutThinking = ({ role, content }: Turn): Turn =>
+  turn(
+    role,
+    partsOf({ content }).filter(({ type }) => type !== 'opaque'),
+  );
 
 /** The conversation with one block that its client has damaged. */
 function withBroken(turns: Turn[], which: number): Turn[] {
