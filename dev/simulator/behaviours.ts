@@ -77,7 +77,11 @@ const rows: Row[] = [
     'a valid answer, one byte per so many milliseconds',
     (ms) => reply({ delivery: 'drip', gapMs: ms }),
   ],
-  ['sim-endless', 'a reply that never ends, as fast as it is read', () => reply({ delivery: 'endless' })],
+  [
+    'sim-endless',
+    'a reply that never ends, as fast as it is read',
+    () => reply({ delivery: 'endless', says: { pieces: 1, length: 16_384 } }),
+  ],
   [
     'sim-endless-<status>',
     "the provider's error for an HTTP status, with a body that never ends",

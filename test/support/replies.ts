@@ -20,6 +20,8 @@ export interface ProviderCommand {
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
   onLife?: () => void;
+  /** Whether it is asked for as a stream, although it is not read as one. */
+  isStreamed?: boolean;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
@@ -38,6 +40,7 @@ export async function ask(
     signal = new AbortController().signal,
     withTimeout,
     onLife,
+    isStreamed,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -46,7 +49,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const hooks = givenFields({ withTimeout, onLife });
+  const hooks = givenFields({ withTimeout, onLife, isStreamed });
   const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, reasoning, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);

@@ -1,7 +1,7 @@
 import type { Turn } from '../../shared/conversation.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { Gate } from '../gate/gate.js';
-import type { Provider, ProviderReply } from '../providers/provider.js';
+import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
 import type { ModelNotes } from './model-notes.js';
@@ -31,9 +31,13 @@ export const callChain =
       ),
     );
 
+/** A reply that may take longer than this is asked for as a stream, which shows that it is written. */
+const longMs = 60_000;
+
 /** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
 export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'>, next: Next<PreparedCall>) {
   const { job, request, omitted, isWhole, progress } = call;
+  const isStreamed = job.deltas !== undefined || call.leftMs() > longMs;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
   const known = hints?.omittedFrom(request, call.user) ?? {};
   const { request: sent, ignored } = narrow(request, { ...known, ...omitted });
@@ -41,27 +45,42 @@ export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  return next({ ...call, sent });
+  return next({ ...call, sent: { ...sent, isStreamed } });
 }
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onLife, traceparent, user } = call;
+  const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
-  const onDelta =
+  const show =
     deltas &&
     ((text: string, mark?: Mark) => {
-      if (!call.progress.hasBegun) call.begin();
+      if (!call.progress.isShown) call.show();
       deltas.append(text, mark);
     });
+  const onDelta = show && sent.reasoning === 'opaque' ? holdOpaque(show) : show;
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onLife, traceparent }, onDelta);
+  return await provider.run({ ...sent, turns, signal, onLife, onBegin, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>
   typeof content !== 'string' && content.some((part) => part.type === 'image' && 'sha256' in part);
+
+/**
+ * Holds opaque pieces back until there is a text or a call, and hands them out before it: until then no reader has seen
+ * a part of the reply, and the call may be made once more.
+ */
+export function holdOpaque(next: OnDelta): OnDelta {
+  let held: Parameters<OnDelta>[] | undefined = [];
+  return (text, mark) => {
+    if (held && mark?.kind === 'opaque') return void held.push([text, mark]);
+    for (const piece of held ?? []) next(...piece);
+    held = undefined;
+    next(text, mark);
+  };
+}

@@ -21,7 +21,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'user'>,
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'user' | 'reasoning'>,
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -42,6 +42,8 @@ export function toModelRequest(
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
     cacheKey,
+    reasoning: job.reasoning,
+    ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
     mayBeBlankAt: blankEndsOf(job),
   } satisfies ModelRequest;
 }

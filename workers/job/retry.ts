@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Gate } from '../gate/gate.js';
-import { patienceFor } from '../gate/waiting-jobs.js';
+import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { Refusal } from '../providers/refusals.js';
 import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
@@ -90,9 +90,9 @@ async function pause(
 
 /** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
 function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
-  const { sent, hasBegun } = progress;
+  const { sent, isShown } = progress;
   const refusal = callErrorOf(error)?.refusal;
-  if (sent === undefined || hasBegun || refusal === undefined) return undefined;
+  if (sent === undefined || isShown || refusal === undefined) return undefined;
   const omitted = omittedBy(refusal, sent.request, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
   return omitted.hints && chatJob.isStrict ? undefined : omitted;
@@ -122,10 +122,10 @@ function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
     notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
 }
 
-/** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
-const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean => {
+/** Whether a call of which nothing was shown was made without parts that its model was known to refuse. */
+const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean => {
   const { reasoning = false, hints: left, added } = sent?.known ?? {};
-  return !hasBegun && (reasoning || (left?.size ?? 0) + (added?.size ?? 0) > 0);
+  return !isShown && (reasoning || (left?.size ?? 0) + (added?.size ?? 0) > 0);
 };
 
 const isRejected = (error: unknown): boolean =>
@@ -135,7 +135,8 @@ const isRejected = (error: unknown): boolean =>
 function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): number {
   const now = job.now();
   const startBy = deadline - minTimeLeftMs;
-  return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
+  if (!hasFallback) return Math.min(startBy, now + longestPatienceMs);
+  return Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs);
 }
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
@@ -143,9 +144,9 @@ const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
 /** Undefined for a call that is not made once more. */
-function pauseBeforeRetry(error: unknown, { progress: { hasBegun }, chatJob }: Call): number | undefined {
+function pauseBeforeRetry(error: unknown, { progress: { isShown }, chatJob }: Call): number | undefined {
   // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
-  if (hasBegun || (chatJob.attempt ?? 1) > 1) return undefined;
+  if (isShown || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);

@@ -44,7 +44,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta ? streamed : whole)(client, own, toBody(own, settings));
+        (onDelta || own.isStreamed ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -67,8 +67,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions(request, request.onLife);
+  const fetchOptions = toFetchOptions(request);
   const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
   for await (const events of readEvents(response)) {
     for (const raw of events) {

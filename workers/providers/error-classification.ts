@@ -26,6 +26,7 @@ const unreachable: ReadonlySet<string> = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'ENOTFOUND',
+  'UND_ERR_CONNECT_TIMEOUT',
 ]);
 // Bedrock answers these with a 403.
 const badCredentials: ReadonlySet<string> = new Set([
@@ -226,7 +227,9 @@ function nameOf(error: unknown): string {
 /** The operating system's or undici's code at the bottom of a network error, such as `ECONNRESET`. */
 function systemCode(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined;
-  return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  // The cause of a connection that took too long is that of one address.
+  return unreachable.has(code) ? code : (systemCode(error.cause) ?? code);
 }
 
 /** The provider's status, its error type, and the place that it refuses; undefined if no call has failed. */

@@ -43,7 +43,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
   return {
     id: 'openai',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
+      const parts = (own: ProviderRequest) => (onDelta || own.isStreamed ? streamed : whole)(client, own);
       return callProvider({ provider: 'openai', request, parts, readError }, onDelta);
     },
     close: () => http.close(),

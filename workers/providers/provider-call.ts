@@ -90,6 +90,7 @@ const maxWaitForUsageMs = 2000;
 /** The answer of one call, as it is read. The model is reported when the answer does not name one. */
 class Answer {
   readonly #end: ReplyPart = {};
+  #hasBegun = false;
 
   constructor(
     private readonly request: ProviderRequest,
@@ -149,6 +150,9 @@ class Answer {
   #take(part: ReplyPart): void {
     const { thinking, opaque, isNewText, text, call, reason, refusal, isWhole, model, usage } = part;
     this.request.onLife?.();
+    const isFirst = !this.#hasBegun && isOfReply(part);
+    this.#hasBegun ||= isFirst;
+    if (isFirst) this.request.onBegin?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.refusal = refusal ?? end.refusal;
@@ -156,6 +160,7 @@ class Answer {
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason === 'blocked') return;
+    for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
     if (thinking !== undefined) this.tape.addThinking(thinking);
     if (opaque) this.tape.addOpaque(opaque);
     if (isNewText) this.tape.beginText();
@@ -176,6 +181,8 @@ const asEnd = () => ({ done: true, value: undefined }) as const;
 
 const saysSomething = ({ thinking, opaque, text, call }: ReplyPart): boolean =>
   Boolean(thinking || opaque || text || call);
+
+const isOfReply = (part: ReplyPart): boolean => part.thinking !== undefined || saysSomething(part);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};

@@ -19,20 +19,22 @@ export type ProviderSettings = {
 
 type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: HttpClient) => Provider;
 
-/** Loads a provider's SDK and builds its adapter. */
+/** Loads a provider's SDK and builds its adapter, which closes the client with itself. */
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],
-  maxResponseBytes: number,
+  http: HttpClient,
 ): Promise<Provider> {
   const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
-  return (await factories[id]())(settings, new HttpClient(maxResponseBytes));
+  return (await factories[id]())(settings, http);
 }
 
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  return loadProvider(id, settings[id](config), config.PROVIDER_MAX_RESPONSE_BYTES);
+  const connecting = { proxy: config.HTTPS_PROXY, noProxy: config.NO_PROXY };
+  const http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connecting);
+  return loadProvider(id, settings[id](config), http);
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {

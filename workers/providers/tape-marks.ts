@@ -3,7 +3,12 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { OpaqueRole } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readObject } from '../../shared/json.js';
-import { type CallMark, type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
+import {
+  type CallMark,
+  type Mark,
+  maxOpaqueLength,
+  maxSignatureLength,
+} from '../../shared/protocol/parts.js';
 import type { Unusable } from './error-classification.js';
 import { callsIn } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -24,10 +29,22 @@ export interface CallFacts {
   signature?: string | undefined;
   /** Its other fields: JSON text of an object. */
   extra?: string | undefined;
+  /** The arguments of a call of which no piece comes. */
+  preset?: string | undefined;
 }
 
-/** Makes the marks of the calls and opaque blocks of one reply. */
+/** The characters that are kept of a call beside the pieces of its arguments. */
+export const lengthOf = ({
+  id = '',
+  name = '',
+  signature = '',
+  extra = '',
+  preset = '',
+}: CallFacts): number => id.length + name.length + signature.length + extra.length + preset.length;
+
+/** The marks of one reply. Makes those of its calls and opaque blocks. */
 export class TapeMarks {
+  readonly list: Mark[] = [];
   readonly #provider: ProviderId;
   readonly #request: ProviderRequest;
   readonly #offered: ReadonlySet<string>;
@@ -35,12 +52,25 @@ export class TapeMarks {
   #ids: Set<string> | undefined;
   /** Those since the last call. */
   #blocksFor08: string[] = [];
+  /** Of all blocks, also of those that were not kept. */
+  #opaqueLength = 0;
 
   constructor(provider: ProviderId, request: ProviderRequest) {
     const { tools = [], toolChoice } = request.parameters ?? {};
     this.#provider = provider;
     this.#request = request;
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
+  }
+
+  /** Whether there are so many that only texts and calls are kept: readers look through all for each piece. */
+  get areMany(): boolean {
+    return this.list.length >= 2000;
+  }
+
+  /** Counts a block. Whether it is kept: behind one that is not, no other is. */
+  countOpaque({ data }: OpaqueBlock): boolean {
+    this.#opaqueLength += data.length;
+    return this.#opaqueLength <= maxOpaqueLength;
   }
 
   /** The mark of a block that stands on the tape at `at`. */

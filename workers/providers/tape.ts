@@ -2,11 +2,11 @@ import type { ProviderId } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { readJson } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
-import { type Mark, maxOpaqueLength, textOfTape } from '../../shared/protocol/parts.js';
+import { type Mark, textOfTape } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
 import { toObjectText } from './exact-json.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
-import { type CallFacts, type OpaqueBlock, TapeMarks } from './tape-marks.js';
+import { type CallFacts, lengthOf, type OpaqueBlock, TapeMarks } from './tape-marks.js';
 
 /** A piece of a call of a tool, in an answer or in one piece of a streamed answer. */
 export interface CallPiece extends CallFacts {
@@ -14,8 +14,6 @@ export interface CallPiece extends CallFacts {
   key: string | number;
   /** A piece of its JSON text; may be empty. */
   arguments?: string | undefined;
-  /** The arguments of a call of which no piece comes. */
-  preset?: string | undefined;
   /** Whether the provider says that no piece follows. Without a word of it, a call ends with its JSON. */
   isEnded?: boolean | undefined;
 }
@@ -42,14 +40,13 @@ interface OpenCall extends CallPiece {
  * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen more than
  * thinking.
  *
- * Thinking and opaque blocks are kept as far as the request's `reasoning` says. Without it the blocks before a call are
- * the `signature` of its mark, as 0.8 has them.
+ * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the blocks
+ * before a call are the `signature` of its mark, as 0.8 has them.
  */
 export class Tape {
   readonly #request: ProviderRequest;
   readonly #onDelta: OnDelta;
-  readonly #marking: TapeMarks;
-  readonly #marks: Mark[] = [];
+  readonly #marks: TapeMarks;
   readonly #calls = new Map<CallPiece['key'], OpenCall>();
   #text = '';
   #held = '';
@@ -61,14 +58,13 @@ export class Tape {
   #call: OpenCall | undefined;
   /** The calls, and the steps that add other parts, that have begun behind it before its end, in their order. */
   #waiting: (OpenCall | (() => void))[] = [];
-  /** Of all opaque blocks, also of those that were not kept. */
-  #opaqueLength = 0;
   #usage: Usage | undefined;
+  #keptLength = 0;
 
   constructor(provider: ProviderId, request: ProviderRequest, onDelta: OnDelta) {
     this.#request = request;
     this.#onDelta = onDelta;
-    this.#marking = new TapeMarks(provider, request);
+    this.#marks = new TapeMarks(provider, request);
   }
 
   /** Whether it has neither a text nor a call. */
@@ -78,29 +74,35 @@ export class Tape {
 
   /** An empty piece begins a thought. */
   addThinking(piece: string): void {
-    if (this.#request.reasoning !== 'shown') return;
-    if (!this.#endCall()) return void this.#waiting.push(() => this.addThinking(piece));
+    if (this.#request.reasoning !== 'shown' || this.#marks.areMany) return;
+    if (!this.#endCall()) return void this.#wait(() => this.addThinking(piece));
     if (piece === '') this.#open = undefined;
     else this.#writePiece('thinking', piece);
   }
 
   addOpaque(block: OpaqueBlock): void {
-    this.#opaqueLength += block.data.length;
-    if (this.#opaqueLength <= maxOpaqueLength) this.#addOpaque(block);
+    if (this.#marks.countOpaque(block)) this.#addOpaque(block);
   }
 
   #addOpaque(block: OpaqueBlock): void {
-    if (!this.#endCall()) return void this.#waiting.push(() => this.#addOpaque(block));
-    if (this.#request.reasoning === undefined) return void this.#marking.keepFor08(block);
+    if (!this.#endCall()) return void this.#wait(() => this.#addOpaque(block));
+    if (this.#request.reasoning === undefined) return void this.#marks.keepFor08(block);
+    if (this.#marks.areMany) return;
     this.#open = undefined;
-    this.#write(block.data, this.#marking.ofOpaque(block, this.#text.length));
+    this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
   }
 
   /** A text begins, perhaps behind another one: only a reply with marks has them apart. */
   beginText(): void {
     if (this.#request.reasoning === undefined) return;
-    if (!this.#endCall()) this.#waiting.push(() => this.beginText());
-    else if (this.#marks.length > 0) this.#open = undefined;
+    if (!this.#endCall()) this.#wait(() => this.beginText());
+    else if (this.#marks.list.length > 0 && !this.#marks.areMany) this.#open = undefined;
+  }
+
+  /** Counts characters that are kept, whether or not they are handed out. Throws for more than a reply may have. */
+  keep(length: number): void {
+    this.#keptLength += length;
+    if (this.#keptLength > maxReplyLength) throw this.#unusable('oversized');
   }
 
   addText(piece: string): void {
@@ -110,7 +112,7 @@ export class Tape {
     this.#held = text;
     if (isBlank(piece) && this.#waiting.length === 0) return;
     this.#held = '';
-    if (!this.#endCall()) return void this.#waiting.push(() => this.addText(text));
+    if (!this.#endCall()) return void this.#wait(() => this.addText(text));
     this.#hasSaid = true;
     this.#writePiece('text', text);
   }
@@ -121,12 +123,14 @@ export class Tape {
     if (piece.isEnded && !known) return;
     this.#held = '';
     const call = known ?? this.#beginCall(piece.key);
+    const before = lengthOf(call);
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
     call.extra ??= piece.extra;
     call.preset ??= piece.preset;
     call.isEnded ||= piece.isEnded;
+    this.keep(lengthOf(call) - before + (piece.arguments?.length ?? 0));
     if (piece.arguments) this.#addArguments(call, piece.arguments);
   }
 
@@ -137,7 +141,8 @@ export class Tape {
     if (reason !== 'blocked') this.#finishAll(reason === 'length');
     if (reason !== 'blocked' && !this.#hasSaid) this.#takeBlank(reason);
     if (reason === 'stop') this.#checkFormat();
-    return { text: this.#text, ...(this.#marks.length > 0 && { marks: this.#marks }) };
+    const { list: marks } = this.#marks;
+    return { text: this.#text, ...(marks.length > 0 && { marks }) };
   }
 
   #beginCall(key: CallPiece['key']): OpenCall {
@@ -147,7 +152,7 @@ export class Tape {
     if (this.#endCall()) {
       this.#call = call;
       this.#open = undefined;
-    } else this.#waiting.push(call);
+    } else this.#wait(call);
     return call;
   }
 
@@ -159,6 +164,10 @@ export class Tape {
     if (call.isBegun) this.#write(piece);
     // What does not begin as an object waits for its end, which tells what it is.
     else if (call.opening === '{') this.#begin(call, call.arguments);
+  }
+
+  #wait(part: OpenCall | (() => void)): void {
+    if (this.#waiting.push(part) > maxWaiting) throw this.#unusable('interleaved_calls');
   }
 
   /** Ends the call that the tape is in, if it has all of its arguments. Whether the tape is free for another part. */
@@ -195,14 +204,14 @@ export class Tape {
 
   #begin(call: OpenCall, json: string): void {
     call.isBegun = true;
-    const mark = this.#marking.ofCall(call, this.#text.length);
+    const mark = this.#marks.ofCall(call, this.#text.length);
     if (typeof mark === 'string') throw this.#unusable(mark);
     this.#hasSaid = true;
     this.#write(json, mark);
   }
 
   #write(piece: string, mark?: Mark): void {
-    if (mark) this.#marks.push(mark);
+    if (mark) this.#marks.list.push(mark);
     this.#text += piece;
     this.#onDelta(piece, mark);
   }
@@ -223,7 +232,7 @@ export class Tape {
   #checkFormat(): void {
     const { format, stop } = this.#request.parameters ?? {};
     if (format === undefined || stop !== undefined || this.#calls.size > 0) return;
-    const text = textOfTape({ text: this.#text, marks: this.#marks });
+    const text = textOfTape({ text: this.#text, marks: this.#marks.list });
     if (readJson(text) === undefined) throw this.#unusable('malformed_json');
   }
 
@@ -232,5 +241,10 @@ export class Tape {
   }
 }
 
+/** Characters that are kept of a reply with its thinking, far more than any model writes: a million tokens. */
+const maxReplyLength = 4_194_304;
+
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;
+/** The pieces that come before a call has ended, of a provider that writes several at once. */
+const maxWaiting = 10_000;

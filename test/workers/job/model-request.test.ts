@@ -81,6 +81,16 @@ describe('the request of a job', () => {
     expect(requestOf(hints).parameters).not.toHaveProperty('seed');
   });
 
+  it('that may be shown thinking, in a pool that asks for it -> asks for it in words', () => {
+    const asks = (asksThinking: boolean, reasoning?: 'opaque' | 'shown') => {
+      const job = { provider: 'anthropic' as const, user: 'M', turns: [asked], reasoning };
+      return toModelRequest(job, { ...poolSettings(), asksThinking }).asksThinking ?? false;
+    };
+    expect([asks(true, 'shown'), asks(true, 'opaque'), asks(true), asks(false, 'shown')]).toEqual([
+      ...[true, false, false, false],
+    ]);
+  });
+
   it('of callers who named what may come before any text -> may be blank at that end', () => {
     const result: Turn = { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'x' }] };
     const ends = [requestOf({}), requestOf({ stop: ['x'] }), requestOf({ maxOutputTokens: 9 })];

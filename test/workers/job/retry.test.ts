@@ -3,6 +3,7 @@ import { Failure, failureCodes } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
+import type { DeltaStream } from '../../../workers/job/delta-stream.js';
 import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
@@ -10,6 +11,7 @@ import { classifyError } from '../../../workers/providers/error-classification.j
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/gate.js';
+import { openStream } from '../../support/running-jobs.js';
 
 interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   inMs?: number;
@@ -83,6 +85,7 @@ describe('a call that fails', () => {
   const slow = { hasFallback: true, inMs: 55_000 };
   it.each<[string, Failure, Options, pauses: number[], parked: number]>([
     ['as it may once', failed(), {}, [100], 0],
+    ['while it thinks', failed(), { hasBegun: true }, [100], 0],
     ['at a provider that says 0', limited(0), {}, [100], 0],
     ['at a provider that says how long to wait', limited(600), {}, [600], 1],
     ['at a model whose limit grows meanwhile', failed(), { cooldownMs: [500, 400, 0] }, [500, 400], 0],
@@ -110,15 +113,16 @@ describe('a call that fails', () => {
     ['a failure that does not pass', new Failure('provider_error', { retryable: false }), {}],
     ['an unexpected error', new TypeError('x'), {}],
     ['a provider that asks for more time than there is', limited(59_751), {}],
+    ['one that asks for more than a minute', limited(60_001), { inMs: 600_000 }],
     ['a near deadline', failed(), { inMs: 349 }],
     ['a cooldown that is longer than the time', failed(), { inMs: 5000, cooldownMs: [4751] }],
     ['a later attempt of a fallback', failed(), { attempt: 2 }],
-    ['a reply that has begun', failed(), { hasBegun: true }],
+    ['a reply of which a part is shown', failed(), { isShown: true }],
     ['a fallback that would wait for three seconds', limited(3001), { hasFallback: true }],
     ['a fallback with less than a third of the time', limited(700), { hasFallback: true, inMs: 1000 }],
     ['a fallback with less than half', failed(), { ...slow, tookMs: 30_000 }],
     ['a request without hints', hint, { request: requestOf({ stop: ['x'] }) }],
-    ['a reply that has begun, and a refused hint', hint, { request: tuned, hasBegun: true }],
+    ['one of which a part is shown, and a refused hint', hint, { request: tuned, isShown: true }],
     ['no signature to leave out', signature, { request: tuned }],
     ['what the caller has to mend', choice, { request: tuned }],
     ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
@@ -167,6 +171,22 @@ describe('a call that fails', () => {
     const deps = { gate: { heldMs: () => 0 }, notes: new ModelNotes() };
     await expect(withOneRetry(callOf(), deps, refuse)).rejects.toMatchObject({ facts: { retryAfterMs: 0 } });
     expect(refuse).toHaveBeenCalledOnce();
+  });
+});
+
+it.each<[string, inMs: number, deltas: DeltaStream | undefined, isStreamed: boolean]>([
+  ['a whole reply that may take a minute', 60_000, undefined, false],
+  ['one that may take longer', 60_001, undefined, true],
+  ['one that is read as it is written', 1000, openStream(), true],
+])('%s (%i ms) -> is asked for as a stream: %s', (_, inMs, deltas, isStreamed) => {
+  const now = () => 1_000_000;
+  const call = {
+    ...callOf({ deadline: now() + inMs, now, ...givenFields({ deltas }) }),
+    pass: admittedCall(),
+  };
+  prepare(call, { notes: new ModelNotes() }, async ({ sent }) => {
+    expect(sent.isStreamed).toBe(isStreamed);
+    return {} as ProviderReply;
   });
 });
 

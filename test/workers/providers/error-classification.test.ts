@@ -266,6 +266,15 @@ describe('the cause', () => {
     expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
   });
 
+  it('a connection that has not come about in time, at any of its addresses -> is of the account', () => {
+    const cause = Object.assign(new Error('x'), { code: 'ETIMEDOUT' });
+    const error = Object.assign(new Error('x', { cause }), { code: 'UND_ERR_CONNECT_TIMEOUT' });
+    expect(callErrorOf(classifyError(error, {}))).toMatchObject({
+      isUnreachable: true,
+      concernsAccount: true,
+    });
+  });
+
   // Behind a 200 the SDK's error has the code of the body, too.
   it.each<[number | undefined, object]>([
     [400, {}],

@@ -30,6 +30,8 @@ const helloAnthropic = anthropic({
   stopReason: 'end_turn',
 });
 
+const helloVertexAi = vertexai([[{ text: 'Hello' }]]);
+
 /** The answer with this event before and behind each of its own. */
 const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
   ...answer,
@@ -73,14 +75,18 @@ describe('an event without a part of the reply', () => {
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
   });
 
-  it('that is a ping of Anthropic, before anything is said -> counts as activity', async () => {
-    const active = Promise.withResolvers<void>();
+  it.each<[ProviderId, string, PlayedAnswer]>([
+    ['anthropic', 'event: ping\ndata: {"type":"ping"}\n\n', helloAnthropic],
+    ['openai', ': keepalive\n\n', hello],
+    ['vertexai', ': keepalive\n\n', helloVertexAi],
+  ])('of %s that is %j, before anything is said -> is a sign of life', async (id, sign, { events }) => {
+    const alive = Promise.withResolvers<void>();
     const end = async (response: ServerResponse) => {
-      await active.promise;
-      response.end(helloAnthropic.events.map(toServerSentEvent).join(''));
+      response.write(sign);
+      await alive.promise;
+      response.end(events.map(toServerSentEvent).join(''));
     };
-    const answer: PlayedAnswer = { whole: '', events: [['ping', { type: 'ping' }]], end };
-    const reply = await play('anthropic', answer, { stream, onLife: active.resolve });
+    const reply = await play(id, { whole: '', events: [], end }, { stream, onLife: alive.resolve });
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop' });
   });
 

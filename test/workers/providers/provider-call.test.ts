@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { givenFields } from '../../../shared/given-fields.js';
 import type { OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
@@ -19,13 +18,14 @@ type Parts = (request: ProviderRequest) => AsyncIterable<ReplyPart>;
 interface CallOptions {
   signal?: AbortSignal;
   onDelta?: OnDelta;
+  onBegin?: () => void;
   withTimeout?: NonNullable<ProviderRequest['withTimeout']>;
 }
-const call = (parts: Parts, { signal = idle, onDelta, withTimeout }: CallOptions = {}) =>
+const call = (parts: Parts, { signal = idle, onDelta, ...hooks }: CallOptions = {}) =>
   callProvider(
     {
       provider: 'anthropic',
-      request: { ...asked, signal, ...givenFields({ withTimeout }) },
+      request: { ...asked, signal, ...hooks },
       parts,
       readError: () => ({ status: 500 }),
     },
@@ -83,6 +83,25 @@ describe('callProvider', () => {
     const blocked = { reason: 'blocked' as const, text: 'a' };
     const reply = await read(blocked, { call: { key: 0, name: 'f', arguments: '{}' } });
     expect(reply).toEqual({ text: '', deltas: [], reason: 'blocked', model });
+  });
+
+  it.each<[string, ReplyPart]>([
+    ['thinking', { thinking: '' }],
+    ['opaque data', { opaque: { data: '{}' } }],
+    ['text', { text: ' ' }],
+    ['a call', { call: { key: 0, name: 'f' } }],
+  ])('says once that the reply begins, with %s', async (_, first) => {
+    const begun: string[] = [];
+    const parts: Parts = async function* () {
+      yield { model: 'm', text: '' };
+      begun.push('first');
+      yield first;
+      begun.push('second');
+      yield { text: 'a', call: { key: 1, name: 'f', preset: '{}' } };
+      yield { reason: 'length' };
+    };
+    await call(parts, { onBegin: () => begun.push('begun') });
+    expect(begun).toEqual(['first', 'begun', 'second']);
   });
 
   it('leaves the usage out when half of it is missing', async () => {

@@ -282,9 +282,9 @@ describe('Tape', () => {
     });
 
     it('is asked for both → each is in its place, a block with its length and who wrote it', () => {
-      const pieces = [{ thinking: '' }, thought, { thinking: '!' }, one, newText, 'a', two, whole, 'b'];
+      const pieces = [{ thinking: '' }, thought, { thinking: '!' }, one, newText, 'a', one, whole, 'b'];
       const { text, marks } = play(pieces, both);
-      expect(text).toBe(`Hm!${one.data}a${two.data}{}b`);
+      expect(text).toBe(`Hm!${one.data}a${one.data}{}b`);
       const { length } = one.data;
       const block = { kind: 'opaque', length, provider: 'anthropic', model: 'm', role: 'block' };
       expect(marks).toEqual([
@@ -353,6 +353,14 @@ describe('Tape', () => {
         ['text', 'a'],
       ]);
       expect(said(play([one, large, two, 'a'], opaque)).map(([kind]) => kind)).toEqual(['opaque', 'text']);
+    });
+
+    it('has thousands of parts → no more of them than readers look through, and all of the text', () => {
+      const pieces = Array.from({ length: 3000 }, () => [thought, one, newText, 'a']).flat();
+      const { text, marks } = play([...pieces, whole], both);
+      expect([marks?.length, textOfTape({ text, marks })]).toEqual([2002, 'a'.repeat(3000)]);
+      const behind = Array.from({ length: 10_001 }, () => 'a');
+      expect(refusal([{ ...f, arguments: '{' }, ...behind])).toMatchObject({ word: 'interleaved_calls' });
     });
 
     it('has other fields of a call → on its mark, where they are asked for and have room', () => {
