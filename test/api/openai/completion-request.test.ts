@@ -27,12 +27,12 @@ describe('a field', () => {
     expect(readBody({ [field]: null })).toEqual(readBody({}));
   });
 
-  it.each(Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 5 }))(
-    '%s is %j → accepted, and never read',
-    (field, value) => {
-      expect(readBody({ [field]: value })).toEqual(readBody({}));
-    },
-  );
+  it.each([
+    ...Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 5 }),
+    ['prompt_cache_key', 'x'.repeat(513)],
+  ])('%s is %j → accepted, and never read', (field, value) => {
+    expect(readBody({ [field]: value })).toEqual(readBody({}));
+  });
 
   it.each([
     [{ max_tokens: 5 }, { maxOutputTokens: 5 }],
@@ -42,7 +42,6 @@ describe('a field', () => {
     [{ max_completion_tokens: 5, max_tokens: null }, { maxOutputTokens: 5 }],
     [{ stop: 'END' }, { stop: ['END'] }],
     [{ prompt_cache_key: 'x' }, { cacheKey: 'x' }],
-    [{ prompt_cache_key: 'x'.repeat(513) }, {}],
     [{ stop: ['a', 'b', 'c', 'd'] }, { stop: ['a', 'b', 'c', 'd'] }],
   ])('says %j → every model is asked for %j', (fields, parameters) => {
     for (const provider of providerIds) expect(readBody(fields, provider).parameters).toEqual(parameters);

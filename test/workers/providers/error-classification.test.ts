@@ -157,7 +157,7 @@ describe('the text of a refusal', () => {
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
     laterSystem       |                  | «messages»: role 'system' is not supported on this model
     laterSystem       |                  | «messages»: Unexpected role "system". The Messages API accepts a top-level \`system\` parameter
-    cache             |                  | «system».0.cache_control: Extra inputs are not permitted
+    cache             |                  | «system.0».cache_control: Extra inputs are not permitted
     cache             |                  | Malformed input request: #/toolConfig/tools/3: extraneous key [cachePoint] is not permitted
     cache             |                  | You invoked an unsupported model or your request did not allow prompt caching.
     toolChoice        | «tool_choice»    |
