@@ -6,6 +6,7 @@ import {
   findUnsupported,
   ignoredHints,
   type ModelParameters,
+  modelParametersSchema,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
@@ -113,6 +114,8 @@ function readParameters(fields: CompletionBody): ModelParameters {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)
     throw invalid('/max_tokens', 'must be the same as max_completion_tokens, or absent');
+  // No answer needs it: one that cannot be used is as good as none.
+  const cacheKey = modelParametersSchema.shape.cacheKey.safeParse(fields.prompt_cache_key);
   const stops = typeof stop === 'string' ? [stop] : stop;
   const given = {
     maxOutputTokens: limit ?? older,
@@ -124,6 +127,7 @@ function readParameters(fields: CompletionBody): ModelParameters {
     presencePenalty: fields.presence_penalty,
     reasoningEffort: fields.reasoning_effort,
     verbosity: fields.verbosity,
+    cacheKey: cacheKey.success ? cacheKey.data : undefined,
     ...readTools(fields),
   } satisfies Record<ParameterName, unknown>;
   return givenFields(given);

@@ -202,11 +202,6 @@ const rows: Row[] = [
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
-  [
-    'sim-plain',
-    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
-    () => reply({ refuses: 'reasoning' }),
-  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
   ...thinkingRows,
 ];

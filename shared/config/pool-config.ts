@@ -23,6 +23,8 @@ export interface PoolConfig {
   /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
   maxOutputTokens: number;
+  /** Whether models are asked for their thinking in words, where a caller can be shown it; absent: they are not. */
+  asksThinking?: boolean | undefined;
   /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
   imageHosts?: readonly string[] | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
@@ -60,6 +62,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     models: isPlayed ? undefined : config[`${prefix}_MODELS`],
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
+    asksThinking: config[`${prefix}_THINKING`] === 'shown' || undefined,
     imageHosts: baseUrls[id] && !isPlayed ? config.IMAGE_HOSTS : undefined,
     breakerResetMs: config.BREAKER_RESET_MS,
     isSimulated: isPlayed || undefined,

@@ -47,6 +47,11 @@ const poolFields = {
       'How long a stream may take to begin, with thinking or with text, before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
   MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
+  THINKING: choice(['default', 'shown'])
+    .default('default')
+    .describe(
+      'Whether models are asked for their thinking in words (shown) in requests of APIs that show it; no API does so yet.',
+    ),
 };
 
 type PoolFields = typeof poolFields;
@@ -109,10 +114,10 @@ export const workerVariables = {
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
-  ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto'])
+  ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto', '1h'])
     .default('off')
     .describe(
-      'Whether Anthropic is asked to cache the beginning of prompts (auto) or not (off); reading it from there costs less, and writing it costs more.',
+      'Whether Anthropic is asked to cache the beginning of prompts with tools or earlier turns: for five minutes (auto), for an hour (1h), or not (off); reading it from there costs less, and writing it costs more.',
     ),
   ...poolVariables('ANTHROPIC'),
 
@@ -122,6 +127,11 @@ export const workerVariables = {
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
+  BEDROCK_PROMPT_CACHE: choice(['off', 'auto'])
+    .default('off')
+    .describe(
+      'Whether Claude and Nova at Bedrock are asked to cache the beginning of prompts with tools or earlier turns (auto) or not (off).',
+    ),
   ...poolVariables('BEDROCK'),
 
   GOOGLE_CLOUD_PROJECT: text

@@ -85,6 +85,29 @@ const modes = providerIds.flatMap((provider) =>
 );
 const hintOf = (ignored: string | null) => (ignored ?? '').split(', ').filter(Boolean);
 
+const claudes = modes.filter(([provider]) => provider === 'anthropic' || provider === 'bedrock');
+
+describe.each(claudes)('an agent at Claude of %s (stream: %s)', (provider, stream) => {
+  it('works in two loops, and thinking counts only where it was → gets that of its loop back, and is never refused', async () => {
+    const model = modelOf('sim-bound');
+    const messages: object[] = [{ role: 'system', content: 'Be brief.' }, user('Hello')];
+    const next = () => askWithTools(deployment, { model: `${provider}/${model}`, stream, tools, messages });
+    for (const question of ['And now?', 'Thanks.']) {
+      const { status, content, calls } = await next();
+      expect([status, calls.length]).toEqual([200, 2]);
+      messages.push({ role: 'assistant', content, tool_calls: calls }, ...calls.map(({ id }) => result(id)));
+      const last = await next();
+      expect([last.status, last.finish]).toEqual([200, 'stop']);
+      messages.push({ role: 'assistant', content: last.content }, user(question));
+    }
+    // Thinking before a call and a text came with the calls; that before the last text has no place in a completion.
+    const thinking = callsOf(model).map(
+      ({ turns = [] }) => JSON.stringify(turns).split('"opaque"').length - 1,
+    );
+    expect(thinking).toEqual([0, 2, 0, 2]);
+  });
+});
+
 describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
   it.each(rows)('%s (%s) → its calls, or an error', async (_, model, asked, seen) => {
     const reply = await ask({ provider, stream, behaviour: model, ...asked });

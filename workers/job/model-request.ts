@@ -21,7 +21,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'reasoning'>,
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'user' | 'reasoning'>,
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -35,15 +35,29 @@ export function toModelRequest(
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
   const taken = parametersFor(job.provider, job.parameters ?? {});
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = taken;
+  const { maxOutputTokens = settings.maxOutputTokens, cacheKey = ownCacheKey(job), ...parameters } = taken;
   return {
     turns: job.turns,
     model,
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
+    cacheKey,
     reasoning: job.reasoning,
+    ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
     mayBeBlankAt: blankEndsOf(job),
   } satisfies ModelRequest;
+}
+
+/** The same for all requests of a user's conversation, which begin with the same turn of the user. */
+function ownCacheKey({
+  provider,
+  turns,
+  user,
+}: Pick<ChatJob, 'provider' | 'turns' | 'user'>): string | undefined {
+  if (provider !== 'openai') return undefined;
+  const first = turns.find(({ role }) => role === 'user');
+  const digest = createHash('sha256').update(JSON.stringify([user, first]));
+  return digest.digest('hex').slice(0, 32);
 }
 
 /**

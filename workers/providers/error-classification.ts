@@ -1,7 +1,7 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
-import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
+import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
@@ -48,7 +48,7 @@ const spentCredit: ReadonlySet<string> = new Set([
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
-  /** Only of a 400. */
+  /** Only of a 400, or that of a cache. */
   readonly refusal?: Refusal | undefined;
   /** Only of a 401: it names the model that was asked, so that another model might not have met it. */
   readonly namesModel?: true;
@@ -132,10 +132,11 @@ function readRefused(facts: ErrorFacts) {
   const { status, param, details, text, model, advice } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
-  if (status !== 400) return givenFields({ advice });
+  const refusal = readRefusal(facts);
+  if (status !== 400) return givenFields({ advice, refusal: refusal === 'cache' ? refusal : undefined });
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(facts), place: readPlace(field, text), advice });
+  return givenFields({ refusal, place: readPlace(field, text), advice });
 }
 
 /** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
@@ -159,6 +160,12 @@ export type Unusable =
 export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
   const cause = new ProviderCallError(unusable, undefined, what);
   return new Failure('provider_error', { retryable: what !== 'blank' && what !== 'oversized', usage, cause });
+}
+
+/** The failure for a conversation that a classifier refused before any part of a reply: it also meets harmless work. */
+export function refusedAnswer(category: string, usage?: Usage): Failure {
+  const cause = new ProviderCallError('RefusedAnswer', undefined, `${refusalWord}${category}`);
+  return new Failure('content_blocked', { usage, cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,

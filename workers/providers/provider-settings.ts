@@ -46,11 +46,13 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   anthropic: (config) => ({
     apiKey: present(config.ANTHROPIC_API_KEY),
     baseUrl: config.ANTHROPIC_BASE_URL,
+    isForeign: isElsewhere(config.ANTHROPIC_BASE_URL, 'anthropic.com'),
     promptCache: config.ANTHROPIC_PROMPT_CACHE,
   }),
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
     endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
@@ -59,6 +61,10 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };
+
+/** Whether a base URL has another host than those of the domain. */
+const isElsewhere = (url: string | undefined, domain: string): boolean =>
+  url !== undefined && !`.${new URL(url).hostname}`.endsWith(`.${domain}`);
 
 /** The simulator wants to see some credential. */
 const credential = 'simulator';
@@ -79,6 +85,7 @@ const simulated: typeof settingsOf = {
     region: 'us-east-1',
     endpoint: simulatorUrl(config),
     credentials: { accessKeyId: credential, secretAccessKey: credential },
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
 };

@@ -10,7 +10,7 @@ const maxCompared = 2000;
 const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs',
-  'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any',
+  'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
 ].join('|');
 
 // No quotation mark stands behind a letter: that is an apostrophe, or the end of one of the words.

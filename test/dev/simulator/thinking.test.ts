@@ -153,6 +153,7 @@ describe('thinking that is bound', () => {
       await reply(again(first), { tools: [...tools, { name: 'b', input_schema: city }] }),
       await reply([{ ...hello, content: 'Hi' }, ...again(first).slice(1)]),
       await reply(again(changed)),
+      await reply(again(first.with(0, { ...first[0], signature: 'AAAA' }))),
     ];
     for (const { words } of bent) expect(words).toContain(elsewhere);
   });

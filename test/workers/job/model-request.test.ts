@@ -11,7 +11,7 @@ import { poolSettings } from '../../support/chat-jobs.js';
 function mayFetch(image: ImagePart, variables: Record<string, string>, provider: ProviderId): boolean {
   const keys = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', REDIS_URL: 'redis://localhost' };
   const settings = poolConfig(parseConfig({ ...keys, ...variables }, 'worker'), provider);
-  const job = { provider, model: 'm', turns: [{ role: 'user' as const, content: [image] }] };
+  const job = { provider, model: 'm', user: 'M', turns: [{ role: 'user' as const, content: [image] }] };
   try {
     return toModelRequest(job, settings).turns.length === 1;
   } catch (error) {
@@ -58,7 +58,7 @@ it('the simulator plays the provider -> any host', () => {
 describe('the request of a job', () => {
   const asked: Turn = { role: 'user', content: 'Hello' };
   const requestOf = (parameters: ModelParameters, turns = [asked]) =>
-    toModelRequest({ provider: 'anthropic', turns, parameters }, poolSettings());
+    toModelRequest({ provider: 'anthropic', user: 'M', turns, parameters }, poolSettings());
 
   it.each([
     [99, 99],
@@ -70,7 +70,9 @@ describe('the request of a job', () => {
 
   it('without a model, of a pool that has none -> invalid_request', () => {
     const settings = { ...poolSettings(), model: undefined };
-    expect(() => toModelRequest({ provider: 'openai', turns: [asked] }, settings)).toThrow('invalid_request');
+    expect(() => toModelRequest({ provider: 'openai', user: 'M', turns: [asked] }, settings)).toThrow(
+      'invalid_request',
+    );
   });
 
   it('with hints -> has those that its provider knows', () => {
@@ -79,11 +81,42 @@ describe('the request of a job', () => {
     expect(requestOf(hints).parameters).not.toHaveProperty('seed');
   });
 
+  it('that may be shown thinking, in a pool that asks for it -> asks for it in words', () => {
+    const asks = (asksThinking: boolean, reasoning?: 'opaque' | 'shown') => {
+      const job = { provider: 'anthropic' as const, user: 'M', turns: [asked], reasoning };
+      return toModelRequest(job, { ...poolSettings(), asksThinking }).asksThinking ?? false;
+    };
+    expect([asks(true, 'shown'), asks(true, 'opaque'), asks(true), asks(false, 'shown')]).toEqual([
+      ...[true, false, false, false],
+    ]);
+  });
+
   it('of callers who named what may come before any text -> may be blank at that end', () => {
     const result: Turn = { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'x' }] };
     const ends = [requestOf({}), requestOf({ stop: ['x'] }), requestOf({ maxOutputTokens: 9 })];
     const all = [...ends, requestOf({}, [asked, result]), requestOf({}, [result, asked])];
     expect(all.map(({ mayBeBlankAt }) => mayBeBlankAt)).toEqual([[], ['stop'], ['length'], ['stop'], []]);
+  });
+});
+
+describe('the key of a request for what OpenAI has cached', () => {
+  const keyOf = (own: object) => {
+    const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
+    return toModelRequest({ provider: 'openai', user: 'M', turns, ...own }, poolSettings()).cacheKey;
+  };
+  const longer: Turn[] = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: 'Hi' },
+  ];
+
+  it('the caller has one -> that; else the same in a conversation of a user, and another in others', () => {
+    expect(keyOf({ parameters: { cacheKey: 'own' } })).toBe('own');
+    expect(keyOf({})).toMatch(/^[0-9a-f]{32}$/);
+    expect(keyOf({ turns: longer })).toBe(keyOf({}));
+    const others = [{ user: 'V' }, { turns: [{ role: 'user', content: 'Bye' }] }].map(keyOf);
+    expect(new Set([keyOf({}), ...others]).size).toBe(3);
+    expect(keyOf({ provider: 'anthropic' })).toBeUndefined();
   });
 });
 

@@ -151,6 +151,7 @@ describe('the text of a refusal', () => {
     temperature       |                  | This model doesn't support the temperature field. Remove it and try again.
     signatures        |                  | «messages.1.content.0»: Invalid \`signature\` in \`thinking\` block
     signatures        |                  | «messages.1.content.2»: Invalid \`data\` in \`redacted_thinking\` block
+    signatures        |                  | ${behind} «messages.1.content.0.thinking.signature»: Field required
     signatures        |                  | Thought signature is not valid.
     signatures        |                  | Corrupted thought signature.
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
@@ -162,6 +163,11 @@ describe('the text of a refusal', () => {
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
     reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
     verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
+    laterSystem       |                  | «messages»: role 'system' is not supported on this model
+    laterSystem       |                  | «messages»: Unexpected role "system". The Messages API accepts a top-level \`system\` parameter
+    cache             |                  | «system.0».cache_control: Extra inputs are not permitted
+    cache             |                  | Malformed input request: #/toolConfig/tools/3: extraneous key [cachePoint] is not permitted
+    cache             |                  | You invoked an unsupported model or your request did not allow prompt caching.
     toolChoice        | «tool_choice»    |
     toolChoice        |                  | «tool_choice»: type "tool" and "any" are not supported for this model.
     toolChoice        |                  | ${behind} «tool_choice»: type "tool" and "any" are not supported for this model.
@@ -197,6 +203,8 @@ describe('the text of a refusal', () => {
                       |                  | Value 'x': tool_choice may not force a tool
                       |                  | Unknown tool "The encrypted content x could not be verified."
                       | «messages»       | The encrypted content x could not be verified.
+                      |                  | \`it\` quotes: role 'system' is not supported on this model
+                      |                  | «tools.0.custom.input_schema.properties».cache_control: Extra inputs are not permitted
                       | «tools»          | Error while downloading https://a.example/set reasoning_effort to 'none'.
                       | temperature_of_x | temperature is not supported
                       | «tools[0].function.parameters» | Invalid schema for function 'secret'
@@ -250,6 +258,11 @@ describe('the text of a refusal', () => {
   it.each([429, 403, 500, undefined])('counts only behind a 400: %s', (status) => {
     const failure = classify({ status, param: 'temperature', text: 'prompt is too long' });
     expect(failure.cause).toMatchObject({ refusal: undefined, place: undefined });
+  });
+
+  it('of a cache counts behind a 403, too', () => {
+    const text = 'You invoked an unsupported model or your request did not allow prompt caching.';
+    expect(classify({ status: 403, text }).cause).toMatchObject({ refusal: 'cache' });
   });
 
   it('counts for no error that is the provider’s', () => {
