@@ -190,7 +190,7 @@ it.each<[string, inMs: number, deltas: DeltaStream | undefined, isStreamed: bool
     ...callOf({ deadline: now() + inMs, now, ...givenFields({ deltas }) }),
     pass: admittedCall(),
   };
-  prepare(call, { notes: new ModelNotes() }, async ({ sent }) => {
+  prepare(call, { notes: new ModelNotes(), provider: {} }, async ({ sent }) => {
     expect(sent.isStreamed).toBe(isStreamed);
     return {} as ProviderReply;
   });

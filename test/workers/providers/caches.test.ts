@@ -30,7 +30,7 @@ describe('a request of Anthropic', () => {
   ])('%s -> is cached, for minutes or an hour, unless the model has refused that', (_, own) => {
     expect(markOf(own, { promptCache: 'auto' })).toEqual({ type: 'ephemeral' });
     expect(markOf(own, { promptCache: '1h' })).toEqual({ type: 'ephemeral', ttl: '1h' });
-    const without = new Set(['cache'] as const);
+    const omits = new Set(['cache'] as const);
     const off = [markOf(own, {}), markOf(own, { promptCache: 'off' })];
     expect([...off, markOf({ ...own, omits }, { promptCache: 'auto' })]).toEqual([
       undefined,
