@@ -3,6 +3,7 @@ import type { Turn } from '../../../shared/conversation.js';
 import { type BodyOptions, toBody } from '../../../workers/providers/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock-body.js';
 import type { ProviderRequest } from '../../../workers/providers/provider.js';
+import { toBody as toResponsesBody } from '../../../workers/providers/responses-body.js';
 
 const { signal } = new AbortController();
 const hello: Turn = { role: 'user', content: 'Hello' };
@@ -73,5 +74,14 @@ describe('a request of Bedrock', () => {
   ])('%s -> has its marks behind what that model caches: %#', (_, own, marks) => {
     expect(marksOf(own)).toBe(marks);
     expect(marksOf(own, 'off')).toBe('');
+  });
+});
+
+describe('a request of OpenAI', () => {
+  it('-> has the key of what may be cached, shortened where OpenAI would refuse it', () => {
+    const keyOf = (cacheKey?: string) => toResponsesBody(ask({ cacheKey })).prompt_cache_key;
+    const keys = ['k', 'é'.repeat(64), 'k'.repeat(65)].map(keyOf);
+    expect(keys).toEqual(['k', 'é'.repeat(64), expect.stringMatching(/^c_[\w-]{22}$/)]);
+    expect(toResponsesBody(ask({}))).not.toHaveProperty('prompt_cache_key');
   });
 });

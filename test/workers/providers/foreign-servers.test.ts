@@ -405,20 +405,25 @@ describe('the thinking of a foreign model in a conversation', () => {
 });
 
 it.each([
-  ['https://api.openai.com/v1', { store: false }],
-  ['https://name.openai.azure.com/openai/v1', { store: false }],
+  ['https://api.openai.com/v1', { store: false, prompt_cache_key: 'k' }],
+  ['https://name.openai.azure.com/openai/v1', { store: false, prompt_cache_key: 'k' }],
   ['http://127.0.0.1:8000/v1', {}],
-])('a completion is asked for at %s -> what it says about being kept: %j', async (baseURL, says) => {
-  for (const isStreamed of [false, true]) {
-    const bodies: { store?: boolean }[] = [];
-    const fetch: typeof globalThis.fetch = async (_, init) => {
-      bodies.push(JSON.parse(String(init?.body)));
-      throw new Error('enough');
-    };
-    const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
-    const { signal } = new AbortController();
-    const parts = chatCompletions(client, { model: 'm', turns: [], signal }, isStreamed);
-    await expect(parts.next()).rejects.toThrow();
-    expect(bodies.map(({ store }) => ({ ...(store !== undefined && { store }) }))).toEqual([says]);
-  }
-});
+])(
+  'a completion is asked for at %s -> what it says about being kept and cached: %j',
+  async (baseURL, says) => {
+    for (const isStreamed of [false, true]) {
+      const bodies: object[] = [];
+      const fetch: typeof globalThis.fetch = async (_, init) => {
+        bodies.push(JSON.parse(String(init?.body)));
+        throw new Error('enough');
+      };
+      const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
+      const { signal } = new AbortController();
+      const parts = chatCompletions(client, { model: 'm', turns: [], signal, cacheKey: 'k' }, isStreamed);
+      await expect(parts.next()).rejects.toThrow();
+      expect(bodies).toMatchObject([says]);
+      for (const field of ['store', 'prompt_cache_key'])
+        expect(field in Object(bodies[0])).toBe(field in says);
+    }
+  },
+);
