@@ -3,6 +3,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
 import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
+import { nameOf, unreachable, wordsOf } from './error-words.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
 import { readRetryAfter, type WaitFacts } from './retry-after.js';
@@ -20,13 +21,6 @@ export interface ErrorFacts extends WaitFacts {
   model?: string | undefined;
 }
 
-const unreachable: ReadonlySet<string> = new Set([
-  'EAI_AGAIN',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-]);
 // Bedrock answers these with a 403.
 const badCredentials: ReadonlySet<string> = new Set([
   'ExpiredTokenException',
@@ -131,13 +125,6 @@ function readRefused({ status, param, details, text, model }: ErrorFacts) {
   return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
 }
 
-/** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
-function wordsOf(error: unknown, { status, words = [] }: ErrorFacts): string[] {
-  const system = systemCode(error);
-  const isAnswered = status !== undefined || words.includes(system);
-  return [...words, system].filter(isWord).filter((word) => !(isAnswered && unreachable.has(word)));
-}
-
 /** Why an answer that came cannot be used. */
 export type Unusable =
   | ('unfinished' | 'blank' | 'oversized')
@@ -204,22 +191,6 @@ function codeByStatus(status: number | undefined): FailureCode | undefined {
 function ownFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   return error instanceof Error ? ownFailure(error.cause) : undefined;
-}
-
-function isWord(value: unknown): value is string {
-  return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value);
-}
-
-function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'Error';
-  const name = error.name === 'Error' ? error.constructor.name : error.name;
-  return isWord(name) ? name : 'Error';
-}
-
-/** The operating system's or undici's code at the bottom of a network error, such as `ECONNRESET`. */
-function systemCode(error: unknown): unknown {
-  if (!(error instanceof Error)) return undefined;
-  return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
 }
 
 /** The provider's status, its error type, and the place that it refuses; undefined if no call has failed. */
