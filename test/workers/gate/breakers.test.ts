@@ -362,8 +362,17 @@ describe('the account', () => {
     // No user can have brought this about.
     ['5 of M unreachable', 'open for all: unreachable'],
     ['1 of M out of credit; V is refused', 'open for all: credit'],
-    ['100 of V answered; 1 of M out of credit; 100 ms; 1 of V out of credit', 'open for all: credit'],
-    ['1 of M out of credit; 100 ms; 1 of V answered', 'closed'],
+    // Which is asked again after thirty pauses, and after one once it was there.
+    [
+      '100 of V answered; 1 of M out of credit; 2999 ms; V is refused; 1 ms; 1 of V out of credit',
+      'open for all: credit',
+    ],
+    [
+      '1 of M out of credit; 3000 ms; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of V answered',
+      'closed',
+    ],
+    ['1 of M out of credit; 3000 ms; 1 of V answered; 5 of M unreachable; 100 ms; 1 of V answered', 'closed'],
+    ['4 of M 401; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of M 404', 'closed'],
     ['5 of M unreachable; 100 ms; 1 of M unreachable', 'open for all: unreachable'],
     ['5 of M unreachable; 100 ms; 1 of M 404', 'closed'],
     [
