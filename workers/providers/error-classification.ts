@@ -6,7 +6,7 @@ import { detailsIn } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
 import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
-import { readRetryAfter, type WaitFacts } from './retry-after.js';
+import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
 export interface ErrorFacts extends WaitFacts {
@@ -109,12 +109,21 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
     words.find((each) => telling.some((one) => one.has(each))) ?? words.find((each) => each !== name);
   const cause = new ProviderCallError(name, facts.status, word);
   if (cause.isOutOfCredit) return new Failure(code, { retryable: false, cause });
-  const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
-  const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
   const refused = code === 'provider_rejected' ? readRefused(facts) : {};
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
-  return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
+  const wait = readWait(code, facts, nowMs);
+  return new Failure(code, { ...wait, contextTokens, cause: Object.assign(cause, refused) });
 }
+
+function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
+  const isLimited = code === 'provider_rate_limited';
+  if (!isLimited && code !== 'provider_error') return {};
+  const retryAfterMs = readRetryAfter(facts, nowMs);
+  return isLimited && retryAfterMs === undefined && isOfDay(facts) ? spentForDay : { retryAfterMs };
+}
+
+/** A quota of a day is asked again after minutes, since it may have been raised. */
+const spentForDay = { retryable: false, retryAfterMs: 300_000 };
 
 function readRefused({ status, param, details, text, model }: ErrorFacts) {
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));

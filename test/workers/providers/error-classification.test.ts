@@ -311,3 +311,27 @@ describe('an error of the account', () => {
     expect(causeOf({ status, words: [word], text })?.isOutOfCredit).toBe(false);
   });
 });
+
+describe("a quota of Google's", () => {
+  const quota = (violations: unknown) => ({
+    '@type': 'type.googleapis.com/google.rpc.QuotaFailure',
+    violations,
+  });
+  const info = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '36s' };
+  const ofDay = quota([
+    { quotaId: 'TokensPerMinute' },
+    { quotaId: 'GenerateRequestsPerDayPerProjectPerModel' },
+  ]);
+
+  it.each<[status: number, details: unknown, retryable: boolean, waitMs?: number]>([
+    [429, [ofDay], false, 300_000],
+    [429, [ofDay, info], true, 36_000],
+    [429, [quota([{ quotaId: 'GenerateRequestsPerMinute' }])], true],
+    [429, [quota([null, 'PerDay', { quotaId: ['no'] }, {}])], true],
+    [429, [quota('PerDay'), quota(null)], true],
+    [500, [ofDay], true],
+  ])('%s with %j -> retryable: %s, after %s ms', (status, details, retryable, waitMs) => {
+    const failure = classify({ status, details });
+    expect([failure.retryable, failure.facts.retryAfterMs]).toEqual([retryable, waitMs]);
+  });
+});
