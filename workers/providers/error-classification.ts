@@ -4,7 +4,7 @@ import { isObject } from '../../shared/json.js';
 import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
-import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
+import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
 import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
@@ -19,6 +19,8 @@ export interface ErrorFacts extends WaitFacts {
   text?: string | undefined;
   /** The model that was asked. */
   model?: string | undefined;
+  /** What an operator can do about it, where the adapter knows. */
+  advice?: string | undefined;
 }
 
 // Bedrock answers these with a 403.
@@ -27,12 +29,19 @@ const badCredentials: ReadonlySet<string> = new Set([
   'InvalidSignatureException',
   'UnrecognizedClientException',
 ]);
-// Of OpenAI, in a 429 or inside a stream; then of Anthropic, in a 429 or, with the last, a 402.
+// Of OpenAI, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then of
+// Anthropic (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
 const spentCredit: ReadonlySet<string> = new Set([
   'insufficient_quota',
   'credit_balance_exhausted',
+  'billing_not_active',
+  'project_spend_limit_exceeded',
+  'organization_spend_limit_exceeded',
+  'organization_usage_limit_exceeded',
   'enforced_spend_limit_reached',
   'contract_spend_limit_reached',
+  'linked_organization_spend_limit_reached',
+  'linked_organization_billing_unavailable',
   'billing_error',
 ]);
 
@@ -44,6 +53,10 @@ export class ProviderCallError extends Error {
   readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
+  /** Whether a 402 or a text says that credit is spent, which at a gateway may be so for a costly request alone. */
+  readonly seemsOutOfCredit?: boolean | undefined;
+  /** What an operator can do about it: words of ours. */
+  readonly advice?: string | undefined;
 
   constructor(
     override readonly name: string,
@@ -107,12 +120,16 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const telling = [unreachable, badCredentials, spentCredit];
   const word =
     words.find((each) => telling.some((one) => one.has(each))) ?? words.find((each) => each !== name);
-  const cause = new ProviderCallError(name, facts.status, word);
-  if (cause.isOutOfCredit) return new Failure(code, { retryable: false, cause });
+  const isByText = known === 'provider_rejected' && code === 'provider_error';
+  const seemsOutOfCredit = facts.status === 402 || isByText || undefined;
+  const advice = facts.advice ?? readAdvice(facts.text);
   const refused = code === 'provider_rejected' ? readRefused(facts) : {};
+  const said = givenFields({ seemsOutOfCredit, advice, ...refused });
+  const cause = Object.assign(new ProviderCallError(name, facts.status, word), said);
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
-  const wait = readWait(code, facts, nowMs);
-  return new Failure(code, { ...wait, contextTokens, cause: Object.assign(cause, refused) });
+  const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
+  const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
+  return new Failure(code, { ...wait, contextTokens, cause });
 }
 
 function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
@@ -190,6 +207,8 @@ function codeByWord(words: readonly string[], codes: ReadonlyMap<string, Failure
 function codeByStatus(status: number | undefined): FailureCode | undefined {
   if (status === undefined || status < 400) return undefined;
   if (status === 429) return 'provider_rate_limited';
+  // Spent credit: https://platform.claude.com/docs/en/api/errors, https://openrouter.ai/docs/api-reference/errors
+  if (status === 402) return 'provider_error';
   // Of Anthropic it comes from a proxy in front, without a word. https://platform.claude.com/docs/en/api/errors
   if (status === 413) return 'context_length_exceeded';
   // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.
@@ -212,6 +231,6 @@ export function providerErrorOf({ cause }: Failure): ProviderError | undefined {
 /** An expected failure for operators: its cause by its name, or in the provider's terms; no text and no stack. */
 export function describeFailure({ code, cause }: Failure): object {
   if (!(cause instanceof ProviderCallError)) return { code, error: cause && nameOf(cause) };
-  const { name: error, status, word, place } = cause;
-  return { code, error, status, word, place };
+  const { name: error, status, word, place, advice } = cause;
+  return { code, error, status, word, place, advice };
 }

@@ -84,5 +84,12 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
+  quotas: [
+    bedrockError(
+      400,
+      'ServiceQuotaExceededException',
+      'Your request exceeds the service quota of your account.',
+    ),
+  ],
   ...claudeErrors(modelError),
 };

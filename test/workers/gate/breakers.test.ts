@@ -64,6 +64,10 @@ const ends: Record<string, Error | undefined> = {
     Object.assign(new ProviderCallError('Error', 401), { namesModel: true as const }),
   ),
   'out of credit': called(new ProviderCallError('Error', 429, 'insufficient_quota'), 'provider_error'),
+  '402': called(
+    Object.assign(new ProviderCallError('Error', 402), { seemsOutOfCredit: true }),
+    'provider_error',
+  ),
   '404': called(new ProviderCallError('Error', 404)),
   unreachable: called(new ProviderCallError('Error', undefined, 'ECONNREFUSED'), 'provider_error'),
 };
@@ -373,6 +377,11 @@ describe('the account', () => {
     ],
     ['1 of M out of credit; 3000 ms; 1 of V answered; 5 of M unreachable; 100 ms; 1 of V answered', 'closed'],
     ['4 of M 401; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of M 404', 'closed'],
+    // A request may have been too costly for what is left.
+    ['5 of M 402; M is refused; 1 of V answered', 'open for M: credit'],
+    ['5 of M 402; 100 ms; 1 of M 402; 2999 ms; M is refused; 1 ms; 1 of M answered', 'closed'],
+    [`${'1 of M 402; 1 of V answered; '.repeat(20)}1 of M 402`, 'open for M: credit'],
+    [`${'1 of M 402; 1 of V 402; '.repeat(3)}V is refused`, 'open for all: credit'],
     ['5 of M unreachable; 100 ms; 1 of M unreachable', 'open for all: unreachable'],
     ['5 of M unreachable; 100 ms; 1 of M 404', 'closed'],
     [
