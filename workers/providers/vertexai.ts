@@ -112,6 +112,7 @@ const toEnd = endReader({
 
 const usage = tokenCounts({
   promptTokenCount: tokenCount,
+  toolUsePromptTokenCount: tokenCount,
   candidatesTokenCount: tokenCount,
   cachedContentTokenCount: tokenCount,
   thoughtsTokenCount: tokenCount,
@@ -138,14 +139,15 @@ const answer = z.object({
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   if (!counts) return undefined;
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
+  const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
   // The other providers count thinking tokens as output, so they are added here, also if no text came.
   const outputTokens =
     candidatesTokenCount === undefined && thoughtsTokenCount === undefined
       ? undefined
       : (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0);
   return {
-    inputTokens: promptTokenCount,
+    inputTokens:
+      promptTokenCount === undefined ? undefined : promptTokenCount + (toolUsePromptTokenCount ?? 0),
     outputTokens,
     cachedTokens: counts.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,
