@@ -56,8 +56,12 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 
+/** `messages.create` without its warnings, which it prints on the console for models that are near their end. */
+const post = (client: Anthropic, body: object, fetchOptions: object): Promise<Response> =>
+  client.post('/v1/messages', { body, fetchOptions }).asResponse();
+
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
-  const response = await client.messages.create(body, { fetchOptions: toFetchOptions(request) }).asResponse();
+  const response = await post(client, body, toFetchOptions(request));
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
   yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
@@ -70,7 +74,7 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
   const blocks = new Blocks();
   // The SDK swallows the pings that show that the provider is still at work.
   const fetchOptions = toFetchOptions(request, request.onLife);
-  const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
+  const response = await post(client, { ...body, stream: true }, fetchOptions);
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
