@@ -101,7 +101,9 @@ export const workerVariables = {
 
   AWS_REGION: text
     .optional()
-    .describe('Region of Bedrock; credentials come from the AWS chain (keys, profile, role).'),
+    .describe(
+      'Region of Bedrock; credentials come from the AWS chain (keys, profile, role) or, as a key of Bedrock alone, from AWS_BEARER_TOKEN_BEDROCK.',
+    ),
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
@@ -110,7 +112,9 @@ export const workerVariables = {
   GOOGLE_CLOUD_PROJECT: text
     .optional()
     .describe('Project of Vertex AI, used with application default credentials.'),
-  GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
+  GOOGLE_CLOUD_LOCATION: text
+    .optional()
+    .describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT; global when it is not set.'),
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
   ...poolVariables('VERTEXAI'),

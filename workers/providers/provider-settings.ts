@@ -49,7 +49,10 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
       ? { apiKey: config.GOOGLE_API_KEY }
-      : { project: present(config.GOOGLE_CLOUD_PROJECT), location: present(config.GOOGLE_CLOUD_LOCATION) }),
+      : {
+          project: present(config.GOOGLE_CLOUD_PROJECT),
+          location: config.GOOGLE_CLOUD_LOCATION,
+        }),
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };

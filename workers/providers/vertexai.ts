@@ -15,7 +15,7 @@ type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions'
 /** How to reach Vertex AI: with an API key ("express mode"), or in a project with Google's default credentials. */
 type VertexAiSettings = { baseUrl?: string | undefined } & (
   | { apiKey: string }
-  | { project: string; location: string; authClient?: AuthClient }
+  | { project: string; location?: string | undefined; authClient?: AuthClient }
 );
 
 /**
@@ -50,7 +50,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
 function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
   // Project and location are filled so that the SDK takes neither from the environment, nor prints that it did not.
   if ('apiKey' in settings) return { apiKey: settings.apiKey, project: '', location: 'global' };
-  const { project, location, authClient } = settings;
+  const { project, location = 'global', authClient } = settings;
   return { project, location, ...(authClient && { googleAuthOptions: { authClient } }) };
 }
 

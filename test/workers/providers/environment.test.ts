@@ -57,6 +57,8 @@ it.each(providerSetups)(
     expect(sent).toHaveLength(2);
     expect(JSON.stringify(sent)).not.toContain('stranger');
     expect(JSON.stringify(sent)).toMatch(/test-(key|id|token)/);
+    // Of Vertex AI in a project, where none is named.
+    for (const { url } of sent) expect(url).toMatch(/\/locations\/global\/|^(?!.*\/locations\/)/);
     for (const print of prints) expect(print).not.toHaveBeenCalled();
   },
 );
