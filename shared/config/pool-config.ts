@@ -25,6 +25,8 @@ export interface PoolConfig {
   maxOutputTokens: number;
   /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
   imageHosts?: readonly string[] | undefined;
+  /** The key of the hashes that name users to the provider; absent: it is told no user. */
+  userKey?: string | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
@@ -61,6 +63,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
     models: isPlayed ? undefined : config[`${prefix}_MODELS`],
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
     imageHosts: baseUrls[id] && !isPlayed ? config.IMAGE_HOSTS : undefined,
+    userKey: config.PROVIDER_USER_KEY,
     breakerResetMs: config.BREAKER_RESET_MS,
     isSimulated: isPlayed || undefined,
   };

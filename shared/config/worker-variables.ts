@@ -5,6 +5,7 @@ import {
   choice,
   count,
   imageHosts,
+  longSecret,
   milliseconds,
   providerList,
   providerUrl,
@@ -80,6 +81,10 @@ export const workerVariables = {
     .describe(
       'Largest response of a provider that is read, in bytes; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
     ),
+  PROVIDER_USER_KEY: secret(
+    longSecret(16),
+    'Key with which OpenAI and Anthropic are told a hash of the user who asks, so that misuse is laid to that user and not to the account; none is told without it.',
+  ),
   IMAGE_HOSTS: imageHosts
     .default(['none'])
     .describe(

@@ -14,13 +14,14 @@ import {
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
+import { hashUser } from '../providers/user-hash.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'>,
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'> & { user?: string },
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -28,7 +29,7 @@ export function toModelRequest(
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
-  const { imageHosts } = settings;
+  const { imageHosts, userKey } = settings;
   const isForeign = (part: Part) =>
     imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
@@ -41,6 +42,7 @@ export function toModelRequest(
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
     mayBeBlankAt: blankEndsOf(job),
+    ...(userKey !== undefined && job.user !== undefined && { user: hashUser(userKey, job.user) }),
   } satisfies ModelRequest;
 }
 

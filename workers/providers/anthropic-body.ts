@@ -20,7 +20,7 @@ import type { ProviderRequest } from './provider.js';
 const defaultMaxTokens = 32_000;
 
 /** The body of a request for a message. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
+export function toBody({ turns, model, maxOutputTokens, parameters = {}, user }: ProviderRequest) {
   const { system, turns: alternating } = toAlternating(turns);
   const { stop: stop_sequences, tools } = parameters;
   return {
@@ -31,6 +31,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
       content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),
     })),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
+    ...(user !== undefined && { metadata: { user_id: user } }),
     ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
   };
 }

@@ -8,7 +8,7 @@ import type { ProviderRequest } from './provider.js';
 type Message = OpenAI.Chat.ChatCompletionMessageParam;
 
 /** The body of a request for a chat completion. Without tools it has none of the fields that belong to them. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
+export function toBody({ turns, model, maxOutputTokens, parameters = {}, user }: ProviderRequest) {
   const { topP, frequencyPenalty, presencePenalty, reasoningEffort, temperature, stop, seed } = parameters;
   const { verbosity, format, tools, toolChoice, parallelToolCalls } = parameters;
   return {
@@ -25,6 +25,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
       frequency_penalty: frequencyPenalty,
       presence_penalty: presencePenalty,
       response_format: format && toFormat(format),
+      safety_identifier: user,
       ...(tools && {
         tools: tools.map(toTool),
         tool_choice: toolChoice && toChoice(toolChoice),
