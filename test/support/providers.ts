@@ -1,4 +1,5 @@
 import type { ProviderId } from '../../shared/contract.js';
+import { HttpClient } from '../../workers/providers/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/provider-settings.js';
 
@@ -26,7 +27,7 @@ const setup = <Id extends ProviderId>(
 ): ProviderSetup => ({
   name,
   id,
-  load: (url, maxResponseBytes = usualMaxBytes) => loadProvider(id, settingsOf(url), maxResponseBytes),
+  load: (url, maxBytes = usualMaxBytes) => loadProvider(id, settingsOf(url), new HttpClient(maxBytes)),
 });
 
 const apiKey = 'test-key';

@@ -23,16 +23,20 @@ type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: Htt
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],
-  maxResponseBytes: number,
+  http: HttpClient,
 ): Promise<Provider> {
   const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
-  return (await factories[id]())(settings, new HttpClient(maxResponseBytes));
+  return (await factories[id]())(settings, http);
 }
 
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
-export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
+export function openProvider<Id extends ProviderId>(
+  id: Id,
+  config: Config,
+  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES),
+): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  return loadProvider(id, settings[id](config), config.PROVIDER_MAX_RESPONSE_BYTES);
+  return loadProvider(id, settings[id](config), http);
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
