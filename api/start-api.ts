@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
-import { fallbackOf, poolConfig } from '../shared/config/pool-config.js';
+import { fallbackOf } from '../shared/config/pool-config.js';
 import type { ProviderId } from '../shared/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
@@ -159,7 +159,6 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     records: store.records,
     link,
     resultTtlMs: config.CHAT_RESULT_TTL_S * 1000,
-    maxOutputTokens: (provider) => poolConfig(config, provider).maxOutputTokens,
     answers,
     now,
   });

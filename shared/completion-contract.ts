@@ -55,11 +55,12 @@ export interface CompletionFunction {
   arguments: string;
 }
 
-/** Data that only the provider's models can read; sent back with the call, they think on where they stopped. */
+/** Data that only the named model can read; sent back with the call, it thinks on where it stopped. */
 export interface ExtraContent {
-  google?: { thought_signature: string };
-  anthropic?: { signed_thinking: string };
-  bedrock?: { signed_thinking: string };
+  google?: { thought_signature: string; model?: string };
+  anthropic?: { signed_thinking: string; model?: string };
+  bedrock?: { signed_thinking: string; model?: string };
+  openai?: { reasoning: string; model: string };
 }
 
 /** Tokens as the provider counted them. */

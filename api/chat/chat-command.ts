@@ -5,6 +5,7 @@ import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
+import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
@@ -41,6 +42,8 @@ export interface ChatCommand extends Attachment {
   images?: UploadedImage[] | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */
   parameters?: ModelParameters | undefined;
+  /** The parts of the reply that the caller can be given beside texts and calls; absent means none. */
+  reasoning?: ChatJob['reasoning'];
   /** Whether no provider may be asked that would ignore a parameter, as one of the operators' fallback may. */
   isStrict?: boolean;
   /** How long the caller waits, in milliseconds; absent means the configured time. */
@@ -146,7 +149,7 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { turns, parameters, isStrict, trace, stream } = command;
+  const { turns, parameters, reasoning, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
@@ -157,6 +160,7 @@ export function toNewJob(
     parameters,
     trace,
     keptUntil: expiresAt,
+    ...(reasoning && { reasoning }),
     ...(isStrict && parameters && { isStrict }),
     ...(stream && { stream: true, firstDeltaBy: startBy }),
   };

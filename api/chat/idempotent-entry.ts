@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { needsParts } from '../../shared/protocol/chat-version.js';
@@ -44,8 +43,6 @@ export interface IdempotentEntryDeps {
   link: Pick<FleetLink, 'read'>;
   /** How long the records stay after the deadline, in milliseconds. */
   resultTtlMs: number;
-  /** The longest answer of a provider, in its tokens. */
-  maxOutputTokens: (provider: ProviderId) => number;
   answers: Pick<StoredAnswers, 'reserve'>;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   now: () => number;
@@ -53,6 +50,8 @@ export interface IdempotentEntryDeps {
 
 /** A token is about four bytes. */
 const bytesPerToken = 4;
+/** What is reserved for an answer while its chat runs. */
+const usualBytes = 65_536;
 /** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;
 
@@ -144,15 +143,12 @@ export class IdempotentEntry {
     return { chat, answer };
   }
 
-  /** Room for the longest answer of those who may be asked. */
-  #reserveAnswer({ parameters, storeOptions }: StoredChatCommand, chat: StoredChat): Reservation {
-    const { provider, fallback = [] } = currentOf(chat);
-    const targets = [{ provider }, ...fallback];
-    const longest = Math.max(...targets.map((target) => this.#deps.maxOutputTokens(target.provider)));
-    const tokens = Math.min(parameters?.maxOutputTokens ?? longest, longest);
+  /** Room for an answer of the usual length, until it is known: models may write a hundred times as much. */
+  #reserveAnswer({ parameters = {}, storeOptions }: StoredChatCommand, chat: StoredChat): Reservation {
+    const { maxOutputTokens = Number.POSITIVE_INFINITY } = parameters;
     return this.#deps.answers.reserve({
       user: storeOptions.owner.id,
-      bytes: tokens * bytesPerToken,
+      bytes: Math.min(maxOutputTokens * bytesPerToken, usualBytes),
       besideBytes: Buffer.byteLength(encodeStoredChat(chat)),
       keptUntil: chat.keptUntil,
     });

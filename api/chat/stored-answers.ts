@@ -5,7 +5,7 @@ import { Tally } from '../../shared/runtime/tally.js';
 interface Answer {
   /** Id of the chat's owner. */
   user: string;
-  /** The size of the longest answer possible. */
+  /** The size that is reserved until that of the answer is known. */
   bytes: number;
   /** The size of what is written beside the answer, for as long; absent means nothing. */
   besideBytes?: number;
@@ -15,8 +15,8 @@ interface Answer {
 
 /** The bytes that are reserved for one answer. */
 export interface Reservation {
-  /** Call it with the bytes of the answer, as it is written, once they are known. */
-  shrink: (bytes: number) => void;
+  /** Call it with the bytes of the answer, as it is written, once they are known; it is kept if they are more. */
+  resize: (bytes: number) => void;
   /** Call it if the chat is not stored after all. */
   release: () => void;
 }
@@ -29,7 +29,7 @@ const minBytes = 1024;
 /** Records that end within the same slice of this length are released together, at its end. */
 const sliceMs = 10_000;
 
-/** Room for stored answers and images until their records end; while a chat runs, for its longest possible answer. */
+/** Room for stored answers and images until their records end; while a chat runs, for an answer of the usual length. */
 export class StoredAnswers {
   readonly #now: () => number;
   readonly #reserved = new Tally();
@@ -41,10 +41,10 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  reserve({ user, bytes: longest, besideBytes = 0, keptUntil }: Answer): Reservation {
+  reserve({ user, bytes: usual, besideBytes = 0, keptUntil }: Answer): Reservation {
     this.#releaseEnded();
     const bytesWith = (answer: number) => Math.max(answer + besideBytes, minBytes);
-    const most = bytesWith(longest);
+    const most = bytesWith(usual);
     const reserved = this.#reserved;
     if (reserved.of(user) + most > maxBytesPerUser || reserved.total + most > maxBytesInAll)
       throw new Failure('rate_limited', { detail, retryAfterMs: this.#untilNextEndMs() });
@@ -60,7 +60,7 @@ export class StoredAnswers {
       bytes = to;
     };
     resize(most);
-    return { shrink: (answer) => resize(bytesWith(answer)), release: () => resize(0) };
+    return { resize: (answer) => resize(bytesWith(answer)), release: () => resize(0) };
   }
 
   /** Slices are added in about the order of their ends. */

@@ -119,13 +119,13 @@ export class StoredChats {
 /** Final statuses other than `cancelled`. */
 const hasEnded: ReadonlySet<ChatStatus> = new Set(['completed', 'failed', 'expired']);
 
-/** Shrinks what was reserved for a chat's answer to what is written, once the chat has ended. */
+/** Makes of what was reserved for a chat's answer what is written, once the chat has ended. */
 export const answerSizes: ChatListener = {
   ended: ({ claimed: { answer, current, deadline }, attempt }, outcome) => {
     if (answer === undefined || outcome === undefined) return;
     const result = Buffer.byteLength(encodeStoredResult(outcome, deadline));
     // The record has the last attempt, with those before it.
     const growth = Buffer.byteLength(JSON.stringify(attempt)) - Buffer.byteLength(JSON.stringify(current));
-    answer.shrink(result + Math.max(0, growth));
+    answer.resize(result + Math.max(0, growth));
   },
 };

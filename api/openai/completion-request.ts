@@ -18,7 +18,8 @@ import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
-export interface CompletionRequest extends Pick<ChatCommand, 'provider' | 'turns' | 'parameters'> {
+export interface CompletionRequest
+  extends Pick<ChatCommand, 'provider' | 'turns' | 'parameters' | 'reasoning'> {
   model: string;
   isLowPriority: boolean;
   isStream: boolean;
@@ -44,6 +45,8 @@ export function toCompletionRequest(
   return {
     ...{ provider, model, turns },
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
+    // Its answer has a place for opaque parts at calls alone.
+    reasoning: parameters.tools && 'opaque',
     isLowPriority: fields.service_tier === 'flex',
     isStream: fields.stream === true,
     includesUsage: fields.stream_options?.include_usage === true,

@@ -8,6 +8,7 @@ import type { ReplySource } from '../chat/reply-stream.js';
 import { EventResponse } from '../http/event-response.js';
 import { recordFailure } from '../http/problem.js';
 import { type CompletionHead, finishReasonOf, headOf, nameOf, toToolCall, usageOf } from './completion.js';
+import { PartsBeforeCall } from './extra-content.js';
 import type { MarkIgnored } from './ignored-fields.js';
 import { toOpenAiError } from './openai-error.js';
 
@@ -36,8 +37,11 @@ export class CompletionStream implements Sink {
   #head: CompletionHead | undefined;
   #hasText = false;
   #callCount = 0;
-  /** Whether the next piece belongs to the arguments of the last call. */
-  #isCalling = false;
+  /** The mark of the part that the next piece belongs to; undefined in a text at the beginning. */
+  #part: Mark | undefined;
+  /** The opaque part, as far as it has come. */
+  #data = '';
+  readonly #before = new PartsBeforeCall();
 
   constructor(options: CompletionStreamOptions) {
     this.#options = options;
@@ -55,20 +59,32 @@ export class CompletionStream implements Sink {
   }
 
   mark(mark: Mark): void {
-    this.#isCalling = mark.kind === 'call';
+    this.#part = mark;
+    this.#data = '';
+    if (mark.kind === 'text') this.#before.add({ kind: 'text', text: '' });
     if (mark.kind !== 'call' || this.#head === undefined) return;
-    const call = toToolCall(this.#head.provider, { ...mark, arguments: '' });
+    const extra = this.#before.take(mark, this.#head.provider);
+    const call = toToolCall({ ...mark, arguments: '' }, extra);
     this.#sendDelta({ tool_calls: [{ index: this.#callCount++, ...call }] });
   }
 
   write(text: string): boolean {
     this.begin();
-    if (this.#isCalling) {
+    if (this.#part?.kind === 'call') {
       const piece = { index: this.#callCount - 1, function: { arguments: text } };
       return this.#sendDelta({ tool_calls: [piece] });
     }
+    if (this.#part?.kind === 'opaque') return this.#collect(this.#part, text);
+    if (this.#part?.kind === 'thinking') return true;
     this.#hasText = true;
+    this.#before.addText(text);
     return this.#sendDelta({ content: text });
+  }
+
+  #collect({ length, ...part }: Extract<Mark, { kind: 'opaque' }>, text: string): true {
+    this.#data += text;
+    if (this.#data.length === length) this.#before.add({ ...part, data: this.#data });
+    return true;
   }
 
   drained(): Promise<void> {

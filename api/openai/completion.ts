@@ -8,9 +8,10 @@ import type {
 import type { ProviderId, Target } from '../../shared/contract.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
-import { type CallMark, callsOf, hasCalls, textOfTape } from '../../shared/protocol/parts.js';
+import { type CallMark, hasCalls, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { answeredBy, type Completion } from '../chat/chat-result.js';
+import { PartsBeforeCall } from './extra-content.js';
 
 /** The fields that all forms of a completion share. */
 export interface CompletionHead {
@@ -33,7 +34,12 @@ export const headOf = <T extends string>(object: T, { id, created, model, isFlex
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
   const writer = answeredBy(completion, head.provider);
   const text = textOfTape(completion);
-  const calls = callsOf(completion).map((call) => toToolCall(writer, call));
+  const before = new PartsBeforeCall();
+  const calls: CompletionToolCall[] = [];
+  for (const piece of piecesOf(completion)) {
+    if (piece.kind === 'call') calls.push(toToolCall(piece, before.take(piece, writer)));
+    else before.add(piece);
+  }
   const content = text === '' && calls.length > 0 ? null : text;
   return {
     ...headOf('chat.completion', { ...head, model: nameOf(writerOf(completion)) ?? head.model }),
@@ -56,26 +62,12 @@ export function toChatCompletion(head: CompletionHead, completion: Completion): 
 
 /** A call that the provider's model makes. */
 export const toToolCall = (
-  writer: ProviderId,
-  { id, name, arguments: text, signature }: CallMark & { readonly arguments: string },
+  { id, name, arguments: text }: CallMark & { readonly arguments: string },
+  extra: ExtraContent | undefined,
 ): CompletionToolCall => ({
   ...{ id, type: 'function', function: { name, arguments: text } },
-  ...givenFields({ extra_content: toExtraContent(writer, signature) }),
+  ...givenFields({ extra_content: extra }),
 });
-
-function toExtraContent(writer: ProviderId, signature: string | undefined): ExtraContent | undefined {
-  if (signature === undefined) return undefined;
-  switch (writer) {
-    case 'vertexai':
-      return { google: { thought_signature: signature } };
-    case 'anthropic':
-      return { anthropic: { signed_thinking: signature } };
-    case 'bedrock':
-      return { bedrock: { signed_thinking: signature } };
-    case 'openai':
-      return undefined;
-  }
-}
 
 /** The completion of a stored chat. */
 export function toStoredCompletion(

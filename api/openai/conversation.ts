@@ -1,7 +1,6 @@
 import type { ProviderId, Role } from '../../shared/contract.js';
 import {
   isBlank,
-  type OpaquePart,
   type Part,
   type ToolCallPart,
   type ToolResultPart,
@@ -12,12 +11,13 @@ import { Failure } from '../../shared/failures.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
 import { measureTree } from '../http/json-body.js';
+import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
 
-/** Of the arguments of all calls together; parsing this many takes at most 50 ms. */
-const maxArgumentValues = 20_000;
-const maxArgumentDepth = 128;
+/** Of the arguments of all calls together, and of their blocks; parsing this many takes at most 50 ms. */
+const maxValues = 20_000;
+const maxDepth = 128;
 const maxResults = 2000;
 
 /**
@@ -57,7 +57,7 @@ class ConversationReader {
   readonly #calls = new Map<string, OpenCall>();
   readonly #context: ReadingContext;
   #resultCount = 0;
-  #argumentValues = 0;
+  readonly #values = { arguments: 0, blocks: 0 };
 
   constructor(context: ReadingContext) {
     this.#context = context;
@@ -110,12 +110,13 @@ class ConversationReader {
   }
 
   #withCalls(text: string, { calls, at }: { calls: readonly ToolCallBody[]; at: string }): Part[] {
-    const said: Part[] = isBlank(text) ? [] : [{ type: 'text', text }];
-    const called = calls.flatMap((call, place) => [
-      ...opaquePartsOf(call),
+    const before = partsBeforeCalls(text, calls, (json, place) =>
+      this.#checkJson('blocks', json, `${at}/tool_calls/${place}/extra_content`),
+    );
+    return calls.flatMap((call, place) => [
+      ...(before[place] ?? []),
       this.#toPart(call, `${at}/tool_calls/${place}`),
     ]);
-    return [...said, ...called];
   }
 
   #toPart({ id, function: called }: ToolCallBody, at: string): ToolCallPart {
@@ -123,7 +124,7 @@ class ConversationReader {
     this.#ids.add(id);
     this.#calls.set(id, { at });
     const text = called.arguments.trim() === '' ? '{}' : called.arguments;
-    this.#checkArguments(text, `${at}/function/arguments`);
+    this.#checkJson('arguments', text, `${at}/function/arguments`);
     const call = { type: 'tool_call', id, name: called.name, arguments: text } as const;
     const defect = whyUnfit(this.#context.provider, call);
     if (defect !== undefined) throw invalid(`${at}/function/name`, defect);
@@ -131,24 +132,14 @@ class ConversationReader {
   }
 
   /** Models write them, and may be cut: a text that is no JSON is taken back as it was handed out. */
-  #checkArguments(text: string, pointer: string): void {
-    const limits = { maxDepth: maxArgumentDepth, maxValues: maxArgumentValues - this.#argumentValues };
+  #checkJson(kind: 'arguments' | 'blocks', text: string, pointer: string): void {
+    const limits = { maxDepth, maxValues: maxValues - this.#values[kind] };
     const { values, excess } = measureTree(Buffer.from(text), limits);
     if (values > limits.maxValues)
-      throw invalid(pointer, `and those before it have more than ${maxArgumentValues} values`);
+      throw invalid(pointer, `and those before it have more than ${maxValues} values`);
     if (excess) throw invalid(pointer, excess);
-    this.#argumentValues += values;
+    this.#values[kind] += values;
   }
-}
-
-function opaquePartsOf({ extra_content: extra }: ToolCallBody): OpaquePart[] {
-  const toOpaque = (provider: ProviderId, data: string | null | undefined): OpaquePart[] =>
-    data ? [{ type: 'opaque', provider, data }] : [];
-  return [
-    ...toOpaque('anthropic', extra?.anthropic?.signed_thinking),
-    ...toOpaque('bedrock', extra?.bedrock?.signed_thinking),
-    ...toOpaque('vertexai', extra?.google?.thought_signature),
-  ];
 }
 
 type Place = ReadingContext & { readonly at: string };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { toolSchema } from '../../shared/protocol/model-parameters.js';
-import { maxSignatureLength } from '../../shared/protocol/parts.js';
+import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { maxTools } from './tools-body.js';
 
 /** The messages of `POST /v1/chat/completions`. */
@@ -21,7 +21,13 @@ const part = z.discriminatedUnion('type', [textPart, imagePart], {
   },
 });
 
-const signature = z.string().max(maxSignatureLength).nullish();
+/** All that a reply keeps, with as much again for the places of its texts. */
+const blocks = z
+  .string()
+  .max(2 * maxOpaqueLength)
+  .nullish();
+const model = z.string().max(2048).nullish();
+const signedThinking = z.object({ signed_thinking: blocks, model });
 
 const toolCall = z.object({
   id: z.string().min(1),
@@ -31,9 +37,10 @@ const toolCall = z.object({
   function: z.object({ name: toolSchema.shape.name, arguments: z.string() }),
   extra_content: z
     .object({
-      google: z.object({ thought_signature: signature }).nullish(),
-      anthropic: z.object({ signed_thinking: signature }).nullish(),
-      bedrock: z.object({ signed_thinking: signature }).nullish(),
+      google: z.object({ thought_signature: blocks, model }).nullish(),
+      anthropic: signedThinking.nullish(),
+      bedrock: signedThinking.nullish(),
+      openai: z.object({ reasoning: blocks, model }).nullish(),
     })
     .nullish(),
 });

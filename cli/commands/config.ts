@@ -26,7 +26,10 @@ const variables = Object.entries(environmentSchema.shape).map(([name, field]) =>
 const headings: readonly (readonly [heading: string, label: RegExp])[] = [
   ['Credentials and addresses of providers', /^(OPENAI|ANTHROPIC|AWS|BEDROCK|GOOGLE|VERTEXAI)_/],
   ['Every provider', /^<PROVIDER>_/],
-  ['Addresses, ports and proxies', /^(PORT|HOST|TRUSTED_|CORS_|(METRICS|WORKER)_PORT|(CHAT|BLOG)_BASE_URL)/],
+  [
+    'Addresses, ports and proxies',
+    /^(PORT|HOST|TRUSTED_|CORS_|(HTTPS|NO)_PROXY|(METRICS|WORKER)_PORT|(CHAT|BLOG)_BASE_URL)/,
+  ],
   ['Stores', /^(DATABASE|REDIS)_/],
   ['Users and tokens', /^(ADMIN_|AUDIT_|CHAT_(USERNAME|PASSWORD|TOKEN)$|BLOG_TOKEN$)/],
   ['Blog', /^BLOG_/],

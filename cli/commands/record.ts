@@ -10,7 +10,7 @@ import { hasCalls } from '../../shared/protocol/parts.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { describeFailure } from '../../workers/providers/error-classification.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import { openProvider } from '../../workers/providers/provider-settings.js';
+import { connectingOf, openProvider } from '../../workers/providers/provider-settings.js';
 import { readNames } from '../names.js';
 import { type Conversation, conversations, nextTurns } from '../record/conversations.js';
 import { RecordingHttp } from '../record/recording-http.js';
@@ -34,7 +34,10 @@ export async function recordProvider(
   const [id = 'openai'] = readNames([name], providerIds, 'The provider must be one of');
   const config = parseConfig(environment, 'command');
   const model = readModel(config, id);
-  const http = new RecordingHttp(config.PROVIDER_MAX_RESPONSE_BYTES, secretsIn(environment));
+  const http = new RecordingHttp(config.PROVIDER_MAX_RESPONSE_BYTES, {
+    ...connectingOf(config),
+    secrets: secretsIn(environment),
+  });
   const provider = await openProvider(id, config, http);
   await mkdir(to, { recursive: true });
   try {

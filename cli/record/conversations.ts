@@ -35,7 +35,7 @@ export const conversations: readonly Conversation[] = [
     parameters: { tools: [weather] },
   },
   {
-    ...{ name: 'thinking', simulated: 'sim-echo' },
+    ...{ name: 'thinking', simulated: 'sim-think-1' },
     turns: user('How many primes below 200 end with a 7?'),
     parameters: { reasoningEffort: 'high' },
   },

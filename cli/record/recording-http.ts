@@ -1,6 +1,11 @@
 import { readJson } from '../../shared/json.js';
 import { EventBytes } from '../../workers/providers/event-bytes.js';
-import { type HttpAnswer, HttpClient, type HttpRequest } from '../../workers/providers/http-client.js';
+import {
+  type Connecting,
+  type HttpAnswer,
+  HttpClient,
+  type HttpRequest,
+} from '../../workers/providers/http-client.js';
 
 /** A request and its answer, without credentials, and without the names of accounts and projects. */
 export interface Exchange {
@@ -28,8 +33,8 @@ export class RecordingHttp extends HttpClient {
   #streams: Promise<void>[] = [];
 
   /** `secrets` stand nowhere in what it keeps. */
-  constructor(maxBytes: number, secrets: readonly string[]) {
-    super(maxBytes);
+  constructor(maxBytes: number, { secrets, ...connecting }: Connecting & { secrets: readonly string[] }) {
+    super(maxBytes, connecting);
     this.#secrets = secrets;
   }
 

@@ -60,19 +60,19 @@ export const settingFields: readonly SettingField[] = [
     ...milliseconds,
     name: 'firstTokenTimeoutMs',
     label: 'Longest wait for the first piece, in ms',
-    hint: 'of a stream, if shorter',
+    hint: 'of a stream, be it a sign of life',
   },
   {
     ...milliseconds,
     name: 'idleTimeoutMs',
     label: 'Longest silence in a stream, in ms',
-    hint: 'after its first piece',
+    hint: 'before its first piece the time above, if longer',
   },
   {
     ...milliseconds,
     name: 'fallbackAfterMs',
     label: 'Ask the fallback after, in ms',
-    hint: 'without a first piece, for streams with a fallback',
+    hint: 'for streams with a fallback that have not begun to think or write',
     none: 'never',
   },
   {

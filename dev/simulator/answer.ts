@@ -1,11 +1,15 @@
 import type { ServerResponse } from 'node:http';
-import type { Turn } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
+import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, sendBeginning, sendEndlessly } from './deliver.js';
+import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
-import type { Refusal } from './refusal.js';
+import { pause } from './lull.js';
+import type { PromptCaches } from './prompt-caches.js';
+import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
@@ -19,6 +23,7 @@ export interface Exchange {
   /** Calls by provider and model, for behaviours that depend on the number of a call. */
   readonly callNumbers: Map<string, number>;
   readonly gates: Gates;
+  readonly caches: PromptCaches;
 }
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
@@ -89,10 +94,13 @@ const webPage =
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
   const { call, format, response } = exchange;
-  const refusal = findRefusal(exchange, behaviour);
+  if (behaviour.ending === 'failed' && !format.failsInReply)
+    return refuse(exchange, format.errors.status(500));
+  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
-  if (behaviour.delayMs > 0) await pause(behaviour.delayMs, response);
+  const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
+  if (waitMs > 0) await pause(waitMs, response);
   if (behaviour.delivery === 'gated' && (!call.facts.stream || behaviour.afterDeltas === 0)) await pass();
   if (response.destroyed) return;
   call.status = 200;
@@ -114,7 +122,7 @@ const hints = {
 
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
-  { format: { errors, signatureOf }, parameters, turns }: Exchange,
+  { call, format: { errors, signatureOf }, parameters, turns }: Exchange,
   { refuses }: ReplyBehaviour,
 ): Refusal | undefined {
   const { toolChoice } = parameters;
@@ -122,14 +130,19 @@ function findRefusal(
     case undefined:
       return undefined;
     case 'hints': {
-      const names = Object.keys(hints) as (keyof typeof hints)[];
-      const hint = names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
+      const hint = findHint(parameters);
       return hint && errors.hint(hint, parameters[hint]);
     }
+    case 'lost-reasoning':
+      return hasLostThinking(turns) ? errors.lostReasoning?.() : undefined;
+    case 'effort':
+      return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':
       return toolChoice === 'required' || typeof toolChoice === 'object'
         ? errors.forcedChoice?.()
         : undefined;
+    case 'reasoning':
+      return refuseThinking(errors, parameters, turns);
     case 'changed-signature':
       return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
         ? errors.signature?.()
@@ -137,9 +150,40 @@ function findRefusal(
   }
 }
 
+/** The error of a model that does not think, for all that it does not have. */
+function refuseThinking(errors: ErrorBodies, asked: CallParameters, turns: readonly Turn[]) {
+  if (asked.wantsReasoning || has(turns.flatMap(partsOf), 'opaque')) return errors.reasoning?.();
+  return asked.markedTurns === undefined ? undefined : errors.cache?.();
+}
+
+const findHint = (parameters: CallParameters) => {
+  const names = Object.keys(hints) as (keyof typeof hints)[];
+  return names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
+};
+
+const hasLostThinking = (turns: readonly Turn[]): boolean =>
+  turns.map(partsOf).some((parts) => has(parts, 'tool_call') && !has(parts, 'opaque'));
+
+const has = (parts: readonly Part[], wanted: Part['type']): boolean =>
+  parts.some(({ type }) => type === wanted);
+
+/** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
+function checkThinking(
+  { call, format, turns, parameters }: Exchange,
+  { unboundThinking: fate }: ReplyBehaviour,
+): Refusal | undefined {
+  const { unbound } = format.errors;
+  if (fate === undefined || unbound === undefined) return undefined;
+  const breaches = findBreaches({ model: call.model ?? '', turns, parameters });
+  call.droppedThinking = breaches.length;
+  return fate === 'refused'
+    ? firstRefusal(breaches, ({ place, breach }) => unbound(place, breach))
+    : undefined;
+}
+
 /** An echo, or the provider's error when the conversation is longer than its model takes. */
 function replyWithin(exchange: Exchange, maxTokens: number): Promise<void> | void {
-  const { inputTokens } = composeReply(exchange, echoBehaviour);
+  const inputTokens = countTokens(sizeOf(exchange.turns));
   if (inputTokens <= maxTokens) return reply(exchange, echoBehaviour);
   refuse(exchange, exchange.format.errors.tooLong(inputTokens, maxTokens));
 }
@@ -163,7 +207,7 @@ async function breakStream(exchange: Exchange, behaviour: ReplyBehaviour): Promi
   call.status = 200;
   response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
   await sendBeginning(response, frames, behaviour);
-  response.end(format.streamError());
+  response.end(format.streamError(call.id));
 }
 
 function succeed({ call, format, response }: Exchange, type: string, body: string | Buffer): void {

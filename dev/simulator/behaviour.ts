@@ -1,4 +1,4 @@
-import type { Ending } from './wire-format.js';
+import type { Ending, Lull } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,
@@ -33,10 +33,26 @@ export interface ReplyBehaviour {
    */
   readonly afterDeltas?: number;
   readonly withoutUsage?: boolean;
+  /** How many parts follow the first, where the provider continues a reply. */
+  readonly hops?: number;
+  /** Vertex AI's word for the end. */
+  readonly endsAs?: string;
+  /** Before its text and before its calls it thinks; aloud in words, also where nobody asks for them. */
+  readonly thinks?: boolean | 'aloud';
+  /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
+  readonly unboundThinking?: 'refused' | 'dropped';
+  /** Behind the opening of a stream; before the whole reply when not streamed. */
+  readonly lull?: Lull;
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?: 'hints' | 'forced-choice' | 'changed-signature';
+  readonly refuses?:
+    | 'hints'
+    | 'forced-choice'
+    | 'changed-signature'
+    | 'reasoning'
+    | 'effort'
+    | 'lost-reasoning';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }
@@ -83,3 +99,12 @@ export const echoBehaviour: ReplyBehaviour = {
   delayMs: 0,
   gapMs: 0,
 };
+
+/** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
+export type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
+
+export const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
+
+/** A reply that calls tools, one of them unless it is said otherwise. */
+export const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
+  reply({ ...more, calls: { amount: 1, ...facts } });

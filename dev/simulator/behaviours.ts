@@ -1,20 +1,16 @@
 import {
   type Behaviour,
-  type CallsBehaviour,
+  calls,
   type Delivery,
   echoBehaviour,
   type ReplyBehaviour,
+  type Row,
+  reply,
 } from './behaviour.js';
+import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
-/** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
-type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
-
-const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
-/** A reply that calls tools, one of them unless it is said otherwise. */
-const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
-  reply({ ...more, calls: { amount: 1, ...facts } });
 /** Numbered deltas of a stream, and what becomes of it behind them. */
 const broken = (n = 0, delivery: Delivery = 'whole'): ReplyBehaviour => ({
   ...echoBehaviour,
@@ -66,11 +62,7 @@ const rows: Row[] = [
     'the first n calls get 401 with a text that names the model, then echo',
     (n = 0) => ({ kind: 'denied', times: n }),
   ],
-  [
-    'sim-quota-<n>',
-    "the provider's n-th error for credit or a quota that is spent, always",
-    (n = 1) => ({ kind: 'quota', place: n }),
-  ],
+  ['sim-quota-<n>', "the provider's n-th error for what is spent", (n = 1) => ({ kind: 'quota', place: n })],
   ['sim-not-ready', "the provider's error for a model that is being loaded", () => ({ kind: 'not-ready' })],
   [
     'sim-context-<n>',
@@ -86,7 +78,11 @@ const rows: Row[] = [
     'a valid answer, one byte per so many milliseconds',
     (ms) => reply({ delivery: 'drip', gapMs: ms }),
   ],
-  ['sim-endless', 'a reply that never ends, as fast as it is read', () => reply({ delivery: 'endless' })],
+  [
+    'sim-endless',
+    'a reply that never ends, as fast as it is read',
+    () => reply({ delivery: 'endless', says: { pieces: 1, length: 16_384 } }),
+  ],
   [
     'sim-endless-<status>',
     "the provider's error for an HTTP status, with a body that never ends",
@@ -150,6 +146,11 @@ const rows: Row[] = [
     'n deltas, ms apart, each the milliseconds since the epoch at which it was sent; zeros when not streamed, and in frames that are not text',
     (n, ms) => reply({ says: { timestamps: n }, gapMs: ms }),
   ],
+  [
+    'sim-failed',
+    "a 200 that says that it failed, at openai's Responses; elsewhere 500",
+    () => reply({ ending: 'failed' }),
+  ],
   ['sim-no-usage', 'echo that says nothing of the tokens it took', () => reply({ withoutUsage: true })],
   ending('empty', 'no choices, content blocks or candidates'),
   ending('null', 'a choice whose text is null, absent or blank'),
@@ -202,10 +203,21 @@ const rows: Row[] = [
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
+  [
+    'sim-plain',
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
+    () => reply({ refuses: 'reasoning' }),
+  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
+  ...thinkingRows,
 ];
 
-const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)' };
+const placeholders: Record<string, string> = {
+  status: '([45]\\d\\d)',
+  n: '(\\d{1,5})',
+  key: '([\\w.-]+)',
+  word: '([A-Z_]+)',
+};
 const number = '(\\d{1,7})';
 
 const table = rows.map(([name, _, behave]) => ({
@@ -222,12 +234,15 @@ export function isGated(model: string): boolean {
   return behaviour?.kind === 'reply' && behaviour.delivery === 'gated';
 }
 
+/** A number, or the word of the one row that asks for a word. */
+const readValue = (text: string) => (/^\d+$/.test(text) ? Number(text) : text) as number;
+
 /** The behaviour of a model, if there is one. Of its name the text after an `@` only keeps the calls of tests apart. */
 export function findBehaviour(model: string): Behaviour | undefined {
   const [name = ''] = model.split('@', 1);
   for (const { pattern, behave } of table) {
     const match = pattern.exec(name);
-    if (match !== null) return behave(...match.slice(1).map(Number));
+    if (match !== null) return behave(...match.slice(1).map(readValue));
   }
   return undefined;
 }

@@ -47,6 +47,8 @@ export class Call {
   finishedAt: number | undefined;
   closedAt: number | undefined;
   clientClosedFirst = false;
+  /** Blocks of thinking in its conversation that count for nothing. */
+  droppedThinking = 0;
   /** Whether the simulator itself is about to cut the answer. */
   cutBySimulator = false;
 
@@ -98,7 +100,8 @@ export class Call {
   }
 
   toJSON(): object {
-    const { id, begun, ended = null, facts, clientClosedFirst, turns, parameters, body } = this;
+    const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
+    const { turns, parameters, body } = this;
     return {
       id,
       begun,
@@ -110,6 +113,7 @@ export class Call {
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
       clientClosedFirst,
+      droppedThinking,
       turns,
       parameters,
       body,

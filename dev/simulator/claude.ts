@@ -1,8 +1,9 @@
+import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
-import { type Refusal, snakeCase } from './refusal.js';
+import { type Breach, type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';
 import { type MadeCall, sign } from './signature.js';
 import type { Reply, ReplyCall } from './wire-format.js';
@@ -10,6 +11,12 @@ import type { Reply, ReplyCall } from './wire-format.js';
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 
 export const claudeEfforts = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
+
+/** How newer models are asked to think (`ThinkingConfigAdaptive` of Anthropic's SDK). */
+export const thinkingConfig = z.strictObject({
+  type: z.enum(['adaptive', 'disabled']),
+  display: z.enum(['summarized', 'omitted']).nullish(),
+});
 
 /** The errors of the models, of a provider that passes on their words by `refuse`. */
 export const claudeErrors = (refuse: (words: string) => Refusal) => ({
@@ -20,6 +27,15 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   },
   forcedChoice: () => refuse('tool_choice: type "tool" and "any" are not supported for this model.'),
   signature: () => refuse('messages: Invalid `signature` in `thinking` block'),
+  // https://github.com/anomalyco/opencode/issues/48637, https://github.com/kirodotdev/KiroCrew/pull/11513
+  unbound({ turn, part }: { turn: number; part: number }, breach: Breach): Refusal | undefined {
+    if (breach === 'foreign') return undefined;
+    const gap =
+      ' The `thinking` block that preceded this one when it was created is missing from this request.';
+    return refuse(
+      `messages.${turn}.content.${part}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.${breach === 'gap' ? gap : ''}`,
+    );
+  },
 });
 
 /** A piece of thinking, signed or redacted. */
@@ -40,12 +56,15 @@ interface BlockWriter {
 
 /** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
 export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter): WrittenBlock[] {
-  const { ending, text, pieces, calls, isSigned } = reply;
+  const { ending, text, pieces, calls, isSigned, thoughts } = reply;
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
+  const [before, between] = thoughts.map(thinking);
   return [
+    ...(before ? [before] : []),
     ...(isSigned && first ? thinkingOf(first).map(thinking) : []),
-    ...(text === '' && first ? [] : [said(text, pieces)]),
+    ...(text === '' && (first || before) ? [] : [said(text, pieces)]),
+    ...(between ? [between] : []),
     ...calls.map(call),
   ];
 }

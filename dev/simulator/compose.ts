@@ -1,26 +1,40 @@
 import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json.js';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
+import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
-import { echo, firstCharacters, firstHalf, lastUserText, sizeOf, splitText } from './echo.js';
+import {
+  charactersPerToken,
+  countTokens,
+  echo,
+  firstCharacters,
+  firstHalf,
+  lastUserText,
+  sizeOf,
+  splitInto,
+  splitText,
+} from './echo.js';
 import { fill } from './fill.js';
-import type { CallParameters, Reply } from './wire-format.js';
+import type { PromptCaches } from './prompt-caches.js';
+import type { CallParameters, Reply, Thought } from './wire-format.js';
 
-const charactersPerToken = 4;
+/** What each reply that thinks thinks, if its limit allows for so many. */
+const thinkingTokens = 200;
 
 /** Composes the reply to a call, independent of the wire format. */
-export function composeReply({ call, turns, parameters }: AskedCall, behaviour: ReplyBehaviour): Reply {
+export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply {
+  const { call, turns, parameters, caches } = asked;
   const { says, calls: calling } = behaviour;
-  const calls = composeCalls(turns, parameters, calling);
+  const { reasoningTokens, left } = budgetOf(parameters, behaviour);
+  const calls = left > 0 ? composeCalls(turns, parameters, calling) : [];
   const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
   const given = json === undefined ? pieceByPiece(says) : undefined;
   const whole =
     (calls.length > 0 ? textBefore(calls, calling) : json) ??
     given?.join('') ??
     (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
-  const { text, ...end } =
-    behaviour.ending === 'stop' ? cut(whole, parameters, says) : broken(whole, behaviour);
+  const { text, ...end } = endOf(whole, parameters, behaviour);
   const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
   return {
     callId: call.id,
@@ -28,16 +42,27 @@ export function composeReply({ call, turns, parameters }: AskedCall, behaviour: 
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
-    isSigned: calls.length > 0 && calling?.isSigned === true,
+    thoughts: think(asked, behaviour, { text, hasCalls: calls.length > 0 }),
+    isSigned: calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
     ...(isCut && { ending: 'length' }),
+    endsAs: behaviour.endsAs,
     inputTokens: countTokens(sizeOf(turns)),
-    outputTokens: countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
+    outputTokens:
+      reasoningTokens + countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
+    reasoningTokens,
+    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
     hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
+}
+
+/** The tokens of its thinking, and those that are left for all else: both count toward the limit, by all SDKs' types. */
+function budgetOf({ maxOutputTokens: limit = Infinity }: CallParameters, { thinks }: ReplyBehaviour) {
+  const reasoningTokens = thinks ? Math.min(Number(limit), thinkingTokens) : 0;
+  return { reasoningTokens, left: Number(limit) - reasoningTokens };
 }
 
 /** The JSON that the call asks for; undefined if it asks for none. */
@@ -50,24 +75,55 @@ interface AskedCall {
   readonly call: Call;
   readonly turns: readonly Turn[];
   readonly parameters: CallParameters;
+  readonly caches: PromptCaches;
+}
+
+/** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
+function think(
+  { call, turns, parameters }: AskedCall,
+  { thinks }: ReplyBehaviour,
+  { text, hasCalls }: { text: string; hasCalls: boolean },
+): Thought[] {
+  if (!thinks) return [];
+  const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
+  const isShown = parameters.showsThinking || thinks === 'aloud';
+  const shown = thoughts.map((words) => (isShown ? words : ''));
+  return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
 }
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
 
+function endOf(whole: string, parameters: CallParameters, behaviour: ReplyBehaviour): End {
+  const { hops, says, ending } = behaviour;
+  const { hop, stop } = parameters;
+  const { left } = budgetOf(parameters, behaviour);
+  if (hops !== undefined && hop !== undefined) return partOf(whole, { hop, hops, left });
+  return ending === 'stop' ? cut(whole, { stop, left, says }) : broken(whole, behaviour);
+}
+
 /** The text up to the call's stop text, or its limit: only echoes obey a token limit. */
 function cut(
   whole: string,
-  { stop = [], maxOutputTokens }: CallParameters,
-  says: ReplyBehaviour['says'],
+  { stop = [], left, says }: Pick<CallParameters, 'stop'> & Pick<ReplyBehaviour, 'says'> & { left: number },
 ): End {
   const stops = stop
     .map((sequence) => ({ sequence, at: whole.indexOf(sequence) }))
     .filter(({ at }) => at !== -1);
   const [first] = stops.sort((a, b) => a.at - b.at);
   const text = whole.slice(0, first?.at);
-  const limit = says === 'echo' ? Number(maxOutputTokens ?? Infinity) * charactersPerToken : Infinity;
+  const limit = says === 'echo' || left <= 0 ? left * charactersPerToken : Infinity;
   if (text.length > limit) return { text: firstCharacters(text, limit), ending: 'length' };
   return { text, ending: 'stop', stoppedBy: first?.sequence };
+}
+
+/** What one part of a text says. The limit counts over all parts. */
+function partOf(whole: string, { hop, hops, left }: { hop: number; hops: number; left: number }): End {
+  const parts = splitInto(whole, hops + 1);
+  const { length: before } = parts.slice(0, hop).join('');
+  const part = parts[hop] ?? '';
+  const most = left * charactersPerToken - before;
+  if (part.length > most) return { text: firstCharacters(part, Math.max(most, 0)), ending: 'length' };
+  return { text: part, ending: hop < hops ? 'continues' : 'stop' };
 }
 
 function broken(whole: string, { ending }: ReplyBehaviour): End {
@@ -94,9 +150,4 @@ function pieceByPiece(says: ReplyBehaviour['says']): string[] | undefined {
   return 'timestamps' in says
     ? Array<string>(says.timestamps).fill(`${noTimestamp} `)
     : Array<string>(says.pieces).fill('x'.repeat(says.length));
-}
-
-/** An estimate, the same for every provider. */
-function countTokens(characters: number): number {
-  return Math.ceil(characters / charactersPerToken);
 }

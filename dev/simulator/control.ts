@@ -11,7 +11,7 @@ const about = {
   name: 'Quillgate provider simulator',
   note: 'No model is ever called here: every answer is made up. Choose what happens with the name of the model.',
   formats: {
-    openai: 'POST /v1/chat/completions',
+    openai: 'POST /v1/responses and /v1/chat/completions',
     anthropic: 'POST /v1/messages',
     bedrock: 'POST /model/{model}/converse and /model/{model}/converse-stream',
     vertexai:

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { joinFrames } from './blocks.js';
+import { pause, sendLull } from './lull.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
@@ -19,19 +20,6 @@ export async function deliver(response: ServerResponse, delivered: Delivered): P
   return stream
     ? deliverStream(response, delivered, format.stream(reply))
     : deliverWhole(response, delivered, JSON.stringify(format.reply(reply)));
-}
-
-/** Waits this long, or until the connection closes. */
-export function pause(ms: number, response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = () => {
-      clearTimeout(timer);
-      response.off('close', wake);
-      resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    response.on('close', wake);
-  });
 }
 
 /** Sends the opening, and then the same bytes repeatedly, as fast as the client reads them, until it disconnects. */
@@ -87,9 +75,12 @@ async function deliverStream(
     ...format.headers(reply.callId),
   });
   switch (delivery) {
-    case 'whole':
-      await sendFrames(response, frames, behaviour);
+    case 'whole': {
+      const { lull } = behaviour;
+      const left = lull ? await sendLull(response, frames, { format, lull }) : frames;
+      await sendFrames(response, left, behaviour);
       return void response.end();
+    }
     case 'gated': {
       const sent = await sendBeginning(response, frames, behaviour);
       await pass();

@@ -6,6 +6,7 @@ const maxCharsOfLastUserTurn = 500;
 const maxTurns = 200;
 const streamPieces = 8;
 const maxPieceChars = 4096;
+export const charactersPerToken = 4;
 
 /** A reply that says that it is simulated, and shows the turns of the conversation, long ones shortened. */
 export function echo(provider: ProviderId, turns: readonly Turn[]): string {
@@ -31,6 +32,9 @@ export const sizeOf = (turns: readonly Turn[]): number =>
   turns
     .flatMap(partsOf)
     .reduce((sum, part) => sum + ('bytes' in part ? part.bytes : describe(part).length), 0);
+
+/** An estimate, the same for every provider. */
+export const countTokens = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
 function describe(part: Part): string {
   switch (part.type) {

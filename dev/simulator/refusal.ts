@@ -22,6 +22,9 @@ export function firstRefusal<T, Found = Refusal>(
   return undefined;
 }
 
+/** What is wrong with thinking: another model's; behind another conversation, or changed; one before it is missing. */
+export type Breach = 'foreign' | 'elsewhere' | 'gap';
+
 /** The errors of a provider, in its own format. */
 export interface ErrorBodies {
   contentType(received: string): Refusal;
@@ -41,6 +44,16 @@ export interface ErrorBodies {
   hint(name: string, value: unknown): Refusal;
   /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
   forcedChoice?(): Refusal;
+  /** The model caches nothing that is marked; absent where marks do no harm. */
+  cache?(): Refusal;
+  /** What the model thought before its calls did not come back; absent where that may be. */
+  lostReasoning?(): Refusal;
+  /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */
+  effort?(asked: { tools?: unknown; reasoningEffort?: unknown }, model: string): Refusal | undefined;
+  /** The model does not think: it has nothing to encrypt, or does not take thinking; absent where it takes all. */
+  reasoning?(): Refusal;
+  /** Thinking came back elsewhere than it was, or changed; undefined where the provider drops it unsaid. */
+  unbound?(place: { turn: number; part: number }, breach: Breach): Refusal | undefined;
   /** A signed part came back changed; absent where models sign nothing. */
   signature?(): Refusal;
 }

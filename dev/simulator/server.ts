@@ -9,6 +9,7 @@ import { CallLog } from './call-log.js';
 import { control, isControlPath, sendNotFound } from './control.js';
 import { Gates } from './gates.js';
 import { examine, findFormat } from './intake.js';
+import { PromptCaches } from './prompt-caches.js';
 import type { RequestHead } from './wire-format.js';
 
 /** A running simulator. */
@@ -79,6 +80,7 @@ class Session {
   readonly calls = new CallLog();
   readonly callNumbers = new Map<string, number>();
   readonly gates = new Gates();
+  readonly caches = new PromptCaches();
   openSockets = 0;
   closing = false;
 
@@ -98,16 +100,15 @@ class Session {
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
     if ('status' in verdict) return refuse({ call, response }, verdict);
     const { behaviour, ...asked } = verdict;
-    return answer(
-      { call, ...asked, format, response, callNumbers: this.callNumbers, gates: this.gates },
-      behaviour,
-    );
+    const { callNumbers, gates, caches } = this;
+    return answer({ call, ...asked, format, response, callNumbers, gates, caches }, behaviour);
   }
 
   reset(): void {
     this.calls.clear();
     this.callNumbers.clear();
     this.gates.reset();
+    this.caches.clear();
   }
 
   #close(call: Call, response: ServerResponse): void {

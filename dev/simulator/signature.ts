@@ -11,13 +11,17 @@ export const sign = (call: MadeCall, what = ''): string =>
     `simulated ${createHash('sha256').update(`${call.name}${call.arguments}${what}`).digest('hex')}`,
   ).toString('base64');
 
+/** The signature of a text. */
+export const signText = (text: string): string => sign({ name: undefined, arguments: text });
+
 /** The documented value for calls whose signature is not known. */
 const skipped = 'skip_thought_signature_validator';
 
-/** Whether a turn has a signature that is not as the model has made it for the call behind it. */
+/** Whether a turn has a signature that is not as the model has made it for the call or the text behind it. */
 export const hasForeignSignature = (turn: Turn, signatureOf: (call: MadeCall) => string): boolean =>
   partsOf(turn).some((part, index, parts) => {
-    const call = parts[index + 1];
-    const isOwn = part.type === 'opaque' && call?.type === 'tool_call' && part.data === signatureOf(call);
-    return part.type === 'opaque' && part.data !== skipped && !isOwn;
+    const next = parts[index + 1];
+    if (part.type !== 'opaque' || part.data === skipped) return false;
+    if (next?.type === 'text') return part.data !== signText(next.text);
+    return next?.type !== 'tool_call' || part.data !== signatureOf(next);
   });

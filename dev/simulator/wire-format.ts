@@ -22,9 +22,19 @@ export interface Route {
 
 /**
  * How a reply ends: finished; cut at the token limit; prompt blocked by the content filter; reply cut by the content
- * filter; refused by the model; no choices; a choice without text.
+ * filter; refused by the model; no choices; a choice without text; a 200 that says of itself that it failed;
+ * a part that has to be continued.
  */
-export type Ending = 'stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused' | 'empty' | 'null';
+export type Ending =
+  | 'stop'
+  | 'length'
+  | 'blocked'
+  | 'blocked-reply'
+  | 'refused'
+  | 'empty'
+  | 'null'
+  | 'failed'
+  | 'continues';
 
 /** The parameters of a call, by our names. */
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
@@ -33,6 +43,14 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: AskedFormat | undefined;
+  /** Whether what the model thinks is wanted in the reply, encrypted. */
+  readonly wantsReasoning?: boolean | undefined;
+  /** Whether thinking is wanted in words. */
+  readonly showsThinking?: boolean | undefined;
+  /** Which part of a reply is asked for, 0 for the first; absent where the provider continues none. */
+  readonly hop?: number | undefined;
+  /** How many turns stand before the last mark of what may be cached; tools stand before all of them. */
+  readonly markedTurns?: number | undefined;
 }
 
 type Tuning =
@@ -65,6 +83,12 @@ export interface ReplyCall {
   readonly pieces: readonly string[];
 }
 
+/** A piece of thinking; its text is empty unless words were asked for. */
+export interface Thought {
+  readonly text: string;
+  readonly signature: string;
+}
+
 /** A reply, independent of the wire format. */
 export interface Reply {
   /** The call's number, from which the ids in the answer are made. */
@@ -74,20 +98,37 @@ export interface Reply {
   readonly pieces: readonly string[];
   /** They come after the text. */
   readonly calls: readonly ReplyCall[];
+  /** What it thinks: the first before all else, a second between its text and its calls. */
+  readonly thoughts: readonly Thought[];
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
   /** Whether the pieces of its calls come one after the other, with a wait between them. */
   readonly isSlow: boolean;
   readonly ending: Ending;
+  /** Vertex AI's word for the end, where it is another than usual. */
+  readonly endsAs?: string | undefined;
   /** The text that the call named and that the reply ends before. */
   readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;
+  /** With those of its thinking. */
   readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  /** Of the input: read from the provider's cache, and written to it. */
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
   readonly hasUsage: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** The call's body, for options that change the answer's shape. */
   readonly request: JsonObject;
+}
+
+/** A time without content in a stream: while a model thinks, or writes arguments that it sends at once. */
+export interface Lull {
+  readonly ms: number;
+  readonly of: 'thinking' | 'arguments';
+  /** Without the provider's signs of life. */
+  readonly isSilent?: boolean;
 }
 
 /** A piece of a streamed body that is never split. */
@@ -124,8 +165,15 @@ export interface WireFormat {
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /** The frame of an error within a 200 stream. */
-  streamError(): Frame;
+  /**
+   * What the provider sends in a lull of a stream; absent where it sends nothing. Such signs are counted, behind the
+   * first part of the opening and behind the second.
+   */
+  lifeSign?(of: Lull['of'], count: { place: number; index: number }): Frame | undefined;
+  /** Whether a 200 can say of itself that it failed. */
+  readonly failsInReply?: boolean;
+  /** The frame of an error within a 200 stream, of which there may be several forms by turns. */
+  streamError(callId: number): Frame;
   /** A frame that breaks the rules of the format. */
   malformed(): Frame;
 }

@@ -10,11 +10,11 @@ export interface PoolConfig {
   concurrency: number;
   /** Longest call, or of a stream the longest wait for its first delta, in milliseconds. */
   timeoutMs: number;
-  /** Longest wait for the first delta of a stream, in milliseconds, if shorter. */
+  /** Longest wait for the first sign of life of a stream, in milliseconds. */
   firstTokenTimeoutMs: number;
-  /** Longest silence in a stream after its first delta, in milliseconds. */
+  /** Longest silence in a stream, in milliseconds; before its first delta the longer of this and the time above. */
   idleTimeoutMs: number;
-  /** Longest wait for the first delta of a stream with a fallback, in milliseconds; absent means as for any other. */
+  /** How long a stream with a fallback may take to begin, in milliseconds; absent means as for any other. */
   fallbackAfterMs?: number | undefined;
   /** Model for requests that name none. */
   model: string | undefined;

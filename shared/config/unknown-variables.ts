@@ -4,9 +4,9 @@ import { type Environment, environmentSchema } from './config.js';
 const ours = Object.keys(environmentSchema.shape);
 /** No library reads names that begin like these, except those below. */
 const prefixes = /^(OPENAI|ANTHROPIC|BEDROCK|VERTEXAI|CHAT|BLOG|WORKER|BREAKER)_/;
-/** The variables that the providers' SDKs read themselves, and those that Kubernetes sets for each service. */
+/** The variables that others read: the providers' SDKs, programs with proxies, and those of Kubernetes' services. */
 const foreign =
-  /^(OPENAI_(ADMIN_KEY|API_VERSION|CUSTOM_HEADERS|ENDPOINT|LOG|ORG_ID|PROJECT_ID|WEBHOOK_SECRET)|ANTHROPIC_(AUTH_TOKEN|CONFIG_DIR|CUSTOM_HEADERS|ENVIRONMENT_\w+|FEDERATION_RULE_ID|IDENTITY_TOKEN(_FILE)?|LOG|OPEN_TELEMETRY\w*|ORGANIZATION_ID|PROFILE|SCOPE|SERVICE_ACCOUNT_ID|WEBHOOK_SIGNING_KEY|WORK\w+)|\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP)\w*))$/;
+  /^((ALL|HTTP)_PROXY|OPENAI_(ADMIN_KEY|API_VERSION|CUSTOM_HEADERS|ENDPOINT|LOG|ORG_ID|PROJECT_ID|WEBHOOK_SECRET)|ANTHROPIC_(AUTH_TOKEN|CONFIG_DIR|CUSTOM_HEADERS|ENVIRONMENT_\w+|FEDERATION_RULE_ID|IDENTITY_TOKEN(_FILE)?|LOG|OPEN_TELEMETRY\w*|ORGANIZATION_ID|PROFILE|SCOPE|SERVICE_ACCOUNT_ID|WEBHOOK_SIGNING_KEY|WORK\w+)|\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP)\w*))$/;
 
 /** A line, without the value, for each unknown variable that has one and is nearly named, or begins, like ours. */
 export const unknownVariables = (environment: Environment): string[] =>

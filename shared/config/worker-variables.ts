@@ -4,6 +4,7 @@ import { modelPattern } from '../model-names.js';
 import {
   choice,
   count,
+  httpUrl,
   imageHosts,
   longSecret,
   milliseconds,
@@ -35,14 +36,16 @@ const poolFields = {
     .describe('Longest call, or until the first delta of a stream, in milliseconds.'),
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
     .default(40_000)
-    .describe('Longest wait for the first delta of a stream, in milliseconds.'),
+    .describe('Longest wait for the first sign of life of a stream, in milliseconds.'),
   IDLE_TIMEOUT_MS: milliseconds(100)
     .default(20_000)
-    .describe('Longest silence within a stream, in milliseconds.'),
+    .describe(
+      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer.',
+    ),
   FALLBACK_AFTER_MS: milliseconds(100)
     .optional()
     .describe(
-      'How long a stream may take to its first delta before its fallback is asked instead, in milliseconds; never when it is not set.',
+      'How long a stream may take to begin, with thinking or with text, before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
   MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
 };
@@ -79,7 +82,16 @@ export const workerVariables = {
   PROVIDER_MAX_RESPONSE_BYTES: whole(65_536, 268_435_456)
     .default(16_777_216)
     .describe(
-      'Largest response of a provider that is read, in bytes; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
+      'Largest response of a provider that is read, in bytes, or event of a stream; a call with a larger one fails with provider_error. A pool may hold one per job in memory.',
+    ),
+  HTTPS_PROXY: secret(
+    httpUrl,
+    'Proxy for the calls of providers at https addresses, such as http://proxy.example.org:3128; none when it is not set.',
+  ),
+  NO_PROXY: text
+    .optional()
+    .describe(
+      'Comma list of the hosts, such as example.org or .example.org, that are called without HTTPS_PROXY; addresses of this machine always are.',
     ),
   PROVIDER_USER_KEY: secret(
     longSecret(16),
@@ -93,6 +105,11 @@ export const workerVariables = {
 
   OPENAI_API_KEY: secret(z.string().min(1), 'Credential of OpenAI.'),
   OPENAI_BASE_URL: providerUrl.optional().describe("OpenAI's address, as its SDK names it."),
+  OPENAI_WIRE: choice(['auto', 'responses', 'chat'])
+    .default('auto')
+    .describe(
+      "OpenAI's API to speak: Responses (responses), chat completions (chat), or (auto) the first at OpenAI and at Azure, and the second at any other OPENAI_BASE_URL.",
+    ),
   ...poolVariables('OPENAI'),
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),

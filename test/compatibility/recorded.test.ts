@@ -68,8 +68,8 @@ describe('a request that the release before has stored', () => {
     const entry = new IdempotentEntry({
       records: records as ChatRecords,
       link: { read: async () => ({ state: 'unknown' }) },
-      ...{ resultTtlMs: 1, maxOutputTokens: () => 1, now: () => 1 },
-      answers: { reserve: () => ({ release: () => {}, shrink: () => {} }) },
+      ...{ resultTtlMs: 1, now: () => 1 },
+      answers: { reserve: () => ({ release: () => {}, resize: () => {} }) },
     });
     const turns: Turn[] = [
       { role: 'system', content: 'Be brief.' },

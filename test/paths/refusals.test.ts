@@ -28,8 +28,9 @@ const provider = await serve(async (request, response) => {
 let deployment: Deployment;
 let others: string;
 beforeAll(async () => {
-  const variables = { OPENAI_BASE_URL: `${provider.url}/v1`, ANTHROPIC_BASE_URL: provider.url };
-  deployment = await startDeployment({ variables: { ...profiles.plain, ...variables } });
+  const addresses = { OPENAI_BASE_URL: `${provider.url}/v1`, ANTHROPIC_BASE_URL: provider.url };
+  const variables = { ...profiles.plain, ...addresses, OPENAI_WIRE: 'chat' };
+  deployment = await startDeployment({ variables });
   others = await addUser(deployment, 'another');
 });
 afterAll(async () => {

@@ -48,7 +48,7 @@ describe('a recording', () => {
   });
 
   it.each([
-    ['openai-completions-tools-whole.json', 'arguments', '.choices[].message.tool_calls[].function.'],
+    ['openai-responses-tools-whole.json', 'arguments', 'answer.output[].'],
     ['anthropic-messages-text-streamed.json', 'stop_reason', '.delta.'],
     ['bedrock-converse-stream-text-streamed.json', 'stopReason', 'messageStop.'],
     ['vertexai-generateContent-refused-whole.json', 'code', 'answer.error.'],

@@ -8,7 +8,9 @@ import { openSlot } from './gate.js';
 type Own = Partial<
   Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>
 > & {
+  isAlive?: boolean;
   hasBegun?: boolean;
+  isShown?: boolean;
   isRetry?: boolean;
   attempt?: number;
   now?: () => number;
@@ -38,13 +40,14 @@ export function callOf(own: Own = {}): Call {
     ...own.settings,
   };
   const first = { ...firstCall({ job, chatJob, request, settings }), user, schema };
-  first.progress.hasBegun = own.hasBegun ?? false;
+  const { isAlive, hasBegun, isShown } = own;
+  Object.assign(first.progress, givenFields({ isAlive, hasBegun, isShown }));
   return isRetry ? retryOf(first) : first;
 }
 
 /** A call that its circuit has let in just now. */
 export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
-  progress: { hasBegun: false },
+  progress: { isAlive: false, hasBegun: false },
   isProbe: false,
   isCompiling: false,
   startedAt: performance.now(),
@@ -56,6 +59,7 @@ export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => (
 /** A call that is about to be made. */
 export const madeCallOf = (own: Own = {}, pass: Partial<AdmittedCall> = {}): TimedCall => {
   const call = callOf(own);
-  const timed = { sent: call.request, signal: call.stop, onLife: () => {} };
+  const sent = { ...call.request, isStreamed: own.deltas !== undefined };
+  const timed = { sent, signal: call.stop, onLife: () => {}, onBegin: () => {} };
   return { ...call, ...timed, pass: admittedCall(pass) };
 };

@@ -135,7 +135,6 @@ export async function startChatApp({
       records: store.records,
       link,
       resultTtlMs: 1,
-      maxOutputTokens: () => 4096,
       answers: new StoredAnswers(Date.now),
       now: Date.now,
     }),

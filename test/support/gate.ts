@@ -13,15 +13,15 @@ export function openGate({
   timeoutMs = 10_000,
   resetMs = 60_000,
   concurrency = 1,
+  hasRoom = () => true,
   imageRoom,
-}: { timeoutMs?: number; resetMs?: number; concurrency?: number } & Pick<
-  GateOptions,
-  'imageRoom'
+}: { timeoutMs?: number; resetMs?: number; concurrency?: number } & Partial<
+  Pick<GateOptions, 'imageRoom' | 'hasRoom'>
 > = {}): OpenGate {
   const gate = new Gate({
     times: () => ({ timeoutMs, resetMs }),
     concurrency: () => concurrency,
-    hasRoom: () => true,
+    hasRoom,
     namedModels: () => [],
     imageRoom,
     onChange: () => {},

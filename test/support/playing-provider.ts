@@ -26,8 +26,11 @@ const endStream = (response: ServerResponse) => void response.end();
 export const toServerSentEvent = ([name, data]: PlayedAnswer['events'][number]): string =>
   `${name && `event: ${name}\r\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\r\n\r\n`;
 
-/** Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body. */
-export async function startPlaying() {
+/**
+ * Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body.
+ * `setup` is the one of `providerSetups` that stands for its provider, if it is not the first.
+ */
+export async function startPlaying(setup?: string) {
   const played = { answer: { whole: '', events: [] } as PlayedAnswer, sent: '' };
   const server = await serve(async (request, response) => {
     played.sent = await readText(request);
@@ -46,8 +49,8 @@ export async function startPlaying() {
   });
   afterAll(() => server.close());
   const providers = new Map<ProviderId, Provider>();
-  for (const { id, load } of providerSetups) {
-    if (providers.has(id)) continue;
+  for (const { name, id, load } of providerSetups) {
+    if (providers.has(id) && name !== setup) continue;
     const provider = await load(server.url);
     providers.set(id, provider);
     afterAll(() => provider.close());

@@ -27,14 +27,16 @@ const setup = <Id extends ProviderId>(
 ): ProviderSetup => ({
   name,
   id,
-  load: (url, maxBytes = usualMaxBytes) => loadProvider(id, settingsOf(url), new HttpClient(maxBytes)),
+  load: (url, maxResponseBytes = usualMaxBytes) =>
+    loadProvider(id, settingsOf(url), new HttpClient(maxResponseBytes)),
 });
 
 const apiKey = 'test-key';
 
 /** Every adapter in every setup. */
 export const providerSetups: readonly ProviderSetup[] = [
-  setup('openai', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1` })),
+  setup('openai by chat completions', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1`, wire: 'chat' })),
+  setup('openai by responses', 'openai', (url) => ({ apiKey, baseUrl: `${url}/v1`, wire: 'responses' })),
   setup('anthropic', 'anthropic', (baseUrl) => ({ apiKey, baseUrl })),
   setup('bedrock', 'bedrock', (endpoint) => ({
     ...{ region: 'us-east-1', endpoint },

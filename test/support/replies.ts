@@ -16,9 +16,15 @@ export interface ProviderCommand {
   maxOutputTokens?: number;
   parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
+  reasoning?: ProviderRequest['reasoning'];
+  asksThinking?: boolean;
+  user?: string;
+  omits?: ProviderRequest['omits'];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
   onLife?: () => void;
+  /** Whether it is asked for as a stream, although it is not read as one. */
+  isStreamed?: boolean;
   /** Called with each delta of a stream. */
   onDelta?: (text: string) => void;
 }
@@ -33,9 +39,14 @@ export async function ask(
     maxOutputTokens = 4096,
     parameters,
     mayBeBlankAt = [],
+    reasoning,
+    asksThinking,
+    user,
+    omits,
     signal = new AbortController().signal,
     withTimeout,
     onLife,
+    isStreamed,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -44,7 +55,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const hooks = givenFields({ withTimeout, onLife });
+  const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed });
   const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);

@@ -11,7 +11,8 @@ const model = 'sim-echo';
 const pointAt: Record<ProviderId, (url: string) => Record<string, string | undefined>> = {
   openai: (url) => ({
     ...{ OPENAI_API_KEY: credential, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model },
-    IMAGE_HOSTS: 'images.example',
+    // The simulator plays OpenAI itself, also at its own address.
+    ...{ OPENAI_WIRE: 'responses', IMAGE_HOSTS: 'images.example' },
   }),
   anthropic: (url) => ({
     ...{ ANTHROPIC_API_KEY: credential, ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: model },

@@ -136,8 +136,8 @@ export class Breakers {
     if (startedAt === undefined) return;
     const { isProbe, user } = begun;
     const tookMs = performance.now() - startedAt;
-    const isReplying = progress.hasBegun;
-    const shown = this.#options.samples.take({ isProbe, isCompiling, error, isReplying, tookMs });
+    const { isAlive, hasBegun: isReplying } = progress;
+    const shown = this.#options.samples.take({ isProbe, isCompiling, error, isAlive, isReplying, tookMs });
     if (shown?.kind === 'good' || shown?.kind === 'answer') this.#countAnswer(begun, shown.kind === 'good');
     // A call that began before a breaker opened is not counted when it ends late.
     else if (shown && (isProbe || this.stateFor(user) === 'closed')) this.#countFault(begun, shown);

@@ -11,14 +11,18 @@ const minCallMs = 900;
 
 /**
  * Samples the calls of one model. Retryable errors are bad, and calls that got no answer in time, or that their callers
- * cut after an unusually long one, are silent. Rejected requests, our own aborts, rate limits, unusable answers and a
- * wait for a schema to be compiled must neither open a breaker nor close one.
+ * cut after an unusually long one, are silent. Rejected requests, our own aborts, rate limits, unusable answers, a wait
+ * for a schema to be compiled, and a model that works for too long, must neither open a breaker nor close one.
  */
 export class CallSamples {
-  /** Mean time of the answers, in milliseconds. */
   readonly #usualMs = new MovingMean();
   /** When the latest of the answered calls began. */
   #answeredSince = 0;
+
+  /** Mean time of the answers, in milliseconds; undefined before the first. */
+  get usualMs(): number | undefined {
+    return this.#usualMs.value;
+  }
 
   /** The evidence that this call gives; undefined if none. */
   take(call: EndedCall): Shown | undefined {
@@ -34,12 +38,14 @@ export class CallSamples {
   }
 
   /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
-  #takeSilence({ error, isCompiling, isReplying, isProbe, tookMs }: EndedCall): Fault | undefined {
+  #takeSilence(call: EndedCall): Fault | undefined {
+    const { error, isCompiling, isAlive, isReplying, isProbe, tookMs } = call;
     const isCut = isEndedByCaller(error);
-    const usualMs = this.#usualMs.value;
+    if (isAlive && !isCut) return undefined;
+    const { usualMs } = this;
     const isUnusual = !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (usualMs ?? 0);
     // An impatient caller says nothing about the provider, and others wait for a probe.
-    if ((isCompiling && !isReplying) || (isCut && (isProbe || !isUnusual))) return undefined;
+    if (isCompiling || (isCut && (isProbe || !isUnusual))) return undefined;
     const isLater = performance.now() - tookMs >= this.#answeredSince;
     const showsMuch = isProbe || (isLater && (!isCut || usualMs !== undefined));
     const reason = error instanceof Failure ? error.code : 'timeout';

@@ -6,7 +6,7 @@ import type { CompilingCalls } from './compiling-calls.js';
 import { Cooldown, isLimit, type Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GateChange, GatedCall } from './gated-call.js';
-import type { Slot } from './slots.js';
+import type { LongCalls } from './long-calls.js';
 import { patienceOf, type Waiter, WaitingJobs } from './waiting-jobs.js';
 
 export interface CircuitOptions {
@@ -16,6 +16,7 @@ export interface CircuitOptions {
   hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
+  longCalls: Pick<LongCalls, 'enter' | 'wait' | 'leave'>;
   onChange: (change: GateChange) => void;
   /** Called when a 429 to this pool began a cooldown or made it longer. */
   publishLimit: (limit: Limit) => void;
@@ -36,6 +37,7 @@ export class Circuit {
   readonly cooldown: Cooldown;
   readonly breakers: Breakers;
   readonly #options: CircuitOptions;
+  readonly #samples = new CallSamples();
   readonly #waiting = new WaitingJobs();
   /** The calls that are under way, or are about to begin, and those that wait, which have not begun. */
   readonly #calls = new Map<GatedCall, BegunCall | undefined>();
@@ -43,18 +45,14 @@ export class Circuit {
   /** The user who was held alone: only this user's calls begin one at a time then, so that others are not slowed. */
   #wasAlone: string | undefined;
   /** The slot of the job whose call is the one at a time after a cooldown. */
-  #trial: Slot | undefined;
+  #trial: GatedCall['slot'] | undefined;
   #lastCaller: string | undefined;
   #lastUsedAt = performance.now();
   #isClosing = false;
 
   constructor(options: CircuitOptions) {
     this.#options = options;
-    this.breakers = new Breakers({
-      times: options.times,
-      samples: new CallSamples(),
-      onChange: (state, user) => this.#onChange(state, user),
-    });
+    this.breakers = new Breakers({ ...options, samples: this.#samples, onChange: this.#onChange.bind(this) });
     this.cooldown = new Cooldown({ ...options, onChange: () => this.#onChange() });
   }
 
@@ -85,6 +83,7 @@ export class Circuit {
       this.#leave(call);
       this.#calls.delete(call);
       this.#wake();
+      this.#options.longCalls.leave(call);
     }
   }
 
@@ -101,19 +100,22 @@ export class Circuit {
 
   /** How long no call of this user may begin, in milliseconds; 0 when calls may. */
   #blockedMs(user: string | undefined): number {
-    return this.breakers.stateFor(user) === 'open'
-      ? this.breakers.nextProbeMs(user)
-      : this.cooldown.leftMs(user);
+    const { breakers, cooldown } = this;
+    return breakers.stateFor(user) === 'open' ? breakers.nextProbeMs(user) : cooldown.leftMs(user);
   }
 
-  /** Waits until the call may begin, and has a slot: by then calls may be forbidden again. */
+  /** Waits until the call may begin, and has a slot and a place: by then calls may be forbidden again. */
   async #begin(call: GatedCall): Promise<BegunCall> {
     for (;;) {
       await this.#whenCallsMayBegin(call);
       await call.slot.take();
       const begun = this.#calls.get(call);
       const isFree = begun?.isProbe || this.breakers.stateFor(call.user) === 'closed';
-      if (begun && isFree && this.#blockedMs(call.user) === 0) return begun;
+      if (!begun || !isFree || this.#blockedMs(call.user) > 0) continue;
+      if (begun.isProbe || this.#options.longCalls.enter(call, this.#samples.usualMs)) return begun;
+      this.#leave(call);
+      this.#wake();
+      await this.#options.longCalls.wait(call);
     }
   }
 

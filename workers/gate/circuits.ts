@@ -3,9 +3,10 @@ import { Circuit, type CircuitOptions } from './circuit.js';
 import { CompilingCalls } from './compiling-calls.js';
 import type { Limit } from './cooldown.js';
 import type { GateChange } from './gated-call.js';
+import { LongCalls } from './long-calls.js';
 
 export interface CircuitsOptions
-  extends Omit<CircuitOptions, 'model' | 'compiling' | 'onChange' | 'publishLimit'> {
+  extends Omit<CircuitOptions, 'model' | 'compiling' | 'longCalls' | 'onChange' | 'publishLimit'> {
   /** The slots of the pool. */
   concurrency: () => number;
   onChange: (change: GateChange) => void;
@@ -27,12 +28,14 @@ export class Circuits {
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
   readonly #compiling: CompilingCalls;
+  readonly #longCalls: LongCalls;
   #isClosing = false;
   #forced: 'closed' | undefined;
 
   constructor(options: CircuitsOptions) {
     this.#options = options;
     this.#compiling = new CompilingCalls(options);
+    this.#longCalls = new LongCalls(options);
   }
 
   of(model: string): Circuit {
@@ -69,6 +72,7 @@ export class Circuits {
   /** Has the jobs that wait for their models go back to their queue. */
   close(): void {
     this.#isClosing = true;
+    this.#longCalls.close();
     for (const circuit of this.#circuits.values()) circuit.close();
   }
 
@@ -99,6 +103,7 @@ export class Circuits {
       ...options,
       model,
       compiling: this.#compiling,
+      longCalls: this.#longCalls,
       onChange: (change) => onChange({ ...change, model }),
       publishLimit: (limit) => publishLimit({ ...limit, model }),
     });

@@ -14,7 +14,7 @@ export interface GatedCall {
   readonly stop: AbortSignal;
   /** Time until the call is of use only if its reply has begun, in milliseconds. */
   leftMs(): number;
-  /** How long it waits at most for a model that is limited, in milliseconds. */
+  /** How long it waits at most for a model that is limited or fails, in milliseconds. */
   readonly patienceMs: number;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
@@ -22,7 +22,12 @@ export interface GatedCall {
   readonly schema: string | undefined;
   /** Size of its stored images, in bytes. */
   readonly imageBytes: number;
-  readonly progress: { readonly hasBegun: boolean };
+  readonly progress: {
+    /** Whether the provider has given a sign of life. */
+    readonly isAlive: boolean;
+    /** Whether a part of the reply has come. */
+    readonly hasBegun: boolean;
+  };
 }
 
 /** The gate's answer to a call that may begin. */
@@ -50,6 +55,7 @@ export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
 /** How such a call ended. */
 export interface EndedCall extends Pick<Pass, 'isProbe' | 'isCompiling'> {
   readonly error?: unknown;
+  readonly isAlive: boolean;
   readonly isReplying: boolean;
   readonly tookMs: number;
 }

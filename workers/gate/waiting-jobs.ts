@@ -55,11 +55,12 @@ const maxPatienceMs = 3000;
 /** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
 export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
+/** The same without a fallback: a client that waits for minutes had better be told when to come again. */
+export const longestPatienceMs = 60_000;
+
 /** The longest wait for a probe, in milliseconds, of a call that has a fallback: the probe may fail. */
 const probePatienceMs = 500;
 
 /** How long the job waits at most, in milliseconds, while the breaker is in this state. */
-export const patienceOf = ({ patienceMs }: GatedCall, breaker: BreakerState): number =>
-  breaker === 'closed' || patienceMs === Number.POSITIVE_INFINITY
-    ? patienceMs
-    : Math.min(patienceMs, probePatienceMs);
+export const patienceOf = ({ patienceMs, hasFallback }: GatedCall, breaker: BreakerState): number =>
+  breaker === 'closed' || !hasFallback ? patienceMs : Math.min(patienceMs, probePatienceMs);

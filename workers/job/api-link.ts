@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Delta, WrittenDeltas } from '../../shared/protocol/deltas.js';
 import { topics } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
-import { partsVersion, writtenVersion } from '../../shared/protocol/version.js';
+import { partsVersion, reasoningVersion, writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 
@@ -99,7 +99,7 @@ export class ApiLink {
     await nextTurn();
     this.#isUrgent = false;
     // Chats of one version share a message.
-    for (const v of [writtenVersion, partsVersion]) {
+    for (const v of [writtenVersion, partsVersion, reasoningVersion]) {
       const message = this.#take(v);
       // The API process notices a lost message at the next delta, or at the end.
       if (message.deltas.length > 0)

@@ -1,11 +1,12 @@
 import type { Turn } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { Gate } from '../gate/gate.js';
-import type { Provider, ProviderReply } from '../providers/provider.js';
+import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
 import type { ModelNotes } from './model-notes.js';
-import { narrow } from './model-request.js';
+import { narrow, type Omitted } from './model-request.js';
 import { withOneRetry } from './retry.js';
 
 export interface CallChainDeps {
@@ -20,8 +21,9 @@ export interface CallChainDeps {
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
 export const callChain =
   (deps: CallChainDeps): Next<Call> =>
-  (first) =>
-    withOneRetry(first, deps, (call) =>
+  (first) => {
+    refuseIgnored(first, deps.provider);
+    return withOneRetry(first, deps, (call) =>
       deps.gate.run(call, (passed) =>
         prepare(passed, deps, (prepared) =>
           deps.metrics.watchCall(prepared, (watched) =>
@@ -30,38 +32,72 @@ export const callChain =
         ),
       ),
     );
+  };
 
-/** Makes the request of a call that may begin, without the parts that its model is known to refuse. */
-export function prepare(call: PassedCall, { notes }: Pick<CallChainDeps, 'notes'>, next: Next<PreparedCall>) {
-  const { job, request, omitted, isWhole, progress } = call;
+/** A reply that may take longer than this is asked for as a stream, which shows that it is written. */
+const longMs = 60_000;
+
+/** Throws for a hint that the provider's requests have no field for, if its caller is not to be answered without it. */
+function refuseIgnored({ request, chatJob }: Call, { ignores }: Pick<Provider, 'ignores'>): void {
+  const ignored = chatJob.isStrict && ignores && narrow(request, { hints: ignores }).ignored;
+  if (ignored) throw new Failure('provider_rejected', { refusedParameter: ignored[0] });
+}
+
+type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Pick<Provider, 'ignores'> };
+
+/** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
+export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next: Next<PreparedCall>) {
+  const { job, request, omitted, isWhole, progress, chatJob } = call;
+  const isStreamed = job.deltas !== undefined || call.leftMs() > longMs;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
-  const known = hints?.omittedFrom(request, call.user) ?? {};
-  const { request: sent, ignored } = narrow(request, { ...known, ...omitted });
+  const remembered = hints?.omittedFrom(request, call.user) ?? {};
+  const known = chatJob.isStrict ? { ...remembered, ...allHints } : remembered;
+  const left = { ...known, ...omitted };
+  const without = { ...left, hints: new Set([...(left.hints ?? []), ...(provider.ignores ?? [])]) };
+  const { request: sent, ignored } = narrow(request, without);
   progress.sent = { request: sent, known };
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  return next({ ...call, sent });
+  return next({ ...call, sent: { ...sent, isStreamed } });
 }
+
+/** For a caller that is not to be answered without its hints. */
+const allHints: Omitted = { hints: new Set(), reasoning: false };
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onLife, traceparent, user } = call;
+  const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
-  const onDelta =
+  const show =
     deltas &&
     ((text: string, mark?: Mark) => {
-      if (!call.progress.hasBegun) call.begin();
+      if (!call.progress.isShown) call.show();
       deltas.append(text, mark);
     });
+  const onDelta = show && sent.reasoning === 'opaque' ? holdOpaque(show) : show;
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onLife, traceparent }, onDelta);
+  return await provider.run({ ...sent, turns, signal, onLife, onBegin, traceparent }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>
   typeof content !== 'string' && content.some((part) => part.type === 'image' && 'sha256' in part);
+
+/**
+ * Holds opaque pieces back until there is a text or a call, and hands them out before it: until then no reader has seen
+ * a part of the reply, and the call may be made once more.
+ */
+export function holdOpaque(next: OnDelta): OnDelta {
+  let held: Parameters<OnDelta>[] | undefined = [];
+  return (text, mark) => {
+    if (held && mark?.kind === 'opaque') return void held.push([text, mark]);
+    for (const piece of held ?? []) next(...piece);
+    held = undefined;
+    next(text, mark);
+  };
+}

@@ -1,6 +1,6 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { CutForFallback } from '../gate/ends.js';
-import type { PassedCall, PreparedCall, TimedCall } from './call.js';
+import type { PreparedCall, TimedCall } from './call.js';
 
 /** Less time than this is not worth a call of the next provider. */
 const minFallbackMs = 250;
@@ -8,13 +8,13 @@ const minFallbackMs = 250;
 /** Makes the call with a signal of its own, which ends it in time. */
 export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
   const signal = new CallSignal(call);
-  const onLife = () => signal.recordLife();
-  const begin = () => {
-    signal.beginStream();
-    call.begin();
+  const show = () => {
+    signal.show();
+    call.show();
   };
+  const [onLife, onBegin] = [() => signal.recordLife(), () => signal.begin()];
   try {
-    return await next({ ...call, signal: signal.signal, onLife, begin });
+    return await next({ ...call, signal: signal.signal, onLife, onBegin, show });
   } finally {
     signal.release();
   }
@@ -22,67 +22,96 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
 
 /**
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
- * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream's first delta starts other
- * limits: one for the provider's silence, and the deadline for the whole. A call whose schema is compiled first may
- * take until the deadline, without its slot, if the gate has a place for it by then.
+ * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream is also bounded by the
+ * provider's silence: until its first sign of life, and then between two of them. Once a part of it is shown, the
+ * deadline alone bounds the whole, and its silence is that of a reply which is being written. A call whose schema is
+ * compiled first may take until the deadline, without its slot, if the gate has a place for it by then.
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
-  readonly #call: PassedCall;
+  readonly #call: PreparedCall;
   readonly #controller = new AbortController();
   readonly signal = this.#controller.signal;
   readonly #onStop: () => void;
-  #timer: NodeJS.Timeout;
-  #idleTimer: NodeJS.Timeout | undefined;
+  /** Ends the call, however much the provider sends. */
+  #whole: NodeJS.Timeout;
+  /** Ends a stream that is silent; undefined while its silence says nothing. */
+  #silence: NodeJS.Timeout | undefined;
+  /** Ends a stream that has not begun, for its fallback. */
+  #cut: NodeJS.Timeout | undefined;
   #place: Disposable | undefined;
 
-  constructor(call: PassedCall) {
+  constructor(call: PreparedCall) {
     this.#call = call;
-    const { job, deadline, stop, pass, hasFallback } = call;
+    const { job, sent, deadline, stop, pass, hasFallback } = call;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
-    const isStream = job.deltas !== undefined;
-    const limitMs = isStream ? Math.min(timeoutMs, firstTokenTimeoutMs) : timeoutMs;
     const callerMs = this.#msUntil(deadline);
-    const mayBeCut =
-      isStream && !pass.isCompiling && hasFallback && fallbackAfterMs + minFallbackMs <= callerMs;
-    if (mayBeCut && fallbackAfterMs < limitMs)
-      this.#timer = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
-    else if (callerMs <= limitMs) this.#timer = this.#abortAfter(callerMs, 'timeout');
-    else this.#timer = setTimeout(() => this.#outlast(), limitMs);
+    this.#whole =
+      callerMs <= timeoutMs
+        ? this.#abortAfter(callerMs, 'timeout')
+        : setTimeout(() => this.#outlast(), timeoutMs);
+    if (sent.isStreamed) this.#silence = setTimeout(() => this.#outlast(), firstTokenTimeoutMs);
+    const mayBeCut = job.deltas && !pass.isCompiling && hasFallback;
+    if (mayBeCut && fallbackAfterMs + minFallbackMs <= callerMs)
+      this.#cut = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
   }
 
-  /** To be called at a stream's first delta. */
-  beginStream(): void {
-    if (this.#idleTimer !== undefined) return;
-    const { chatJob, settings } = this.#call;
-    clearTimeout(this.#timer);
-    this.#timer = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
-    this.#idleTimer = this.#abortAfter(settings.idleTimeoutMs, 'provider_timeout');
+  /** To be called for each sign of life. */
+  recordLife(): void {
+    const { progress } = this.#call;
+    if (progress.isAlive) return void this.#silence?.refresh();
+    progress.isAlive = true;
+    if (this.#silence) this.#listen();
   }
 
-  /** To be called whenever the provider sends something. */
-  recordLife(): void {
-    this.#idleTimer?.refresh();
+  /** To be called for the first part of the reply, whether or not it is shown. */
+  begin(): void {
+    const { progress, sent } = this.#call;
+    progress.hasBegun = true;
+    clearTimeout(this.#cut);
+    if (sent.isStreamed) this.#listen();
+  }
+
+  /** To be called when the first part of a stream is shown. */
+  show(): void {
+    const { chatJob, progress } = this.#call;
+    progress.isShown = true;
+    clearTimeout(this.#whole);
+    this.#whole = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
+    this.#listen();
   }
 
   release(): void {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#idleTimer);
-    this.#idleTimer = undefined;
+    for (const timer of [this.#whole, this.#silence, this.#cut]) clearTimeout(timer);
+    this.#silence = undefined;
     this.#place?.[Symbol.dispose]();
     this.#place = undefined;
     this.#call.stop.removeEventListener('abort', this.#onStop);
   }
 
+  /** Bounds the silence from now on. A model may think for longer than it may pause while it writes. */
+  #listen(): void {
+    const { progress, settings } = this.#call;
+    const { idleTimeoutMs, firstTokenTimeoutMs } = settings;
+    const maxMs = progress.isShown ? idleTimeoutMs : Math.max(idleTimeoutMs, firstTokenTimeoutMs);
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#outlast(), maxMs);
+  }
+
   /** The provider has had its time. Others wait for a probe, so it ends. */
   #outlast(): void {
-    const { pass, deadline } = this.#call;
-    if (pass.isCompiling && !pass.isProbe) this.#place = pass.outlast();
-    if (this.#place) this.#timer = this.#abortAfter(this.#msUntil(deadline), 'timeout');
-    else this.#controller.abort(new Failure('provider_timeout'));
+    const { pass, progress, deadline } = this.#call;
+    if (pass.isCompiling && !pass.isProbe && !progress.hasBegun) this.#place = pass.outlast();
+    if (progress.hasBegun || !this.#place) {
+      this.#controller.abort(new Failure('provider_timeout'));
+      return;
+    }
+    for (const timer of [this.#whole, this.#silence]) clearTimeout(timer);
+    this.#silence = undefined;
+    this.#whole = this.#abortAfter(this.#msUntil(deadline), 'timeout');
   }
 
   #msUntil(time: number): number {

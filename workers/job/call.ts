@@ -3,7 +3,7 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
-import { patienceFor } from '../gate/waiting-jobs.js';
+import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
 import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model-request.js';
 
@@ -20,8 +20,8 @@ export interface Call extends GatedCall {
   readonly deadline: number;
   readonly settings: PoolConfig;
   readonly progress: CallProgress;
-  /** To be called when the reply of a stream begins. */
-  readonly begin: () => void;
+  /** To be called when the first part of a stream is shown. */
+  readonly show: () => void;
 }
 
 /** A call that may begin. */
@@ -35,6 +35,8 @@ export interface TimedCall extends PreparedCall {
   readonly signal: AbortSignal;
   /** To be called for each complete line or frame that the provider sends. */
   readonly onLife: () => void;
+  /** To be called for the first part of the reply. */
+  readonly onBegin: () => void;
   /** The span of the call, when it is traced. */
   readonly traceparent?: string | undefined;
 }
@@ -94,7 +96,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     schema: schemaOf(chatJob.provider, request),
     imageBytes: imageBytesOf(request),
     omitted: undefined,
-    isWhole: chatJob.isStrict ?? false,
+    isWhole: false,
     settings,
     hasFallback: Boolean(chatJob.fallback?.length),
   });
@@ -102,12 +104,12 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
 
 /** The second call: once more, or without the parts for which the first was refused. */
 export const retryOf = (call: Call, omitted?: Omitted): Call =>
-  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted });
+  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted: { ...call.omitted, ...omitted } });
 
 /** The second call after one that was refused although it was made without the known parts. */
 export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
 
-function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
+function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
   const progress: CallProgress = {
     isAlive: false,
     hasBegun: false,
@@ -117,14 +119,9 @@ function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'begin'>): Call {
   };
   return {
     ...call,
-    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : Number.POSITIVE_INFINITY,
+    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : longestPatienceMs,
     progress,
-    begin: () => {
-      progress.isAlive = true;
-      progress.hasBegun = true;
-      progress.isShown = true;
-      call.job.recordFirstDelta();
-    },
+    show: () => call.job.recordFirstDelta(),
   };
 }
 

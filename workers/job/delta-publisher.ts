@@ -2,6 +2,7 @@ import type { Target } from '../../shared/contract.js';
 import { versionOf } from '../../shared/protocol/chat-version.js';
 import type { Resend } from '../../shared/protocol/deltas.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+import { reasoningVersion } from '../../shared/protocol/version.js';
 import { ApiLink, type ApiLinkDeps } from './api-link.js';
 import { DeltaStream } from './delta-stream.js';
 import type { RunningJob } from './running-job.js';
@@ -29,7 +30,7 @@ export class DeltaPublisher {
     const stream = new DeltaStream({
       jobId: job.chatId,
       writer,
-      version: versionOf(chat),
+      version: chat.reasoning ? reasoningVersion : versionOf(chat),
       ignored: () => job.progress?.ignored,
       onClose: () => {
         job.deltas = undefined;
@@ -57,4 +58,4 @@ export class DeltaPublisher {
   }
 }
 
-type StreamedChat = Pick<ChatJob, 'replyTo' | 'turns' | 'parameters'>;
+type StreamedChat = Pick<ChatJob, 'replyTo' | 'turns' | 'parameters' | 'reasoning'>;

@@ -72,12 +72,12 @@ export class JobTrace {
     if (this.#calls > 0) attributes['http.request.resend_count'] = this.#calls;
     this.#calls += 1;
     const span = this.#span.start(`chat ${call.sent.model}`, { kind: 'client', attributes });
-    const begin = () => {
+    const show = () => {
       span.set({ 'gen_ai.response.time_to_first_chunk': (performance.now() - startedAt) / 1000 });
-      call.begin();
+      call.show();
     };
     try {
-      const reply = await next({ ...call, traceparent: span.traceparent, begin });
+      const reply = await next({ ...call, traceparent: span.traceparent, show });
       span.set(describeReply(reply));
       span.end();
       return reply;

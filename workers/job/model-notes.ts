@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { partsOf, type Turn, textOf } from '../../shared/conversation.js';
 import { hints, type ModelParameters, type ParameterName } from '../../shared/protocol/model-parameters.js';
 import { Tally } from '../../shared/runtime/tally.js';
-import type { Refusal } from '../providers/refusals.js';
+import { addedParts, type Refusal } from '../providers/refusals.js';
 import type { ModelRequest, Omitted } from './model-request.js';
 
 /** Facts that the calls of a model have shown, for its next ones. */
@@ -56,9 +58,10 @@ interface Remembered {
 }
 
 /**
- * Remembers which hints a model refuses. A refusal counts for the users who have met it, and once two have, for all. It
- * no longer counts for a user whose call fails that was made without that part, unless the call with it is refused,
- * too. When the model takes the part, it counts for the users alone who have met it.
+ * Remembers which hints a model refuses, which of the parts that adapters add, and the conversations whose signatures
+ * it refuses. A refusal counts for the users who have met it, and once two have, for all. It no longer counts for a
+ * user whose call fails that was made without that part, unless the call with it is refused, too. When the model takes
+ * the part, it counts for the users alone who have met it.
  */
 export class RefusedHints {
   /** Hints with their values, and the efforts beside them: the model may take other values, or beside others. */
@@ -69,14 +72,22 @@ export class RefusedHints {
   }
 
   /** The parts that this user's request is made without from the start. */
-  omittedFrom({ parameters = {} }: Pick<ModelRequest, 'parameters'>, user = ''): Omitted {
+  omittedFrom(request: Pick<ModelRequest, 'parameters' | 'turns'>, user = ''): Omitted {
+    const { parameters = {} } = request;
     if (this.#refused.size === 0) return {};
     const isRefused = (name: ParameterName, omitted: Omitted) =>
       hintKeys(name, parameters, omitted).some((key) => this.#counts(key, user));
     const isOff = hasTools(parameters) && this.#counts(reasoning, user);
     const effort = [...hints].filter((name) => name === 'reasoningEffort' && isRefused(name, {}));
     const first: Omitted = { hints: new Set(effort), reasoning: isOff };
-    return { hints: new Set([...hints].filter((name) => isRefused(name, first))), reasoning: isOff };
+    const parts = ([...addedParts, 'signatures'] as const).filter((part) =>
+      keysOf(request, part).some((key) => this.#counts(key, user)),
+    );
+    return {
+      ...Object.fromEntries(parts.map((part) => [part, true])),
+      hints: new Set([...hints].filter((name) => isRefused(name, first))),
+      reasoning: isOff,
+    };
   }
 
   /** Takes the request that was refused, once its repetition without that part was answered. */
@@ -108,6 +119,8 @@ export class RefusedHints {
   #omittedBy(request: ModelRequest, omitted: Omitted) {
     const keys = keysOf(request, [...(omitted.hints ?? [])], omitted);
     if (omitted.reasoning) keys.push(...keysOf(request, 'effort'));
+    for (const part of [...addedParts, 'signatures'] as const)
+      if (omitted[part]) keys.push(...keysOf(request, part));
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];
@@ -130,10 +143,15 @@ export class RefusedHints {
 }
 
 /** A refused effort is remembered for requests with tools: it is that of a model that must not reason beside them. */
-function keysOf({ parameters = {} }: ModelRequest, refusal: Refusal = [], omitted: Omitted = {}): string[] {
+function keysOf(
+  { parameters = {}, turns }: Pick<ModelRequest, 'parameters' | 'turns'>,
+  refusal: Refusal = [],
+  omitted: Omitted = {},
+): string[] {
   if (refusal === 'effort')
     return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoning] : [];
-  if (typeof refusal === 'string') return [];
+  if (refusal === 'signatures') return turns.some(isSigned) ? [`signatures ${digestOf(turns)}`] : [];
+  if (typeof refusal === 'string') return refusal === 'toolChoice' ? [] : [refusal];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)
     .flatMap((name) => hintKeys(name, parameters, omitted));
@@ -151,6 +169,14 @@ function hintKeys(name: ParameterName, parameters: ModelParameters, omitted: Omi
   const efforts = new Set([asked, omitted.reasoning ? 'none' : kept]);
   return [...efforts].map((effort) => `${key} beside ${effort}`);
 }
+
+const isSigned = (turn: Turn): boolean => partsOf(turn).some(({ type }) => type === 'opaque');
+
+/** A conversation by the first text of its user, which it has in each of its requests. */
+const digestOf = (turns: readonly Turn[]): string =>
+  createHash('sha256')
+    .update(textOf(turns.find(({ role }) => role === 'user') ?? { content: '' }))
+    .digest('base64url');
 
 const hasTools = ({ tools }: ModelParameters): boolean => tools !== undefined;
 /** The key of an effort beside tools; no hint has this name. */

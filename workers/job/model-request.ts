@@ -14,6 +14,7 @@ import {
   parametersFor,
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
+import { type AddedPart, addedParts } from '../providers/refusals.js';
 import { hashUser } from '../providers/user-hash.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
@@ -21,7 +22,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters'> & { user?: string },
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'reasoning'> & { user?: string },
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -41,6 +42,7 @@ export function toModelRequest(
     model,
     maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
     parameters,
+    reasoning: job.reasoning,
     mayBeBlankAt: blankEndsOf(job),
     ...(userKey !== undefined && job.user !== undefined && { user: hashUser(userKey, job.user) }),
   } satisfies ModelRequest;
@@ -76,7 +78,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
     .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
 /** The parts that a request is made without, because the model refuses them. */
-export interface Omitted {
+export interface Omitted extends Readonly<Partial<Record<AddedPart, boolean>>> {
   /** The hints of these names. */
   readonly hints?: ReadonlySet<ParameterName>;
   /** Whether the model is asked not to reason instead: some call tools only then. */
@@ -96,9 +98,12 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
+  const parts = addedParts.filter((part) => omitted[part] && !request.omits?.has(part));
+  const omits = parts.length > 0 ? new Set([...(request.omits ?? []), ...parts]) : request.omits;
   return {
-    request: { ...request, parameters: kept, turns },
-    isNarrower: changed.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
+    request: { ...request, parameters: kept, turns, ...(omits && { omits }) },
+    isNarrower:
+      changed.length + parts.length > 0 || turns.some((turn, place) => turn !== request.turns[place]),
     ignored: ignored.length > 0 ? ignored : undefined,
   };
 }

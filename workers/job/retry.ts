@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { Gate } from '../gate/gate.js';
-import { patienceFor } from '../gate/waiting-jobs.js';
+import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
-import type { Refusal } from '../providers/refusals.js';
+import type { ProviderReply } from '../providers/provider.js';
+import type { AddedPart, Refusal } from '../providers/refusals.js';
 import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
 import type { ModelNotes } from './model-notes.js';
 import { narrow, type Omitted } from './model-request.js';
@@ -25,34 +26,59 @@ const minTimeLeftMs = 250;
  * A call that is refused for a part that the answer does not need is made once more without that part, and one that is
  * refused although it was made without what its model had refused before, as it was asked for. This happens at once,
  * does not need the budget, and also happens at the providers of a fallback. Only a repetition that is answered shows
- * that the part was refused: then it is remembered.
+ * that the part was refused: then it is remembered. One without a part that an adapter adds, or without signatures, does
+ * not use up the one retry: the caller has not asked for them.
  *
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.
  */
 export async function withOneRetry(call: Call, deps: RetryDeps, next: Next<Call>) {
+  deps.notes.find(call.model)?.budget.earn(call.user);
+  return attempt(call, deps, next);
+}
+
+async function attempt(call: Call, deps: RetryDeps, next: Next<Call>): Promise<ProviderReply> {
   const { job, model, user, request, progress } = call;
   const { notes } = deps;
-  notes.find(model)?.budget.earn(user);
   const startedAt = job.now();
   try {
     return await next(call);
   } catch (error) {
     const { sent } = progress;
     if (sent === undefined) throw error;
+    const reply = await repeatWithoutAdded(error, call, {
+      notes,
+      make: (again) => attempt(again, deps, next),
+    });
+    if (reply) return reply;
     const omitted = omittedAfter(error, call);
     const isUndone = !omitted && isRejected(error) && isNarrowed(call);
     if (!omitted && !isUndone) await pause(error, call, { ...deps, tookMs: job.now() - startedAt });
     const retry = isUndone ? wholeRetryOf(call) : retryOf(call, omitted);
-    const reply = await next(retry).catch((second) => {
-      forgetKnown(second, retry, deps);
-      if (omittedAfter(second, retry)) throw omitted ? passing(second) : error;
-      throw !omitted && isRefused(second) ? error : second;
+    const second = await next(retry).catch((failure) => {
+      forgetKnown(failure, retry, deps);
+      if (omittedAfter(failure, retry)) throw omitted ? passing(failure) : error;
+      throw !omitted && isRefused(failure) ? error : failure;
     });
     if (omitted) notes.of(model).hints.recordRefusal(sent.request, callErrorOf(error)?.refusal, user);
     if (isUndone) notes.find(model)?.hints.refute(request, sent.known, user);
-    return reply;
+    return second;
   }
+}
+
+/** Makes a call again that was refused for what its adapter had added, or for signatures; undefined for any other. */
+async function repeatWithoutAdded(
+  error: unknown,
+  call: Call,
+  { notes, make }: Pick<RetryDeps, 'notes'> & { make: Next<Call> },
+): Promise<ProviderReply | undefined> {
+  const { sent } = call.progress;
+  const refusal = callErrorOf(error)?.refusal;
+  const omitted = omittedAfter(error, call);
+  if (sent === undefined || omitted === undefined || !isAdded(refusal)) return undefined;
+  const reply = await make(retryOf(call, omitted));
+  notes.of(call.model).hints.recordRefusal(sent.request, refusal, call.user);
+  return reply;
 }
 
 interface RetryDeps {
@@ -90,9 +116,9 @@ async function pause(
 
 /** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
 function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
-  const { sent, hasBegun } = progress;
+  const { sent, isShown } = progress;
   const refusal = callErrorOf(error)?.refusal;
-  if (sent === undefined || hasBegun || refusal === undefined) return undefined;
+  if (sent === undefined || isShown || refusal === undefined) return undefined;
   const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
   return omitted.hints && chatJob.isStrict ? undefined : omitted;
@@ -101,12 +127,15 @@ function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omi
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
 function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
   if (refusal === 'toolChoice') return undefined;
-  if (refusal === 'signatures') return { signatures: true };
+  if (isAdded(refusal)) return { [refusal]: true };
   if (refusal === 'effort')
     return sent.tools && sent.reasoningEffort !== 'none' ? { hints, reasoning: true } : undefined;
   const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
   return isSent ? { hints } : undefined;
 }
+
+const isAdded = (refusal: Refusal | undefined): refusal is AddedPart | 'signatures' =>
+  typeof refusal === 'string' && refusal !== 'effort' && refusal !== 'toolChoice';
 
 /** Forgets the parts that the call was made without, if it failed by the provider's answer. */
 function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
@@ -116,9 +145,10 @@ function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
     notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
 }
 
-/** Whether a call that has not begun to answer was made without parts that its model was known to refuse. */
-const isNarrowed = ({ progress: { sent, hasBegun } }: Call): boolean =>
-  !hasBegun && (sent?.known.reasoning === true || (sent?.known.hints?.size ?? 0) > 0);
+/** Whether a call of which nothing was shown was made without parts that its model was known to refuse. */
+const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean =>
+  !isShown &&
+  Object.values(sent?.known ?? {}).some((part) => part === true || Boolean(part && part.size > 0));
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
@@ -127,7 +157,8 @@ const isRejected = (error: unknown): boolean =>
 function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): number {
   const now = job.now();
   const startBy = deadline - minTimeLeftMs;
-  return hasFallback ? Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs) : startBy;
+  if (!hasFallback) return Math.min(startBy, now + longestPatienceMs);
+  return Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs);
 }
 
 /** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
@@ -135,9 +166,9 @@ const isRefused = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_unavailable';
 
 /** Undefined for a call that is not made once more. */
-function pauseBeforeRetry(error: unknown, { progress: { hasBegun }, chatJob }: Call): number | undefined {
+function pauseBeforeRetry(error: unknown, { progress: { isShown }, chatJob }: Call): number | undefined {
   // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
-  if (hasBegun || (chatJob.attempt ?? 1) > 1) return undefined;
+  if (isShown || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);

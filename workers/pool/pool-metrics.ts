@@ -38,7 +38,7 @@ export class PoolMetrics implements JobListener {
   }
 
   /** Calls the provider and returns its result; records the call's time, also to a first delta, and its end. */
-  async watchCall<C extends Pick<Call, 'kind' | 'begin'>, T extends { reason: FinishReason }>(
+  async watchCall<C extends Pick<Call, 'kind' | 'show'>, T extends { reason: FinishReason }>(
     call: C,
     next: (call: C) => Promise<T>,
   ): Promise<T> {
@@ -51,12 +51,12 @@ export class PoolMetrics implements JobListener {
       callDuration.observe({ provider }, tookMs / 1000);
       calls.inc({ provider, kind: call.kind === 'first' ? 'first' : 'retry', code });
     };
-    const begin = () => {
+    const show = () => {
       firstDelta.observe({ provider }, (performance.now() - startedAt) / 1000);
-      call.begin();
+      call.show();
     };
     try {
-      const reply = await next({ ...call, begin });
+      const reply = await next({ ...call, show });
       record(reply.reason === 'blocked' ? 'content_blocked' : 'ok');
       return reply;
     } catch (error) {

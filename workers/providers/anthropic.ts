@@ -47,8 +47,8 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta ? streamed : whole)(client, own, { ...toBody(own), ...caching });
-      return callProvider({ request, parts, readError }, onDelta);
+        (onDelta || own.isStreamed ? streamed : whole)(client, own, { ...toBody(own), ...caching });
+      return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
   };
@@ -72,9 +72,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  // The SDK swallows the pings that show that the provider is still at work.
-  const fetchOptions = toFetchOptions(request, request.onLife);
-  const response = await post(client, { ...body, stream: true }, fetchOptions);
+  const response = await post(client, { ...body, stream: true }, toFetchOptions(request));
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);

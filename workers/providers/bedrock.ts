@@ -39,8 +39,8 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
   return {
     id: 'bedrock',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
-      return callProvider({ request, parts, readError }, onDelta);
+      const parts = (own: ProviderRequest) => (onDelta || own.isStreamed ? streamed : whole)(client, own);
+      return callProvider({ provider: 'bedrock', request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),
   };

@@ -6,6 +6,7 @@ import { detailsIn } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
 import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
+import { codesOfResponses } from './responses-codes.js';
 import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
@@ -19,7 +20,7 @@ export interface ErrorFacts extends WaitFacts {
   text?: string | undefined;
   /** The model that was asked. */
   model?: string | undefined;
-  /** What an operator can do about it, where the adapter knows. */
+  /** What operators can do about it, in words of ours, where the answer shows that. */
   advice?: string | undefined;
 }
 
@@ -55,7 +56,7 @@ export class ProviderCallError extends Error {
   readonly place?: string | undefined;
   /** Whether a 402 or a text says that credit is spent, which at a gateway may be so for a costly request alone. */
   readonly seemsOutOfCredit?: boolean | undefined;
-  /** What an operator can do about it: words of ours. */
+  /** What operators can do about it. */
   readonly advice?: string | undefined;
 
   constructor(
@@ -142,13 +143,14 @@ function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
 /** A quota of a day is asked again after minutes, since it may have been raised. */
 const spentForDay = { retryable: false, retryAfterMs: 300_000 };
 
-function readRefused({ status, param, details, text, model }: ErrorFacts) {
+function readRefused(facts: ErrorFacts) {
+  const { status, param, details, text, model } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
   if (status !== 400) return {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(param, text), place: readPlace(field, text) });
+  return givenFields({ refusal: readRefusal(facts), place: readPlace(field, text) });
 }
 
 /** Why an answer that came cannot be used. */
@@ -185,6 +187,7 @@ const overStatus: ReadonlyMap<string, FailureCode> = new Map<string, FailureCode
   ['content_filter', 'content_blocked'],
   ['content_policy_violation', 'content_blocked'],
   ['invalid_prompt', 'content_blocked'],
+  ...codesOfResponses,
 ]);
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.

@@ -5,6 +5,7 @@ export const unreachable: ReadonlySet<string> = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'ENOTFOUND',
+  'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
 interface Said {
@@ -33,5 +34,7 @@ export function nameOf(error: unknown): string {
 /** The operating system's or undici's code at the bottom of a network error, such as `ECONNRESET`. */
 function systemCode(error: unknown): unknown {
   if (!(error instanceof Error)) return undefined;
-  return systemCode(error.cause) ?? (error as NodeJS.ErrnoException).code;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  // The cause of a connection that took too long is that of one address.
+  return unreachable.has(code) ? code : (systemCode(error.cause) ?? code);
 }

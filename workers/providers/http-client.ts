@@ -3,18 +3,19 @@ import { createRequire } from 'node:module';
 import type { Dispatcher } from 'undici';
 import { unusableAnswer } from './error-classification.js';
 import { EventBytes } from './event-bytes.js';
+import { FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 
-// The one class that is needed: all of undici takes 14 MB more, and twice as long to load.
-const Agent = createRequire(import.meta.url)(
-  'undici/lib/dispatcher/agent.js',
-) as typeof import('undici').Agent;
+const load = createRequire(import.meta.url);
+// All of undici takes 14 MB more, and twice as long to load; the agent for proxies cannot connect without it.
+const loadAgent = () => load('undici/lib/dispatcher/agent.js') as typeof import('undici').Agent;
+const loadProxyAgent = () => (load('undici') as typeof import('undici')).EnvHttpProxyAgent;
 
 /** The hooks of a call. */
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
   traceparent?: string | undefined;
-  /** Called for every line of an answer that is a stream of events. */
+  /** Called when lines or frames of an answer that is a stream of events have come whole. */
   onLife?: (() => void) | undefined;
 }
 
@@ -35,26 +36,32 @@ export interface HttpAnswer {
   body: Buffer | EventBytes;
 }
 
+/** How an `HttpClient` connects. */
+export interface Connecting {
+  /** The proxy for all addresses with https but those of this machine; absent means none. */
+  proxy?: string | undefined;
+  /** Comma list of hosts that are called without it. */
+  noProxy?: string | undefined;
+  /** How long a connection may take to come about, in milliseconds. */
+  connectTimeoutMs?: number;
+}
+
 /**
  * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
  * and there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than
- * the limit rejects, or breaks its stream, with a `Failure`. It has no time limits: those come with the signal.
+ * the limit rejects, or breaks its stream, with a `Failure`. Time limits come with the signal, but for that of a
+ * connection: a network that drops what is sent says nothing.
  */
 export class HttpClient {
-  // HTTP/2 would have many calls share a connection, and its end.
-  readonly #agent = new Agent({
-    allowH2: false,
-    connectTimeout: 0,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
-  });
+  readonly #agent: Dispatcher;
   readonly #maxBytes: number;
 
-  /** `maxBytes`: the largest body of one answer on the network; it neither asks for compression nor undoes it. */
-  constructor(maxBytes: number) {
+  /** `maxBytes`: the largest body, or event of a stream, on the network; it neither asks for compression nor undoes it. */
+  constructor(maxBytes: number, { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {}) {
     this.#maxBytes = maxBytes;
+    // HTTP/2 would have many calls share a connection, and its end.
+    const options = { allowH2: false, connectTimeout: connectTimeoutMs, ...unlimited };
+    this.#agent = proxy ? openProxyAgent(options, proxy, noProxy) : new (loadAgent())(options);
   }
 
   send(request: HttpRequest): Promise<HttpAnswer> {
@@ -73,6 +80,21 @@ export class HttpClient {
 
 /** Longer than a provider keeps an idle connection: it says for how long, or closes it. */
 const keepAliveMs = 600_000;
+const unlimited = {
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  keepAliveTimeout: keepAliveMs,
+  keepAliveMaxTimeout: keepAliveMs,
+};
+
+/** What is not given to the class it would take from the environment. */
+const openProxyAgent = (options: object, httpsProxy: string, noProxy = ''): Dispatcher =>
+  new (loadProxyAgent())({
+    ...options,
+    httpsProxy,
+    httpProxy: '',
+    noProxy: `${noProxy},localhost,127.0.0.1,::1`,
+  });
 
 type Controller = Dispatcher.DispatchController;
 
@@ -84,6 +106,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Controller | undefined;
   #head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} };
   #events: EventBytes | undefined;
+  #meter: StreamMeter | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
@@ -106,20 +129,22 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
-    if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
     this.#head = { status, headers };
-    if (!isStreamOfEvents(this.#head)) return;
-    this.#events = new EventBytes(controller);
-    this.#answering.resolve({ ...this.#head, body: this.#events });
+    this.#meter = meterOf(this.#head);
+    if (this.#meter) {
+      this.#events = new EventBytes(controller);
+      this.#answering.resolve({ ...this.#head, body: this.#events });
+    } else if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
   }
 
   onResponseData(_: Controller, chunk: Buffer): void {
-    this.#bytes += chunk.length;
+    const taken = this.#meter?.take(chunk);
+    this.#bytes = taken?.openBytes ?? this.#bytes + chunk.length;
     if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
-    if (!this.#events) return void this.#chunks.push(chunk);
     // A single byte that comes now and then is no sign of work.
-    if (chunk.includes(lineFeed)) this.#hooks.onLife?.();
-    this.#events.push(chunk);
+    if (taken?.ended) this.#hooks.onLife?.();
+    if (this.#events) this.#events.push(chunk);
+    else this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {
@@ -139,13 +164,16 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-const lineFeed = 0x0a;
-
-/** Error bodies are always read to their end, because the SDKs take a body that they cannot read for an empty one. */
-const isStreamOfEvents = ({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): boolean =>
-  status < 400 && eventTypes.some((type) => headers['content-type']?.startsWith(type));
-
-const eventTypes = ['text/event-stream', 'application/vnd.amazon.eventstream'];
+/**
+ * For a stream of events; undefined for any other answer. Error bodies are always read to their end, because the SDKs
+ * take a body that they cannot read for an empty one.
+ */
+function meterOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): StreamMeter | undefined {
+  const type = headers['content-type'] ?? '';
+  if (status >= 400) return undefined;
+  if (type.startsWith('text/event-stream')) return new LineMeter();
+  return type.startsWith('application/vnd.amazon.eventstream') ? new FrameMeter() : undefined;
+}
 
 /** Headers without those that come more than once (cookies, which no SDK reads). */
 export const singleFields = (headers: IncomingHttpHeaders): Record<string, string> =>

@@ -1,29 +1,48 @@
-import type { EventSourceMessage } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
-import { z } from 'zod';
-import { isObject, type JsonObject } from '../../shared/json.js';
-import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { givenFields } from '../../shared/given-fields.js';
+import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import { errorIn } from './answer-fields.js';
+import { chatCompletions } from './chat-completions.js';
 import type { ErrorFacts } from './error-classification.js';
-import { parseAnswer, toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
-import { toBody } from './openai-body.js';
+import { isOpenAiHost } from './openai-hosts.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { jsonOf, readEvents } from './sdk-events.js';
-import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
-import type { CallPiece } from './tape.js';
+import { responses } from './responses.js';
+import { createSdkFetch, sdkTimeoutMs } from './sdk-fetch.js';
 
-/** How to reach OpenAI, or anything that speaks its chat completions. */
+/** How to reach OpenAI, or anything that speaks one of its APIs. */
 interface OpenAiSettings {
   apiKey: string;
   /** Includes the version, as the SDK has it: `https://api.openai.com/v1`. */
   baseUrl?: string | undefined;
+  /** The API to speak; `auto`, or none, goes by the address. */
+  wire?: WireName | 'auto' | undefined;
 }
 
+/** One of OpenAI's APIs. */
+interface Wire {
+  readonly parts: (client: OpenAI, request: ProviderRequest, isStreamed: boolean) => AsyncIterable<ReplyPart>;
+  /** The hints that its requests have no field for. */
+  readonly ignores?: ReadonlySet<ParameterName>;
+  /** Whether its requests have no field for texts to stop at. */
+  readonly isWithoutStop?: boolean;
+}
+
+const wires = {
+  responses: {
+    parts: responses,
+    ignores: new Set(['seed', 'frequencyPenalty', 'presencePenalty']),
+    isWithoutStop: true,
+  },
+  chat: { parts: chatCompletions },
+} satisfies Record<string, Wire>;
+type WireName = keyof typeof wires;
+
 /**
- * OpenAI's chat completions. System turns stay where they are, and any order of roles is accepted.
- * https://platform.openai.com/docs/api-reference/chat
+ * OpenAI's models, and those of servers that speak its API. System turns stay where they are, and any order of roles is
+ * accepted.
  */
 export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient): Provider {
   // Each null keeps a variable of the environment from being read in its place.
@@ -40,165 +59,34 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
     logLevel: 'off',
   });
   reuseRequest(client);
+  const name = wireOf(settings);
+  const wire: Wire = wires[name];
   return {
     id: 'openai',
+    ...givenFields({ ignores: wire.ignores }),
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta ? streamed : whole)(client, own);
-      return callProvider({ request, parts, readError }, onDelta);
+      const parts = (own: ProviderRequest) => wire.parts(client, own, Boolean(onDelta ?? own.isStreamed));
+      const stops = wire.isWithoutStop ? request.parameters?.stop : undefined;
+      const readOwn = (error: unknown) => readError(error, name);
+      return callProvider({ provider: 'openai', request, parts, readError: readOwn, stops }, onDelta);
     },
     close: () => http.close(),
   };
 }
 
-async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const fetchOptions = toFetchOptions(request);
-  // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
-  const response = await client.chat.completions.create(toBody(request), { fetchOptions }).asResponse();
-  const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
-  const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
-  const rest = {
-    reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
-    isWhole: true,
-    model: answer.model,
-    usage: toUsage(answer.usage),
-  } as const;
-  yield* toParts(message, rest, (_call, place) => place);
+/** Responses at OpenAI, and chat completions at any other server, since all have those. */
+export function wireOf({ wire = 'auto', baseUrl }: Pick<OpenAiSettings, 'wire' | 'baseUrl'>): WireName {
+  if (wire !== 'auto') return wire;
+  return baseUrl === undefined || isOpenAiHost(baseUrl) ? 'responses' : 'chat';
 }
 
-/** A complete answer without choices. */
-const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
-
-async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const body = { ...toBody(request), stream: true as const, stream_options: { include_usage: true } };
-  const fetchOptions = toFetchOptions(request);
-  const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
-  const keyOf = keysOfPieces();
-  let blocked: 'blocked' | undefined;
-  let isUnderstood = true;
-  for await (const events of readEvents(response)) {
-    for (const event of events) {
-      if (event.data === '[DONE]') {
-        // Whole even without a reason, unless a chunk had something else, which may be what went wrong.
-        yield { isWhole: isUnderstood, reason: blocked };
-        return;
-      }
-      const { choices, model, usage } = parseEvent(event, response.headers);
-      const choice = choices?.[0];
-      if (choice?.delta?.refusal) blocked = 'blocked';
-      isUnderstood &&= Boolean(choices ?? usage);
-      const end = toEnd(choice?.finish_reason?.toLowerCase());
-      const rest = { reason: end && (blocked ?? end), model, usage: toUsage(usage) };
-      for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
-    }
-  }
-}
-
-function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
-  const said = jsonOf(event);
-  return chunk.parse(refuseError(event.event === 'error' ? { error: said } : said, headers));
-}
-
-/**
- * Throws the SDK's own error for one that comes behind a 200: as an event, or, from gateways such as OpenRouter, in
- * place of an answer or in its choice, with the status as its `code`. https://openrouter.ai/docs/api-reference/errors
- */
-function refuseError(said: unknown, headers: Headers): unknown {
-  const { error, choices }: JsonObject = isObject(said) ? said : {};
-  const [choice] = [choices].flat();
-  const found = error || (isObject(choice) && choice.error);
-  if (!found) return said;
-  const status = Number(errorIn(found).code);
-  throw new APIError(status >= 400 && status < 600 ? status : undefined, found, undefined, headers);
-}
-
-type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
-
-/**
- * The keys for a stream: its pieces name their call by its index. Some servers give each call the index 0; there a name
- * with another id, or another name without an id, begins the next one, and an id goes back to its call.
- */
-function keysOfPieces(): KeyOf {
-  const keys = new Set<string>();
-  const current = new Map<number, string>();
-  const names = new Map<number, string>();
-  return ({ index, id, function: called }, place) => {
-    const at = index ?? place;
-    const { name } = called ?? {};
-    const key = `${at} ${id || name}`;
-    if (name && (id || name !== names.get(at))) keys.add(key);
-    if (keys.has(key)) current.set(at, key);
-    if (name) names.set(at, name);
-    return current.get(at) ?? at;
-  };
-}
-
-type Said = z.infer<typeof said> | null | undefined;
-
-function toParts(message: Said, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
-  const { content, tool_calls } = message ?? {};
-  const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
-  return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
-}
-
-const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPiece['key']): CallPiece => ({
-  key,
-  id: id ?? undefined,
-  name: called?.name ?? undefined,
-  arguments: toJsonText(called?.arguments),
-});
-
-/**
- * The words of OpenAI, and of others that speak its protocol, by their clients or source: `eos` of Together,
- * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek. They are compared
- * in lower case, since some servers write `STOP`.
- */
-const toEnd = endReader({
-  stop: ['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'],
-  length: ['length', 'max_tokens'],
-  blocked: ['content_filter'],
-  broken: ['error', 'abort', 'insufficient_system_resource'],
-});
-
-const usage = tokenCounts({
-  prompt_tokens: tokenCount,
-  completion_tokens: tokenCount,
-  prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-  completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-});
-const text = z.string().nullish();
-const toolCall = z.object({
-  /** The index of a piece in a stream; a whole answer has the calls in their order. */
-  index: z.int().nullish(),
-  id: text,
-  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
-});
-const said = z.object({ content: text, refusal: text, tool_calls: z.array(toolCall).nullish() });
-
-const completion = z.object({
-  model: modelName,
-  choices: z.array(z.object({ message: said, finish_reason: text })),
-  usage,
-});
-
-/** Some servers send chunks without choices: token counts alone, or signs of life. */
-const chunk = z.object({
-  model: modelName,
-  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
-  usage,
-});
-
-const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
-  counts && {
-    inputTokens: counts.prompt_tokens,
-    outputTokens: counts.completion_tokens,
-    cachedTokens: counts.prompt_tokens_details?.cached_tokens,
-    cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
-    reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
-  };
-
-function readError(error: unknown): ErrorFacts {
+function readError(error: unknown, wire: WireName): ErrorFacts {
   if (!(error instanceof APIError)) return {};
+  const { status } = error;
   const { code, type, param, message: text = error.message, details } = errorIn(error.error);
   const header = (name: string) => error.headers?.get(name);
-  return { status: error.status, words: [code, type], param, text, details, header };
+  // A server that does not know the model says so.
+  const isUnknownPath = wire === 'responses' && status === 404 && !/model|deployment/i.test(`${code}`);
+  const advice = isUnknownPath ? 'OPENAI_WIRE=chat' : undefined;
+  return { status, words: [code, type], param, text, details, header, advice };
 }

@@ -1,4 +1,4 @@
-import type { OpaqueRole } from '../../shared/conversation.js';
+import type { ProviderId } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
@@ -6,14 +6,15 @@ import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { EndWord } from './answer-fields.js';
 import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
+import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
+import type { OpaqueBlock } from './tape-marks.js';
 
 /** The parts that an adapter reads from an answer, or from one piece of a streamed one, in the order of these fields. */
 export interface ReplyPart {
   /** A piece of thinking in words; an empty one says that thinking begins. */
   thinking?: string | undefined;
-  /** One whole block for the model alone: JSON text of an object. */
-  opaque?: { readonly role?: OpaqueRole; readonly data: string } | undefined;
+  opaque?: OpaqueBlock | undefined;
   /** Whether a text begins here, also behind another text. */
   isNewText?: boolean | undefined;
   text?: string | undefined;
@@ -28,10 +29,13 @@ export interface ReplyPart {
 
 /** One call of a provider. */
 interface ProviderCall {
+  provider: ProviderId;
   request: ProviderRequest;
   /** Calls the SDK once, with a signal that ends the call, and reads its answer; errors of SDK and schema may pass. */
   parts: (request: ProviderRequest) => AsyncIterable<ReplyPart>;
   readError: (error: unknown) => ErrorFacts;
+  /** The texts to stop at, where the provider cannot be asked to. */
+  stops?: readonly string[] | undefined;
 }
 
 /**
@@ -43,7 +47,9 @@ interface ProviderCall {
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
  * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
  *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
- * 5. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 5. a text to stop at that the provider does not know ends the reply, and the reading of it, so that the token counts of
+ *    a stream are unknown;
+ * 6. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -58,7 +64,8 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   const request = { ...call.request, signal: over.signal };
-  const answer = new Answer(request, new Tape(request, onDelta));
+  const tape = new Tape(call.provider, request, onDelta);
+  const answer = new Answer(request, tape, call.stops && new StopText(call.stops));
   try {
     return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
   } catch (error) {
@@ -86,10 +93,13 @@ const maxWaitForUsageMs = 2000;
 /** The answer of one call, as it is read. The model is reported when the answer does not name one. */
 class Answer {
   readonly #end: ReplyPart = {};
+  #hasBegun = false;
+  #isStopped = false;
 
   constructor(
     private readonly request: ProviderRequest,
     private readonly tape: Tape,
+    private readonly stop: StopText | undefined,
   ) {}
 
   /**
@@ -114,6 +124,7 @@ class Answer {
   }
 
   reply(): ProviderReply {
+    if (this.isComplete && this.#end.reason !== 'blocked') this.#endText();
     const { model = this.request.model } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
@@ -137,20 +148,49 @@ class Answer {
       this.request.signal.throwIfAborted();
       if (done) return false;
       this.#take(value);
+      if (this.#isStopped) return false;
       if (isEnough(value)) return true;
     }
   }
 
-  #take({ text, call, reason, isWhole, model, usage }: ReplyPart): void {
+  #take(part: ReplyPart): void {
+    const { reason, isWhole, model, usage } = part;
     this.request.onLife?.();
+    const isFirst = !this.#hasBegun && isOfReply(part);
+    this.#hasBegun ||= isFirst;
+    if (isFirst) this.request.onBegin?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
-    if (end.reason === 'blocked') return;
+    if (end.reason !== 'blocked') this.#add(part);
+  }
+
+  #add({ thinking, opaque, isNewText, text, call }: ReplyPart): void {
+    for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
+    if (thinking !== undefined || opaque || isNewText) this.#endText();
+    if (thinking !== undefined) this.tape.addThinking(thinking);
+    if (opaque) this.tape.addOpaque(opaque);
+    if (isNewText) this.tape.beginText();
+    if (text) this.#addText(text);
+    if (!call || this.#isStopped) return;
+    this.#endText();
+    this.tape.addCall(call);
+  }
+
+  #addText(piece: string): void {
+    const { text, isFound } = this.stop?.take(piece) ?? { text: piece, isFound: false };
     if (text) this.tape.addText(text);
-    if (call) this.tape.addCall(call);
+    if (!isFound) return;
+    this.#isStopped = true;
+    Object.assign(this.#end, { reason: 'stop', isWhole: true } satisfies ReplyPart);
+  }
+
+  /** Adds what was kept back as the possible beginning of a text to stop at, before another part or the end. */
+  #endText(): void {
+    const rest = this.stop?.rest();
+    if (rest) this.tape.addText(rest);
   }
 
   #inTime(taking: Promise<boolean>): Promise<boolean> {
@@ -164,7 +204,10 @@ class Answer {
 
 const asEnd = () => ({ done: true, value: undefined }) as const;
 
-const saysSomething = ({ text, call }: ReplyPart): boolean => Boolean(text || call);
+const saysSomething = ({ thinking, opaque, text, call }: ReplyPart): boolean =>
+  Boolean(thinking || opaque || text || call);
+
+const isOfReply = (part: ReplyPart): boolean => part.thinking !== undefined || saysSomething(part);
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};

@@ -19,7 +19,7 @@ export type ProviderSettings = {
 
 type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: HttpClient) => Provider;
 
-/** Loads a provider's SDK and builds its adapter. */
+/** Loads a provider's SDK and builds its adapter, which closes the client with itself. */
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
   settings: ProviderSettings[Id],
@@ -29,18 +29,25 @@ export async function loadProvider<Id extends ProviderId>(
   return (await factories[id]())(settings, http);
 }
 
+/** How the providers are reached. */
+export const connectingOf = ({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }: Config) => ({ proxy, noProxy });
+
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
 export function openProvider<Id extends ProviderId>(
   id: Id,
   config: Config,
-  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES),
+  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connectingOf(config)),
 ): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
   return loadProvider(id, settings[id](config), http);
 }
 
 const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
-  openai: (config) => ({ apiKey: present(config.OPENAI_API_KEY), baseUrl: config.OPENAI_BASE_URL }),
+  openai: (config) => ({
+    apiKey: present(config.OPENAI_API_KEY),
+    baseUrl: config.OPENAI_BASE_URL,
+    wire: config.OPENAI_WIRE,
+  }),
   anthropic: (config) => ({
     apiKey: present(config.ANTHROPIC_API_KEY),
     baseUrl: config.ANTHROPIC_BASE_URL,
@@ -66,7 +73,11 @@ const credential = 'simulator';
 const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_URL).replace(/\/+$/, '');
 
 const simulated: typeof settingsOf = {
-  openai: (config) => ({ apiKey: credential, baseUrl: `${simulatorUrl(config)}/v1` }),
+  openai: (config) => ({
+    apiKey: credential,
+    baseUrl: `${simulatorUrl(config)}/v1`,
+    wire: config.OPENAI_WIRE === 'auto' ? 'responses' : config.OPENAI_WIRE,
+  }),
   anthropic: (config) => ({
     apiKey: credential,
     baseUrl: simulatorUrl(config),

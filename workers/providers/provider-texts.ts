@@ -10,7 +10,7 @@ const maxCompared = 2000;
 const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs',
-  'thinking|redacted_thinking|signature|data|none|tool|any',
+  'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any',
 ].join('|');
 
 // No quotation mark stands behind a letter: that is an apostrophe, or the end of one of the words.
@@ -71,6 +71,7 @@ const fields = [
   'function_declarations|functionDeclarations|parameters_json_schema|parametersJsonSchema|tool_choice|toolChoice',
   'tool_calls|tool_call_id|tool_use|tool_result|toolUse|toolResult|function_call|function_response|signature',
   'response_format|json_schema|schema|output_config|outputConfig|textFormat|structure|jsonSchema|response_schema',
+  'include|input|output|call_id|encrypted_content|reasoning|effort|summary|max_output_tokens',
   'response_json_schema|responseJsonSchema|generation_config|generationConfig|inferenceConfig|thinking_config',
   'temperature|top_p|seed|stop|stop_sequences|verbosity|max_tokens|max_completion_tokens|reasoning_effort',
   'frequency_penalty|presence_penalty|parallel_tool_calls|system_instruction|tool_config|thought_signature',

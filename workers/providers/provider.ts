@@ -4,6 +4,7 @@ import type { Usage } from '../../shared/protocol/attempts.js';
 import type { ModelParameters, ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { AddedPart } from './refusals.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
@@ -32,6 +33,8 @@ export interface ProviderRequest {
   user?: string | undefined;
   /** Whether the model is asked for its thinking in words. */
   asksThinking?: boolean;
+  /** The parts that the adapter adds by itself at other times, and that this model has refused. */
+  omits?: ReadonlySet<AddedPart> | undefined;
   /** Called for each complete line or frame of a stream, also one without text. */
   onLife?: () => void;
   /** Called for the first part of the reply: thinking, opaque data, text or a call. */
@@ -45,7 +48,7 @@ export type FinishReason = 'stop' | 'length' | 'blocked';
 
 /** A finished reply. */
 export interface ProviderReply {
-  /** The tape: its texts and the arguments of its calls, joined. */
+  /** The tape: its texts, thinking, opaque data and the arguments of its calls, joined. */
   text: string;
   /** Where its parts begin; absent for a reply that is text alone. */
   marks?: readonly Mark[];
@@ -57,15 +60,15 @@ export interface ProviderReply {
 
 /**
  * Called with each piece of the tape as it arrives, and with the mark of the part that the piece begins, if it begins
- * one. The first piece is not blank, unless the whole reply is.
+ * one. The first text is not blank, unless the whole reply is.
  */
 export type OnDelta = (text: string, mark?: Mark) => void;
 
 /**
  * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,
- * without retries, and returns the finished reply. With `onDelta` it asks for a stream. Throws a `Failure` for
- * everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`, `context_length_exceeded`,
- * `content_blocked`), and the signal's own reason when the signal ended the call.
+ * without retries, and returns the finished reply. It asks for a stream with `onDelta`, or if the request says so.
+ * Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
+ * `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal ended the call.
  */
 export interface Provider {
   readonly id: ProviderId;

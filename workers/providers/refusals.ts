@@ -2,19 +2,35 @@ import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 import { unquoted } from './provider-texts.js';
 
 /**
- * A part of a request that a provider's 400 refuses. A call can do without the named hints, and without the signatures
- * of earlier replies. The effort, refused beside tools, has to be `none`. The choice of a tool is the caller's to mend.
+ * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, system
+ * texts in their places, marks for the cache, a limit that the caller has not asked for, and kept reasoning of others.
  */
-export type Refusal = readonly ParameterName[] | 'effort' | 'signatures' | 'toolChoice';
+export const addedParts = ['encryptedReasoning', 'laterSystem', 'cache', 'cap', 'reasoningContent'] as const;
+export type AddedPart = (typeof addedParts)[number];
 
 /**
- * Reads it from OpenAI's name of the parameter, or from the text, where the others say it, up to what that quotes.
- * Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
+ * A part of a request that a provider's 400 refuses. A call can do without the named hints, without what an adapter
+ * adds, and without the signatures of earlier replies. The effort, refused beside tools, has to be `none`. The choice
+ * of a tool is the caller's to mend.
  */
-export function readRefusal(param = '', text = ''): Refusal | undefined {
+export type Refusal = readonly ParameterName[] | AddedPart | 'effort' | 'signatures' | 'toolChoice';
+
+interface RefusalFacts {
+  param?: string | undefined;
+  text?: string | undefined;
+  words?: readonly unknown[] | undefined;
+}
+
+/**
+ * Reads it from OpenAI's code or name of the parameter, or from the text, where the others say it, up to what that
+ * quotes. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
+ */
+export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
   const said = unquoted(text);
+  if (words.includes('invalid_encrypted_content')) return 'signatures';
   if (param !== '') return refusalOf(param, said);
   if (signatures.test(said)) return 'signatures';
+  if (reasoningContent.test(said)) return 'reasoningContent';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
   const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
@@ -24,11 +40,18 @@ export function readRefusal(param = '', text = ''): Refusal | undefined {
 
 function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
+  if (param === 'include') return 'encryptedReasoning';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
-  const name = param.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+  const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];
   return hint && [hint];
 }
+
+/** Names of parameters in requests for responses, where they are within others. */
+const ofResponses: Record<string, string> = {
+  'reasoning.effort': 'reasoning_effort',
+  'text.verbosity': 'verbosity',
+};
 
 /** A place in what only the caller can mend. */
 const ofCaller =
@@ -54,7 +77,11 @@ const refused =
  */
 const noEffort = /\bset reasoning_effort to 'none'/;
 
+/** The second line is OpenAI's: https://github.com/openai/codex/issues/8145. It has the code as well, where others have none. */
 const signatures =
-  /\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b/i;
+  /\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b|\bencrypted content\b.{0,200}\bcould not be verified\b|`encrypted_content` was not issued to this caller\b/i;
+
+/** Of DeepSeek, about the calls of earlier replies: https://github.com/earendil-works/pi/issues/3636 */
+const reasoningContent = /\breasoning_content`? in the thinking mode must be passed back\b/i;
 
 const toolChoice = /\b(tool[ _]?choice|function[ _]calling[ _](config|mode)|allowed_function_names)\b/i;

@@ -8,8 +8,8 @@ type CallOptions = { call: CallHooks };
 /** For SDKs with a time limit of their own: far above every deadline, which comes with the signal. */
 export const sdkTimeoutMs = 3_600_000;
 
-/** The `fetchOptions` of an SDK that tell `fetch` which call it is for; activity is reported only if asked for. */
-export const toFetchOptions = ({ signal, traceparent }: CallHooks, onLife?: () => void): object =>
+/** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
+export const toFetchOptions = ({ signal, traceparent, onLife }: CallHooks): object =>
   ({ call: { signal, traceparent, onLife } }) satisfies CallOptions;
 
 /** The `fetch` for the SDKs of OpenAI, Anthropic and Vertex AI: for bodies of text, with the hooks of the call. */

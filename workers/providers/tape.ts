@@ -1,28 +1,19 @@
-import { randomBytes } from 'node:crypto';
+import type { ProviderId } from '../../shared/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { readJson } from '../../shared/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
-import { type Mark, maxSignatureLength } from '../../shared/protocol/parts.js';
+import { type Mark, textOfTape } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';
 import { toObjectText } from './exact-json.js';
-import { callsIn } from './message-shaping.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
+import { type CallFacts, lengthOf, type OpaqueBlock, TapeMarks } from './tape-marks.js';
 
 /** A piece of a call of a tool, in an answer or in one piece of a streamed answer. */
-export interface CallPiece {
+export interface CallPiece extends CallFacts {
   /** The pieces of one call have the same key, which no other call of the answer has. */
   key: string | number;
-  /** These three come with the first piece of the arguments at the latest. */
-  id?: string | undefined;
-  name?: string | undefined;
-  /** The data of an opaque part that belongs before the call. */
-  signature?: string | undefined;
-  /** Its other fields: JSON text of an object. */
-  extra?: string | undefined;
   /** A piece of its JSON text; may be empty. */
   arguments?: string | undefined;
-  /** The arguments of a call of which no piece comes. */
-  preset?: string | undefined;
   /** Whether the provider says that no piece follows. Without a word of it, a call ends with its JSON. */
   isEnded?: boolean | undefined;
 }
@@ -46,46 +37,84 @@ interface OpenCall extends CallPiece {
  * its end.
  *
  * A blank is held back where no text has begun. If text follows, the blank belongs to it. If a call follows, or nothing
- * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen a part.
+ * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen more than
+ * thinking.
+ *
+ * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the blocks
+ * before a call are the `signature` of its mark, as 0.8 has them.
  */
 export class Tape {
   readonly #request: ProviderRequest;
   readonly #onDelta: OnDelta;
-  readonly #offered: ReadonlySet<string>;
-  readonly #marks: Mark[] = [];
+  readonly #marks: TapeMarks;
   readonly #calls = new Map<CallPiece['key'], OpenCall>();
-  /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
-  #ids: Set<string> | undefined;
   #text = '';
   #held = '';
-  #isInText = false;
+  /** The part that its next piece continues. */
+  #open: 'text' | 'thinking' | undefined;
+  /** Whether it has a text or a call. */
+  #hasSaid = false;
   /** The call that the tape is in. */
   #call: OpenCall | undefined;
-  /** The texts and calls that have begun behind it before its end, in their order. */
-  #waiting: (string | OpenCall)[] = [];
+  /** The calls, and the steps that add other parts, that have begun behind it before its end, in their order. */
+  #waiting: (OpenCall | (() => void))[] = [];
   #usage: Usage | undefined;
+  #keptLength = 0;
 
-  constructor(request: ProviderRequest, onDelta: OnDelta) {
-    const { tools = [], toolChoice } = request.parameters ?? {};
+  constructor(provider: ProviderId, request: ProviderRequest, onDelta: OnDelta) {
     this.#request = request;
     this.#onDelta = onDelta;
-    this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
+    this.#marks = new TapeMarks(provider, request);
   }
 
+  /** Whether it has neither a text nor a call. */
   get isEmpty(): boolean {
-    return this.#text === '' && this.#calls.size === 0;
+    return !this.#hasSaid && this.#calls.size === 0;
+  }
+
+  /** An empty piece begins a thought. */
+  addThinking(piece: string): void {
+    if (this.#request.reasoning !== 'shown' || this.#marks.areMany) return;
+    if (!this.#endCall()) return void this.#wait(() => this.addThinking(piece));
+    if (piece === '') this.#open = undefined;
+    else this.#writePiece('thinking', piece);
+  }
+
+  addOpaque(block: OpaqueBlock): void {
+    if (this.#marks.countOpaque(block)) this.#addOpaque(block);
+  }
+
+  #addOpaque(block: OpaqueBlock): void {
+    if (!this.#endCall()) return void this.#wait(() => this.#addOpaque(block));
+    if (this.#request.reasoning === undefined) return void this.#marks.keepFor08(block);
+    if (this.#marks.areMany) return;
+    this.#open = undefined;
+    this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
+  }
+
+  /** A text begins, perhaps behind another one: only a reply with marks has them apart. */
+  beginText(): void {
+    if (this.#request.reasoning === undefined) return;
+    if (!this.#endCall()) this.#wait(() => this.beginText());
+    else if (this.#marks.list.length > 0 && !this.#marks.areMany) this.#open = undefined;
+  }
+
+  /** Counts characters that are kept, whether or not they are handed out. Throws for more than a reply may have. */
+  keep(length: number): void {
+    this.#keptLength += length;
+    if (this.#keptLength > maxReplyLength) throw this.#unusable('oversized');
   }
 
   addText(piece: string): void {
-    if (this.#isInText) return void this.#write(piece);
+    if (this.#open === 'text') return void this.#writePiece('text', piece);
     // Not cut out of the text: a piece that is keeps all of it in memory, as it was then.
     const text = this.#held + piece;
     this.#held = text;
     if (isBlank(piece) && this.#waiting.length === 0) return;
     this.#held = '';
-    if (!this.#endCall()) return void this.#waiting.push(text);
-    this.#isInText = true;
-    this.#write(text, this.#text === '' ? undefined : { kind: 'text', at: this.#text.length });
+    if (!this.#endCall()) return void this.#wait(() => this.addText(text));
+    this.#hasSaid = true;
+    this.#writePiece('text', text);
   }
 
   addCall(piece: CallPiece): void {
@@ -94,11 +123,14 @@ export class Tape {
     if (piece.isEnded && !known) return;
     this.#held = '';
     const call = known ?? this.#beginCall(piece.key);
+    const before = lengthOf(call);
     call.id ||= piece.id;
     call.name ||= piece.name;
     call.signature ??= piece.signature;
+    call.extra ??= piece.extra;
     call.preset ??= piece.preset;
     call.isEnded ||= piece.isEnded;
+    this.keep(lengthOf(call) - before + (piece.arguments?.length ?? 0));
     if (piece.arguments) this.#addArguments(call, piece.arguments);
   }
 
@@ -107,9 +139,10 @@ export class Tape {
     this.#usage = usage;
     // What the token limit has cut stays as far as it came.
     if (reason !== 'blocked') this.#finishAll(reason === 'length');
-    if (reason !== 'blocked' && this.#text === '') this.#takeBlank(reason);
+    if (reason !== 'blocked' && !this.#hasSaid) this.#takeBlank(reason);
     if (reason === 'stop') this.#checkFormat();
-    return { text: this.#text, ...(this.#marks.length > 0 && { marks: this.#marks }) };
+    const { list: marks } = this.#marks;
+    return { text: this.#text, ...(marks.length > 0 && { marks }) };
   }
 
   #beginCall(key: CallPiece['key']): OpenCall {
@@ -118,8 +151,8 @@ export class Tape {
     this.#calls.set(key, call);
     if (this.#endCall()) {
       this.#call = call;
-      this.#isInText = false;
-    } else this.#waiting.push(call);
+      this.#open = undefined;
+    } else this.#wait(call);
     return call;
   }
 
@@ -131,6 +164,10 @@ export class Tape {
     if (call.isBegun) this.#write(piece);
     // What does not begin as an object waits for its end, which tells what it is.
     else if (call.opening === '{') this.#begin(call, call.arguments);
+  }
+
+  #wait(part: OpenCall | (() => void)): void {
+    if (this.#waiting.push(part) > maxWaiting) throw this.#unusable('interleaved_calls');
   }
 
   /** Ends the call that the tape is in, if it has all of its arguments. Whether the tape is free for another part. */
@@ -150,14 +187,14 @@ export class Tape {
     this.#waiting = [];
     const last = isCut ? parts.at(-1) : undefined;
     for (const part of parts) {
-      if (typeof part === 'string') this.addText(part);
+      if (typeof part === 'function') part();
       else if (part !== last || part.arguments || part.preset) this.#finish(part, isCut);
     }
   }
 
   #finish(call: OpenCall, isCut = false): void {
     this.#call = undefined;
-    this.#isInText = false;
+    this.#open = undefined;
     call.isOver = true;
     const said = call.arguments || (call.preset ?? '');
     const json = toObjectText(said) ?? (isCut ? said : undefined);
@@ -167,36 +204,36 @@ export class Tape {
 
   #begin(call: OpenCall, json: string): void {
     call.isBegun = true;
-    this.#write(json, this.#markOf(call));
-  }
-
-  #markOf({ id, name, signature }: CallPiece): Mark {
-    if (!name) throw this.#unusable('nameless_call');
-    if (!this.#offered.has(name)) throw this.#unusable('unknown_tool');
-    this.#ids ??= new Set(callsIn(this.#request.turns).map((call) => call.id));
-    const ownId = id && !this.#ids.has(id) ? id : newCallId();
-    this.#ids.add(ownId);
-    // As it travels: as JSON text.
-    const isSigned = signature !== undefined && JSON.stringify(signature).length <= maxSignatureLength;
-    return { kind: 'call', at: this.#text.length, id: ownId, name, ...(isSigned && { signature }) };
+    const mark = this.#marks.ofCall(call, this.#text.length);
+    if (typeof mark === 'string') throw this.#unusable(mark);
+    this.#hasSaid = true;
+    this.#write(json, mark);
   }
 
   #write(piece: string, mark?: Mark): void {
-    if (mark) this.#marks.push(mark);
+    if (mark) this.#marks.list.push(mark);
     this.#text += piece;
     this.#onDelta(piece, mark);
   }
 
+  /** Writes a piece of the open part, or the first of another one: a text needs no mark where the tape begins. */
+  #writePiece(kind: 'text' | 'thinking', piece: string): void {
+    const isMarked = this.#open !== kind && (kind === 'thinking' || this.#text !== '');
+    this.#open = kind;
+    this.#write(piece, isMarked ? { kind, at: this.#text.length } : undefined);
+  }
+
   #takeBlank(reason: FinishReason): void {
     if (!this.#request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
-    if (this.#held !== '') this.#write(this.#held);
+    if (this.#held !== '') this.#writePiece('text', this.#held);
   }
 
   /** A text that the caller's own text to stop at has ended may be any part of JSON. */
   #checkFormat(): void {
     const { format, stop } = this.#request.parameters ?? {};
     if (format === undefined || stop !== undefined || this.#calls.size > 0) return;
-    if (readJson(this.#text) === undefined) throw this.#unusable('malformed_json');
+    const text = textOfTape({ text: this.#text, marks: this.#marks.list });
+    if (readJson(text) === undefined) throw this.#unusable('malformed_json');
   }
 
   #unusable(what: Unusable) {
@@ -204,8 +241,10 @@ export class Tape {
   }
 }
 
+/** Characters that are kept of a reply with its thinking, far more than any model writes: a million tokens. */
+const maxReplyLength = 4_194_304;
+
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;
-
-/** An id as long as OpenAI's own. */
-const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;
+/** The pieces that come before a call has ended, of a provider that writes several at once. */
+const maxWaiting = 10_000;

@@ -39,9 +39,10 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
           response = await fetch(input, { ...init, ...toFetchOptions(own) });
           return response;
         };
-        return (onDelta ? streamed : whole)(client, toParameters(own, ownFetch));
+        return (onDelta || own.isStreamed ? streamed : whole)(client, toParameters(own, ownFetch));
       };
-      return callProvider({ request, parts, readError: (error) => readError(error, response) }, onDelta);
+      const readOwn = (error: unknown) => readError(error, response);
+      return callProvider({ provider: 'vertexai', request, parts, readError: readOwn }, onDelta);
     },
     close: () => http.close(),
   };

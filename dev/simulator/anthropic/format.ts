@@ -12,6 +12,9 @@ import {
 import type { AnthropicBody } from './rules.js';
 import { checkAnthropicRequest } from './rules.js';
 
+/** Those that are known: of `client.js` of the SDK, and older ones. */
+const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
+
 /** Anthropic's Messages (https://docs.anthropic.com/en/api/messages). */
 export const anthropicFormat: WireFormat = {
   provider: 'anthropic',
@@ -28,9 +31,10 @@ export const anthropicFormat: WireFormat = {
   authenticate({ headers }) {
     const bearer = /^Bearer \S+$/.test(headers.authorization ?? '');
     if (!bearer && !headers['x-api-key']) return anthropicError(401, 'x-api-key header is required');
-    return headers['anthropic-version']
-      ? undefined
-      : anthropicError(400, 'anthropic-version: header is required');
+    const version = headers['anthropic-version'];
+    if (!version) return anthropicError(400, 'anthropic-version: header is required');
+    if (versions.includes(String(version))) return undefined;
+    return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
   validate: checkAnthropicRequest,
   turns: (body) => readAnthropicTurns(body as AnthropicBody),
@@ -46,6 +50,8 @@ export const anthropicFormat: WireFormat = {
   }),
   malformed: () => 'event: content_block_delta\ndata: {"unfinished\n\n',
   stream: writeEvents,
+  // https://platform.claude.com/docs/en/build-with-claude/streaming#ping-events
+  lifeSign: () => event({ type: 'ping' }),
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
 
@@ -77,13 +83,17 @@ function writeStop({ ending, stoppedBy, calls }: Reply): object {
   return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
 }
 
-function writeUsage({ hasUsage, inputTokens, outputTokens }: Reply): object | undefined {
+/** What is read from the cache or written to it is not in `input_tokens`. */
+function writeUsage(reply: Reply): object | undefined {
+  const { hasUsage, inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = reply;
   if (!hasUsage) return undefined;
   return {
-    input_tokens: inputTokens,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    input_tokens: inputTokens - cachedTokens - cacheWriteTokens,
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedTokens,
+    cache_creation: { ephemeral_5m_input_tokens: cacheWriteTokens, ephemeral_1h_input_tokens: 0 },
     output_tokens: outputTokens,
+    output_tokens_details: { thinking_tokens: reasoningTokens },
     service_tier: 'standard',
   };
 }

@@ -44,7 +44,7 @@ function readBlock(block: AnthropicBlock): Part {
 
 /** The parameters of a valid body. */
 export function readAnthropicParameters(body: AnthropicBody): CallParameters {
-  const { tools, tool_choice: choice, output_config: config } = body;
+  const { tools, tool_choice: choice, output_config: config, thinking } = body;
   const isOff = choice && choice.type !== 'none' ? choice.disable_parallel_tool_use : undefined;
   return givenFields({
     maxOutputTokens: body.max_tokens,
@@ -58,7 +58,18 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     parallelToolCalls: isOff === undefined ? undefined : !isOff,
     format: config?.format ?? undefined,
     reasoningEffort: config?.effort,
+    showsThinking: thinking && thinking.display === 'summarized',
+    markedTurns: countMarkedTurns(body),
   });
+}
+
+/** The mark of a body is one behind all of it; marks of tools alone have no turns. */
+function countMarkedTurns({ cache_control: all, system, messages }: AnthropicBody): number | undefined {
+  if (all) return Infinity;
+  const contents = [...(system === undefined ? [] : [system]), ...messages.map(({ content }) => content)];
+  const isMarked = (content: string | AnthropicBlock[]) =>
+    typeof content !== 'string' && content.some((block) => 'cache_control' in block && block.cache_control);
+  return contents.findLastIndex(isMarked) + 1 || undefined;
 }
 
 const writeThinking = (thinking: Thinking) =>

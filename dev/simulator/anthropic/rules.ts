@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
-import { claudeEfforts } from '../claude.js';
+import { claudeEfforts, thinkingConfig } from '../claude.js';
 import { isBlank, repeatedRoleAt } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { type Complaints, checkShape, dotted, type Issue, json, text, unread } from '../shape.js';
@@ -105,7 +105,9 @@ const bodyShape = z.strictObject({
   messages: z.array(
     z.strictObject({ role: z.enum(['user', 'assistant']), content: z.union([text, z.array(block)]) }),
   ),
-  ...unread(`cache_control container diagnostics inference_geo metadata service_tier speed thinking user_profile_id
+  ...cache,
+  thinking: thinkingConfig.optional(),
+  ...unread(`container diagnostics inference_geo metadata service_tier speed user_profile_id
     workspace_id`),
 });
 

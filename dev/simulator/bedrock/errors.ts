@@ -92,4 +92,14 @@ export const bedrockErrors: ErrorBodies = {
     ),
   ],
   ...claudeErrors(modelError),
+  // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
+  reasoning: () =>
+    validationException("This model doesn't support the reasoningContent field. Remove it and try again."),
+  // https://github.com/strands-agents/harness-sdk/pull/1807
+  cache: () =>
+    bedrockError(
+      403,
+      'AccessDeniedException',
+      'You invoked an unsupported model or your request did not allow prompt caching.',
+    ),
 };

@@ -46,6 +46,11 @@ export const bedrockFormat: WireFormat = {
   stream: writeFrames,
   malformed: () =>
     withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
+  // Converse has no pings, but frames of thinking, which may have no text (`ReasoningContentBlockDelta` of the SDK).
+  lifeSign: (of) =>
+    of === 'thinking'
+      ? eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { reasoningContent: { text: '' } } })
+      : undefined,
   streamError: () =>
     eventFrame(
       'modelStreamErrorException',
@@ -75,9 +80,18 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
   return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
 }
 
-function writeMetadata({ inputTokens, outputTokens, hasUsage }: Reply): object {
+/** What is read from the cache or written to it is not in `inputTokens`. */
+function writeMetadata(reply: Reply): object {
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, hasUsage } = reply;
+  const usage = {
+    inputTokens: inputTokens - cachedTokens - cacheWriteTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cacheReadInputTokens: cachedTokens,
+    cacheWriteInputTokens: cacheWriteTokens,
+  };
   return {
-    ...(hasUsage && { usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }),
+    ...(hasUsage && { usage }),
     metrics: { latencyMs: 1 },
   };
 }

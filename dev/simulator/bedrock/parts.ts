@@ -38,6 +38,9 @@ export function readBedrockParameters({
   inferenceConfig,
   toolConfig,
   outputConfig,
+  additionalModelRequestFields: more,
+  system,
+  messages,
 }: BedrockBody): CallParameters {
   const { maxTokens: maxOutputTokens, stopSequences: stop, ...sampling } = inferenceConfig ?? {};
   const { tools, toolChoice: choice } = toolConfig ?? {};
@@ -53,7 +56,18 @@ export function readBedrockParameters({
     toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
+    showsThinking: more?.thinking && more.thinking.display === 'summarized',
+    markedTurns: countMarkedTurns(system, messages),
   });
+}
+
+/** The turns before the last `cachePoint`. */
+function countMarkedTurns(
+  system: readonly object[] = [],
+  messages: readonly { content?: readonly object[] | undefined }[] = [],
+): number | undefined {
+  const contents = [...(system.length === 0 ? [] : [system]), ...messages.map(({ content = [] }) => content)];
+  return contents.findLastIndex((blocks) => blocks.some((block) => 'cachePoint' in block)) + 1 || undefined;
 }
 
 const writeThinking = (thinking: Thinking) =>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
-import { claudeEfforts } from '../claude.js';
+import { claudeEfforts, thinkingConfig } from '../claude.js';
 import { isBlank, repeatedRoleAt } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { type Complaints, checkShape, dotted, type Issue, json, type Path, text, unread } from '../shape.js';
@@ -110,7 +110,8 @@ const bodyShape = z.strictObject({
   messages: z
     .array(z.strictObject({ role: z.enum(['user', 'assistant']), content: z.array(block).optional() }))
     .optional(),
-  ...unread(`guardrailConfig additionalModelRequestFields promptVariables additionalModelResponseFieldPaths
+  additionalModelRequestFields: z.looseObject({ thinking: thinkingConfig.optional() }).optional(),
+  ...unread(`guardrailConfig promptVariables additionalModelResponseFieldPaths
     requestMetadata performanceConfig serviceTier`),
 });
 

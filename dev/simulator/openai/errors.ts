@@ -111,11 +111,32 @@ export const openAiErrors: ErrorBodies = {
     }),
   ],
   hint: refuseHint,
+  // DeepSeek's: https://github.com/earendil-works/pi/issues/3636
+  lostReasoning: () =>
+    openAiError(400, 'The `reasoning_content` in the thinking mode must be passed back to the API.', {
+      code: 'invalid_request_error',
+    }),
+  // From gpt-5.4 on: https://github.com/openai/openai-openapi/issues/541. Some have no `none`: BerriAI/litellm#34569.
+  effort({ tools, reasoningEffort }, model) {
+    if (reasoningEffort === 'none') return refuseNone('reasoning_effort');
+    if (tools === undefined) return undefined;
+    const how = "To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
+    const why = `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions.`;
+    return invalid(`${why} ${how}`, 'reasoning_effort');
+  },
 };
 
 function spent(code: string, message: string): Refusal {
   return openAiError(429, message, { type: 'insufficient_quota', code });
 }
+
+/** The error of a model that always thinks, for the effort `none`. */
+export const refuseNone = (param: string): Refusal =>
+  invalid(
+    `Unsupported value: '${param}' does not support 'none' with this model. Supported values are: 'low', 'medium', 'high', and 'xhigh'.`,
+    param,
+    'unsupported_value',
+  );
 
 function refuseHint(name: string, value: unknown): Refusal {
   const param = snakeCase(name);

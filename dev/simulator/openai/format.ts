@@ -42,6 +42,8 @@ export const openAiFormat: WireFormat = {
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
+  // Comments of servers that speak this format: https://openrouter.ai/docs/api_reference/streaming
+  lifeSign: () => ': OPENROUTER PROCESSING\n\n',
   streamError: () =>
     serverSentEvent(
       openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
@@ -62,12 +64,19 @@ const finishReasonOf = ({ ending, calls }: Reply): string =>
 const hasContent = ({ ending, text, calls }: Reply): boolean =>
   ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
 
+/** What a model says of its thinking at servers that speak this format; nothing at OpenAI. */
+const thinkingOf = ({ thoughts }: Reply) => {
+  const words = thoughts.map(({ text }) => text).join(' ');
+  return words.trim() === '' ? undefined : { reasoning_content: words };
+};
+
 function writeCompletion(reply: Reply): object {
   const { ending } = reply;
   const choice = {
     index: 0,
     message: {
       role: 'assistant',
+      ...thinkingOf(reply),
       content: hasContent(reply) ? reply.text : null,
       refusal: ending === 'refused' ? refusalText : null,
       annotations: [],
@@ -100,9 +109,11 @@ function writeChunks(reply: Reply): StreamFrames {
   const pieces = ending === 'refused' ? [refusalText] : reply.pieces;
   const first = ending === 'null' || (ending !== 'refused' && !hasContent(reply)) ? null : '';
   const field = ending === 'refused' ? 'refusal' : 'content';
+  const thinking = thinkingOf(reply);
   return {
     opening: [chunk({ role: 'assistant', content: first, refusal: null })],
     deltas: [
+      ...(thinking ? [chunk(thinking)] : []),
       ...pieces.map((piece) => chunk({ [field]: piece })),
       ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
     ],
@@ -121,12 +132,13 @@ function envelope(reply: Reply, object: string) {
   };
 }
 
-function writeUsage({ inputTokens, outputTokens }: Reply): object {
+function writeUsage(reply: Reply): object {
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
-    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens, audio_tokens: 0 },
   };
 }

@@ -27,13 +27,26 @@ function readMessage(message: OpenAiMessage): Part[] {
   if (role === 'tool') {
     return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: said }) }];
   }
-  const calls = role === 'assistant' ? (message.tool_calls ?? []) : [];
-  return [...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
+  const assistant = role === 'assistant' ? message : undefined;
+  const calls = assistant?.tool_calls ?? [];
+  const thought = assistant?.reasoning_content;
+  const thinking: Part[] =
+    thought == null
+      ? []
+      : [{ type: 'opaque', provider: 'openai', data: JSON.stringify({ reasoning_content: thought }) }];
+  return [
+    ...thinking,
+    ...said,
+    ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called })),
+  ];
 }
 
 function readPart(part: OpenAiPart): Part {
-  if (part.type === 'text') return part;
-  const { url } = part.image_url;
+  return part.type === 'text' ? part : readImageUrl(part.image_url.url);
+}
+
+/** An image by its address, or within it. */
+export function readImageUrl(url: string): Part {
   if (!url.startsWith('data:')) return { type: 'image', url };
   const end = url.indexOf(',');
   return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));
@@ -56,6 +69,7 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
     toolChoice: typeof choice === 'object' ? choice.function : choice,
     parallelToolCalls: body.parallel_tool_calls,
     format: format && readFormat(format),
+    markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });
 }
 

@@ -67,6 +67,8 @@ const message = z.discriminatedUnion('role', [
     role: z.literal('assistant'),
     content: texts.nullish(),
     tool_calls: z.array(call).min(1).optional(),
+    // Of servers that speak this format, not of OpenAI.
+    reasoning_content: text.nullish(),
     ...unread('name refusal audio function_call annotations'),
   }),
   z.strictObject({ role: z.literal('tool'), content: texts, tool_call_id: text }),
@@ -93,9 +95,10 @@ const bodyShape = z.strictObject({
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: format.optional(),
+  prompt_cache_key: text.nullish(),
   messages: z.array(message).min(1),
   ...unread(`audio function_call functions logit_bias logprobs max_tokens metadata modalities moderation n prediction
-    prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
+    prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
     web_search_options`),
 });
 
@@ -104,7 +107,7 @@ export type OpenAiMessage = z.output<typeof message>;
 export type OpenAiPart = z.output<typeof part>;
 
 /** OpenAI's words for a body of the wrong shape. */
-const openAiComplaints: Complaints = {
+export const openAiComplaints: Complaints = {
   unknown(path, keys) {
     if (path.length > 0) {
       const param = bracketed([...path, keys[0] ?? '']);
@@ -149,7 +152,8 @@ const typeNames: Record<string, string> = {
   ...{ number: 'a decimal', int: 'an integer' },
 };
 
-const missing = (param: string): Refusal =>
+/** The error for a field that has to be there. */
+export const missing = (param: string): Refusal =>
   invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
 
 const invalidValue = (param: string, value: unknown, supported: string): Refusal =>

@@ -1,13 +1,13 @@
 import { serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import { sign } from '../signature.js';
+import { sign, signText } from '../signature.js';
 import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
 import { vertexPartRules } from './part-rules.js';
 import { readVertexParameters, readVertexTurns, writeVertexCalls } from './parts.js';
 import type { VertexBody } from './rules.js';
-import { checkVertexRequest } from './rules.js';
+import { checkVertexRequest, hopOf, tokenOf } from './rules.js';
 
 const operation =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent)$/;
@@ -61,6 +61,7 @@ const finishReasons: Partial<Record<Ending, string>> = {
   length: 'MAX_TOKENS',
   'blocked-reply': 'SAFETY',
   refused: 'PROHIBITED_CONTENT',
+  continues: 'CONTINUATION',
 };
 const safetyRatings = [
   {
@@ -72,28 +73,44 @@ const safetyRatings = [
 ];
 
 /** The part of an answer that differs by ending: feedback on the prompt, a candidate, or nothing. */
-function writeAnswer({ ending }: Reply, parts: object[]): object {
+function writeAnswer({ ending, endsAs, request }: Reply, parts: object[]): object {
   if (ending === 'empty') return {};
   if (ending === 'blocked') return { promptFeedback: { blockReason: 'SAFETY', safetyRatings } };
-  const finishReason = finishReasons[ending] ?? 'STOP';
+  const finishReason = endsAs ?? finishReasons[ending] ?? 'STOP';
   if (ending === 'refused') return { candidates: [{ index: 0, finishReason }] };
   const content = ending === 'null' ? { role: 'model' } : { role: 'model', parts };
   const ratings = ending === 'blocked-reply' ? { safetyRatings } : {};
-  return { candidates: [{ index: 0, content, finishReason, ...ratings }] };
+  const next = hopOf(request.continuationToken) + 1;
+  const token = ending === 'continues' && { continuationToken: tokenOf(next) };
+  return { candidates: [{ index: 0, content, finishReason, ...ratings, ...token }] };
 }
 
 /** The text and the calls of a reply; an empty text only where there are no calls. */
 function partsOfReply(reply: Reply): object[] {
   const calls = writeVertexCalls(reply);
-  return reply.text === '' && calls.length > 0 ? calls : [{ text: reply.text }, ...calls];
+  const said = { text: reply.text, ...signatureOfText(reply) };
+  return [...writeThoughts(reply), ...(reply.text === '' && calls.length > 0 ? [] : [said]), ...calls];
 }
 
-function writeFacts({ callId, model, createdAt, inputTokens, outputTokens, hasUsage }: Reply): object {
+/**
+ * Where it thinks its text is signed too; in a stream on an empty part behind the text.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+const signatureOfText = ({ text, isSigned, thoughts }: Reply) =>
+  text === '' || (!isSigned && thoughts.length === 0) ? undefined : { thoughtSignature: signText(text) };
+
+/** What it thinks, where `includeThoughts` asks for it; else nothing is sent while it thinks. */
+const writeThoughts = ({ thoughts }: Reply): object[] =>
+  thoughts.flatMap(({ text }) => (text === '' ? [] : [{ text, thought: true }]));
+
+function writeFacts(reply: Reply): object {
+  const { callId, model, createdAt, inputTokens, outputTokens, reasoningTokens, hasUsage } = reply;
   return {
     ...(hasUsage && {
       usageMetadata: {
         promptTokenCount: inputTokens,
-        candidatesTokenCount: outputTokens,
+        candidatesTokenCount: outputTokens - reasoningTokens,
+        ...(reasoningTokens > 0 && { thoughtsTokenCount: reasoningTokens }),
         totalTokenCount: inputTokens + outputTokens,
         trafficType: 'ON_DEMAND',
       },
@@ -113,6 +130,13 @@ function writeChunks(reply: Reply): StreamFrames {
   const waits = reply.isSlow ? reply.calls.flatMap(({ pieces }) => pieces.slice(1).map(() => '')) : [];
   // The chunk that ends a stream has a part of its own, usually an empty one.
   const end = serverSentEvent({ ...writeAnswer(reply, [{ text: '' }]), ...writeFacts(reply) });
-  const parts = [...reply.pieces.map((text) => ({ text })), ...calls, ...waits.map((text) => ({ text }))];
+  const signature = signatureOfText(reply);
+  const parts = [
+    ...writeThoughts(reply),
+    ...reply.pieces.map((text) => ({ text })),
+    ...(signature ? [{ text: '', ...signature }] : []),
+    ...calls,
+    ...waits.map((text) => ({ text })),
+  ];
   return { opening: [], deltas: parts.map(chunk), closing: [end] };
 }

@@ -5,16 +5,18 @@ import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
 import { sign } from '../signature.js';
 import type { CallParameters, Reply } from '../wire-format.js';
-import type { VertexBody, VertexPart } from './rules.js';
+import { hopOf, type VertexBody, type VertexPart } from './rules.js';
 
 /**
- * The conversation of a valid body. Calls have no ids here: they get `call_` and their number, and responses those of
+ * The conversation of a valid body. Calls without ids get `call_` and their number, and responses without ids those of
  * the calls before them that have their names, in order.
  */
 export function readVertexTurns({ systemInstruction: system, contents = [] }: VertexBody): Turn[] {
   const names: string[] = [];
   let responses = 0;
   const idOf = ({ functionCall, functionResponse }: VertexPart): string => {
+    const own = functionCall?.id ?? functionResponse?.id;
+    if (own !== undefined) return own;
     if (functionCall !== undefined) return `call_${names.push(functionCall.name)}`;
     const name = names[responses];
     responses += functionResponse === undefined ? 0 : 1;
@@ -53,6 +55,7 @@ export function readVertexParameters({
   tools,
   toolConfig,
   generationConfig = {},
+  continuationToken,
 }: VertexBody): CallParameters {
   const { stopSequences: stop, thinkingConfig, responseMimeType: type, ...config } = generationConfig;
   const { responseJsonSchema: schema, ...sampling } = config;
@@ -70,15 +73,17 @@ export function readVertexParameters({
       })),
     toolChoice: mode && choices[mode],
     format: schema ? ({ type: 'json_schema', schema } as const) : json,
-    reasoningEffort: thinkingConfig && efforts[thinkingConfig.thinkingLevel],
+    reasoningEffort: thinkingConfig?.thinkingLevel && efforts[thinkingConfig.thinkingLevel],
+    showsThinking: thinkingConfig?.includeThoughts,
+    hop: hopOf(continuationToken),
   });
 }
 
 /** The calls of a reply; one that the token limit cut before its arguments is not there. */
-export const writeVertexCalls = ({ calls, ending, isSigned }: Reply): object[] =>
+export const writeVertexCalls = ({ calls, ending, isSigned, thoughts }: Reply): object[] =>
   calls
     .filter((call) => call.arguments !== '')
     .map((call, index) => ({
       functionCall: { name: call.name, args: inputOf(call, ending) },
-      ...(isSigned && index === 0 && { thoughtSignature: sign(call) }),
+      ...((isSigned || thoughts.length > 0) && index === 0 && { thoughtSignature: sign(call) }),
     }));

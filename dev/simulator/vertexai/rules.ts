@@ -75,9 +75,8 @@ function checkOrder(contents: NonNullable<VertexBody['contents']>): Refusal | un
 const part = z.strictObject({
   text: text.optional(),
   inlineData: z.strictObject({ mimeType: text, data: text }).optional(),
-  // Calls have no ids: older models refuse those.
-  functionCall: z.strictObject({ name: text, args: json.optional() }).optional(),
-  functionResponse: z.strictObject({ name: text, response: json }).optional(),
+  functionCall: z.strictObject({ id: text.optional(), name: text, args: json.optional() }).optional(),
+  functionResponse: z.strictObject({ id: text.optional(), name: text, response: json }).optional(),
   thoughtSignature: text.optional(),
   thought: z.boolean().optional(),
 });
@@ -104,12 +103,19 @@ const generationConfig = z
     responseMimeType: z.enum(['text/plain', 'application/json']).optional(),
     responseJsonSchema: json.optional(),
     thinkingConfig: z
-      .strictObject({ thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']) })
+      .strictObject({
+        thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']).optional(),
+        includeThoughts: z.boolean().optional(),
+      })
       .optional(),
     ...unread(`topK candidateCount responseLogprobs logprobs responseSchema routingConfig modelConfig
       responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog imageConfig`),
   })
   .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
+
+/** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and the part that it asks for. */
+export const tokenOf = (hop: number): string => Buffer.from(String(hop)).toString('base64');
+export const hopOf = (token: unknown = ''): number => Number(Buffer.from(String(token), 'base64').toString());
 
 /** A body of generateContent, as in Vertex AI's reference. */
 const bodyShape = z.strictObject({
@@ -118,6 +124,7 @@ const bodyShape = z.strictObject({
   toolConfig: z.strictObject({ functionCallingConfig }).optional(),
   systemInstruction: z.strictObject({ role: text.optional(), parts: z.array(part).optional() }).optional(),
   contents: z.array(content).optional(),
+  continuationToken: text.refine((token) => hopOf(token) > 0).optional(),
   ...unread('safetySettings labels cachedContent modelArmorConfig serviceTier'),
 });
 

@@ -88,6 +88,11 @@ describe('a stored chat', () => {
     ],
   ])('%s', (...row) => comeTo(started, row));
 
+  it('has a caller that can be given opaque parts -> its job says so', async () => {
+    const saysSo: Step = ({ added }) => expect(added).toMatchObject([{ reasoning: 'opaque' }]);
+    await comeTo(started, ['', [asks({ reasoning: 'opaque' }), saysSo], waits, 'add']);
+  });
+
   it('is begun -> the id of the chat is told before anything becomes of it', async () => {
     const onResolved = vi.fn();
     const isTold = () => expect(onResolved).toHaveBeenCalledExactlyOnceWith('one', { isReplayed: false });

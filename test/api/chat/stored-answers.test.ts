@@ -63,14 +63,21 @@ describe('StoredAnswers', () => {
     const { reserve, pass } = startAnswers();
     const early = reserve('one', 64);
     expect(() => reserve('one', 1)).toThrow(limited);
-    early.shrink(megabyte);
+    early.resize(megabyte);
     const late = reserve('one', 63, 2 * hourMs);
     pass(hourMs + 10_000);
     reserve('one', 1, 2 * hourMs);
-    early.shrink(0);
+    early.resize(0);
     expect(() => reserve('one', 1)).toThrow(limited);
-    late.shrink(0);
+    late.resize(0);
     reserve('one', 62);
+  });
+
+  it('count an answer that is longer than what was reserved for it', () => {
+    const { reserve } = startAnswers();
+    reserve('one', 1).resize(63 * megabyte);
+    expect(() => reserve('one', 2)).toThrow(limited);
+    reserve('one', 1);
   });
 
   it('count the records of a chat beside its answer, from its beginning to their end', () => {
@@ -78,14 +85,14 @@ describe('StoredAnswers', () => {
     const asked = { user: 'one', bytes: 32 * megabyte, besideBytes: 32 * megabyte, keptUntil: hourMs };
     const first = answers.reserve({ ...asked, keptUntil: 2_000_000 });
     expect(() => answers.reserve({ ...asked, bytes: 0, besideBytes: 1 })).toThrow(limited);
-    first.shrink(megabyte);
+    first.resize(megabyte);
     expect(() => answers.reserve({ ...asked, bytes: 32 * megabyte, besideBytes: 0 })).toThrow(limited);
     answers.reserve({ ...asked, bytes: 30 * megabyte, besideBytes: megabyte });
   });
 
   it('count a kilobyte for each record, however short its answer', () => {
     const { reserve } = startAnswers();
-    for (let n = 0; n < 65_536; n += 1) reserve('one', 0.0005).shrink(0);
+    for (let n = 0; n < 65_536; n += 1) reserve('one', 0.0005).resize(0);
     expect(() => reserve('one', 0)).toThrow(limited);
   });
 });
@@ -105,28 +112,28 @@ describe('answerSizes', () => {
     ['a failure', { kind: 'failed', code: 'internal', retryable: true, ...times }],
     ['a cancelled chat', { kind: 'cancelled', ...times }],
   ])('keep room for what is written of %s alone, once it is known', (_, outcome) => {
-    const { chats, chat, shrink } = follow();
+    const { chats, chat, resize } = follow();
     const request = attach(chats, 'one', { chat });
     chats.leave(request, 'timeout', { goesOn: true });
-    expect(shrink).not.toHaveBeenCalled();
+    expect(resize).not.toHaveBeenCalled();
     chats.onOutcome('one', outcome);
     const written = Buffer.byteLength(encodeStoredResult(outcome, Date.now()));
-    expect(shrink).toHaveBeenCalledExactlyOnceWith(written);
+    expect(resize).toHaveBeenCalledExactlyOnceWith(written);
   });
 
   it('keep room for the attempts that the record of a chat has got in the meantime', () => {
-    const { chats, chat, shrink } = follow();
+    const { chats, chat, resize } = follow();
     attach(chats, 'one', { chat });
     const earlier: Attempt['earlier'] = [{ provider: 'openai', model: long, code: 'internal' }];
     chats.onMoved('one', { provider: 'bedrock', attempt: 2, earlier });
     chats.onOutcome('one', { kind: 'cancelled', ...times });
-    expect(shrink.mock.lastCall?.[0]).toBeGreaterThan(1000);
+    expect(resize.mock.lastCall?.[0]).toBeGreaterThan(1000);
   });
 
   it('keep the room of a chat whose end is unknown, and need none', () => {
-    const { chats, chat, shrink } = follow();
+    const { chats, chat, resize } = follow();
     leave(chats, attach(chats, 'one', { chat }));
-    expect(shrink).not.toHaveBeenCalled();
+    expect(resize).not.toHaveBeenCalled();
     attach(chats, 'another');
     chats.onOutcome('another', { kind: 'cancelled', ...times });
   });
@@ -134,8 +141,8 @@ describe('answerSizes', () => {
   function follow() {
     const chats = new LiveChats();
     chats.listen(answerSizes);
-    const shrink = vi.fn();
-    const chat = { expiresAt: Date.now() + hourMs, answer: { shrink, release: () => {} } };
-    return { chats, chat, shrink };
+    const resize = vi.fn();
+    const chat = { expiresAt: Date.now() + hourMs, answer: { resize, release: () => {} } };
+    return { chats, chat, resize };
   }
 });

@@ -49,8 +49,7 @@ let chats: StoredChats;
 let now: number;
 /** How many commands found no chat to join. */
 let admissions: number;
-/** The longest answer, in tokens; a tenth of that of anthropic. */
-let maxOutputTokens: number;
+let answers: StoredAnswers;
 
 beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
@@ -65,16 +64,18 @@ afterAll(async () => {
   await shared?.stop();
 });
 beforeEach(() => {
-  [now, admissions, maxOutputTokens] = [Date.now(), 0, 4096];
+  [now, admissions] = [Date.now(), 0];
+  answers = new StoredAnswers(() => now);
   chats = storedChats();
 });
 
 const storedChats = ({ records = store.records } = {}) =>
   new StoredChats({
-    ...{ records, link, resultTtlMs: 60_000, now: () => now },
-    answers: new StoredAnswers(() => now),
-    maxOutputTokens: (provider) => (provider === 'anthropic' ? 10 : 1) * maxOutputTokens,
+    ...{ records, link, answers, resultTtlMs: 60_000, now: () => now },
   });
+/** Leaves so many bytes for more answers of the user, for as long as those are kept. */
+const fill = (leftBytes: number) =>
+  answers.reserve({ user: me.id, bytes: 67_108_864 - leftBytes, keptUntil: now + 70_000 });
 interface Asked extends Partial<StoredChatCommand> {
   owner?: typeof me;
 }
@@ -138,32 +139,23 @@ describe('a command without a key', () => {
   });
 
   it('whose answer would have no room beside those of its user -> is refused, until their records end', async () => {
-    maxOutputTokens = 16_777_000;
+    fill(100_000);
     const key = randomUUID();
     await open(command(key));
     await expect(open(command(undefined))).rejects.toMatchObject(limited);
     expect(await open(command(key))).toMatchObject({ isNew: false });
-    const short = command(undefined, { owner: you, parameters: { maxOutputTokens: 10 } });
-    expect(await open(short)).toMatchObject({ isNew: true });
+    for (const room of [{ owner: you }, { parameters: { maxOutputTokens: 10 } }])
+      expect(await open(command(undefined, room))).toMatchObject({ isNew: true });
     now += 10_000 + 60_000 + 10_000;
     expect(await open(command(undefined))).toMatchObject({ isNew: true });
   });
 
   it('with a long list of fallbacks -> its record counts beside its answer', async () => {
-    maxOutputTokens = 16_777_216 - 500;
+    fill(67_000);
     const fallback = [{ provider: 'bedrock', model: 'm'.repeat(3000) }] as const;
     const short = command(undefined);
     await expect(open(command(undefined), { fallback: [...fallback] })).rejects.toMatchObject(limited);
     expect(await open(short)).toMatchObject({ isNew: true });
-  });
-
-  it.each<Attempt>([
-    { provider: 'anthropic', earlier: [{ provider: 'openai', code: 'overloaded', retryable: true }] },
-    { provider: 'openai', fallback: [{ provider: 'bedrock' }, { provider: 'anthropic' }] },
-  ])('reserves room for the longest answer of those who may be asked: %o', async (attempt) => {
-    maxOutputTokens = 1_677_600;
-    await open(command(undefined), attempt);
-    await expect(open(command(undefined))).rejects.toMatchObject(limited);
   });
 });
 
@@ -181,7 +173,7 @@ describe('a command with a key', () => {
   });
 
   it('many at once -> open one chat, and keep no room for another', async () => {
-    maxOutputTokens = Math.floor(16_777_000 / 20) - 100;
+    fill(20 * 66_500);
     const opened = await openMany(20, randomUUID());
     expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
     expect(new Set(opened.map(({ chat }) => chat.id)).size).toBe(1);

@@ -4,9 +4,11 @@ import express, { type Response as HttpResponse } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ChatReply } from '../../../api/chat/chat-command.js';
 import type { Completion } from '../../../api/chat/chat-result.js';
+import { toChatCompletion } from '../../../api/openai/completion.js';
 import { CompletionStream } from '../../../api/openai/completion-stream.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import { Failure, failureKinds } from '../../../shared/failures.js';
+import type { Mark } from '../../../shared/protocol/parts.js';
 import { isChunkOfOpenAi } from '../../support/openai-schemas.js';
 import { type Served, serve } from '../../support/serve.js';
 
@@ -185,6 +187,13 @@ describe('a streamed completion', () => {
 });
 
 describe('a streamed completion with calls', () => {
+  const headOfWhole = {
+    id: 'x',
+    created: 1,
+    provider: 'anthropic',
+    model: 'anthropic/m',
+    isFlex: false,
+  } as const;
   const call = (id: string, at: number, signature?: string) =>
     ({ kind: 'call', id, name: 'weather', at, ...(signature && { signature }) }) as const;
   const calls = (...toolCalls: object[]) => choice({ tool_calls: toolCalls });
@@ -218,6 +227,44 @@ describe('a streamed completion with calls', () => {
       choice({}, 'tool_calls'),
     ]);
     expect(events.filter((event) => !isChunkOfOpenAi(event))).toEqual([]);
+  });
+
+  it.each([1, 3, 1000])('has blocks and thinking, cut into pieces of %i → the whole reply', async (size) => {
+    const opaque = { kind: 'opaque', length: 7, provider: 'anthropic', model: 'm', role: 'block' } as const;
+    const text = 'Hm{"n":1}Look🎉{"n":2}{}Well{"n":3}so{}bye';
+    const marks: Mark[] = [
+      { kind: 'thinking', at: 0 },
+      { ...opaque, at: 2 },
+      { kind: 'text', at: 9 },
+      { ...opaque, at: 15 },
+      call('a', 22),
+      { kind: 'text', at: 24 },
+      { ...opaque, at: 28 },
+      { kind: 'text', at: 35 },
+      call('b', 37),
+      { kind: 'text', at: 39 },
+    ];
+    const write: Write = (stream) => {
+      for (const [place, mark] of marks.entries()) {
+        stream.mark(mark);
+        const end = marks[place + 1]?.at ?? text.length;
+        for (let at = mark.at; at < end; at += size)
+          expect(stream.write(text.slice(at, Math.min(at + size, end)))).toBe(true);
+      }
+    };
+    const whole = { ...uncounted, text, marks };
+    const { message } = toChatCompletion(headOfWhole, whole).choices[0] ?? {};
+    const events = (await play({ provider: 'anthropic' }, write, whole)).chunks.slice(0, -2);
+    const deltas = events.map((event) => Object(event).choices[0].delta);
+    expect(deltas.map(({ content = '' }) => content).join('')).toBe(message?.content);
+    const heads = deltas.flatMap(({ tool_calls = [] }) => tool_calls).filter(({ id }) => id !== undefined);
+    expect(heads.map(({ extra_content }) => extra_content)).toEqual(
+      message?.tool_calls?.map(({ extra_content }) => extra_content),
+    );
+    expect(heads.map(({ extra_content }) => extra_content.anthropic.signed_thinking)).toEqual([
+      '[{"n":1},{"type":"text","length":6},{"n":2}]',
+      '[{"type":"text","length":4},{"n":3},{"type":"text","length":2}]',
+    ]);
   });
 
   it.each<[string, Completion | Error, unknown[]]>([

@@ -139,6 +139,14 @@ describe('a chat completion', () => {
     expect(app.commands.at(-1)?.clientTimeoutMs).toBe(expected);
   });
 
+  it.each([
+    [{}, undefined],
+    [{ tools }, 'opaque'],
+  ])('has %j → the parts that its answer has a place for: %s', async (fields, expected) => {
+    expect((await complete({ fields })).status).toBe(200);
+    expect(app.commands.at(-1)?.reasoning).toBe(expected);
+  });
+
   it.each([false, true])('is a stored one → it has the id of the chat (stream: %s)', async (stream) => {
     reply = async (command) => {
       command.storeOptions?.onResolved('stored', { isReplayed: true });

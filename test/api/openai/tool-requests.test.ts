@@ -223,7 +223,7 @@ describe('a conversation with calls or images', () => {
   const [a, b, ab] = [assistant(called('a')), assistant(called('b')), assistant(called('a'), called('b'))];
   const ofUser = (...content: object[]) => ({ role: 'user', content });
   const named = { id: 'a', type: 'function', function: { name: 'a b', arguments: '{}' } };
-  const extra_content = { google: { thought_signature: 'x'.repeat(48_001) } };
+  const extra_content = { google: { thought_signature: 'x'.repeat(2_097_153) } };
   const noResult = 'has no result: a message of role tool with its id has to follow';
   const unknownId = 'is not the id of a call in the message before the results';
   const otherCall = 'is the id of another call';
@@ -271,7 +271,7 @@ describe('a conversation with calls or images', () => {
     [
       'a signature that is too long',
       [assistant(called('a', { extra_content }))],
-      '0/tool_calls/0/extra_content/google/thought_signature must be at most 48000 characters long',
+      '0/tool_calls/0/extra_content/google/thought_signature must be at most 2097152 characters long',
     ],
   ])('has %s → refused', (_, messages, reason) => {
     expect(refusalOf({ messages })).toBe(`/messages/${reason}`);

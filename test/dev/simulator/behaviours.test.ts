@@ -18,7 +18,7 @@ async function ask(model: string, stream = false) {
 describe('a model', () => {
   it('that is listed -> is known, also with a mark', () => {
     const values: Record<string, string> = {
-      ...{ status: '503', key: 'a.b-c', n: '2', ms: '30', seconds: '4', length: '9' },
+      ...{ status: '503', key: 'a.b-c', n: '2', ms: '30', seconds: '4', length: '9', word: 'OTHER' },
     };
     for (const { model } of behaviourList) {
       const name = model.replace(/<(\w+)>/g, (_, word: string) => values[word] ?? '');

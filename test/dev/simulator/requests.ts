@@ -72,7 +72,7 @@ const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
   }),
   anthropic: (model, stream) => ({
     path: '/v1/messages',
-    headers: { ...json, 'x-api-key': 'key', 'anthropic-version': '2023-06-01' },
+    headers: { ...json, 'x-api-key': 'key', 'anthropic-version': '2026-10-21' },
     body: { model, stream, max_tokens: 100 },
   }),
   bedrock: (model, stream) => ({

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { free, replace, valuesIn } from './bodies.js';
 import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
 import { broken, ownRules, ranges, refusals, schemas } from './rules.js';
 
@@ -75,25 +76,6 @@ describe('a request that breaks a rule -> is refused in the words of each provid
     if (most !== Infinity) await expectAnswer(provider, bend(provider, change(most + step)), second ?? first);
   });
 });
-
-/** Fields whose values are of any shape. */
-const free =
-  /parameters|input_schema|json$|JsonSchema$|schema\.schema$|format\.schema$|input$|args$|response$/;
-
-/** The values in a body, with their paths; what is within a field of any shape is not looked at. */
-function* valuesIn(value: unknown, path: string[] = []): Generator<[path: string[], value: unknown]> {
-  yield [path, value];
-  if (typeof value !== 'object' || value === null || free.test(path.join('.'))) return;
-  for (const [key, inner] of Object.entries(value)) yield* valuesIn(inner, [...path, key]);
-}
-
-/** The body with another value at the path. */
-function replace(body: unknown, [key, ...rest]: string[], value: unknown): unknown {
-  if (key === undefined) return value;
-  const changed = replace((body as Record<string, unknown>)[key], rest, value);
-  if (Array.isArray(body)) return body.with(Number(key), changed);
-  return { ...(body as object), [key]: changed };
-}
 
 const sampling = ({ generationConfig }: TestRequest['body']): Record<ProviderId, object> => ({
   openai: { temperature: 1, stop: ['x'] },
@@ -217,6 +199,7 @@ const heads: [ProviderId, Bend, status: number, words: string][] = [
     400,
     'anthropic-version: header is required',
   ],
+  ['anthropic', { headers: { 'anthropic-version': '2024-13-01' } }, 400, 'is not a valid version'],
   ['anthropic', plainText, 400, 'Content-Type'],
   ['anthropic', { path: '/v1/messages/x' }, 404, 'not_found_error'],
   ['anthropic', { path: '/v1/chat/completions' }, 404, 'not_found_error'],
@@ -243,9 +226,10 @@ describe('a head', () => {
 
   it.each([
     ['anthropic', { authorization: 'Bearer key', 'x-api-key': undefined }],
+    ['anthropic', { 'anthropic-version': '2023-06-01' }],
     ['bedrock', { authorization: 'Bearer key', 'x-amz-date': undefined }],
     ['vertexai', { 'x-goog-api-key': 'key', authorization: undefined }],
-  ] as const)('with the other credentials of %s -> is taken', (provider, headers) =>
+  ] as const)('with the other credentials, or an older version, of %s -> is taken', (provider, headers) =>
     expectAnswer(provider, bendHead(provider, { headers })),
   );
 

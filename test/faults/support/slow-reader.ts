@@ -6,8 +6,8 @@ import { promptCanary } from '../../support/canaries.js';
 import { authorization } from '../../support/deployment.js';
 import type { StreamCall } from '../../support/event-streams.js';
 
-/** The deltas of the streams that are read slowly: together 8 MB. */
-export const deltas = { count: 2000, length: 4096 };
+/** The deltas of the streams that are read slowly: together 3.7 MB. */
+export const deltas = { count: 900, length: 4096 };
 export const replyLength = deltas.count * deltas.length;
 export const slowKey = { 'Idempotency-Key': 'slow-readers' };
 

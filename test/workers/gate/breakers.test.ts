@@ -88,7 +88,8 @@ async function makeCalls(step: string): Promise<void> {
   const [, count, user, how = '', ms = how === 'cut' ? 1000 : 0] =
     /^(\d+) of (\S+) (.+?)(?: after (\d+))?(?:, .*)?$/.exec(step) ?? [];
   const isCompiling = step.includes(', while compiling');
-  const own = { isCompiling, progress: { hasBegun: step.endsWith(', begun') } };
+  const [isAlive, hasBegun] = [/, (alive|begun)$/.test(step), step.endsWith(', begun')];
+  const own = { isCompiling, progress: { isAlive, hasBegun } };
   for (let n = 0; n < Number(count); n += 1) {
     const call = begin(user === '?' ? undefined : user, own);
     await vi.advanceTimersByTimeAsync(Number(ms));
@@ -114,18 +115,19 @@ describe.each<[calls: string, user: string | undefined]>([
   const nothing = [
     ...['provider_rejected', 'provider_rate_limited', 'content_blocked', 'timeout', 'internal', '401'],
     ...['provider_unavailable', 'failed for good', 'no JSON', 'an unknown tool', 'malformed arguments'],
+    // A model that thinks for longer than it may.
+    ...['timed out, alive', 'timed out, begun'],
   ];
   it.each<[before: string[], last?: string]>([
     // However many were good before, the tenth in a row is enough, and a refusal does not end the row.
     [['200 answered', '9 failed', '1 answered', ...mixed(9, '1 failed', '1 provider_rejected')], '1 failed'],
     // These are neither held against the provider, nor for it.
     ...nothing.map((end): [string[], string] => [['4 failed', `50 ${end}`], '1 failed']),
-    // The first use of a schema may be silent for long; errors and a reply that has begun count as any other.
+    // The first use of a schema may be silent for long; errors count as any other.
     ...['timeout', 'timed out', 'cut'].map((end): [string[], string] => [
       ['5 answered after 100', `30 ${end} after 20000, while compiling`],
       '10 failed, while compiling',
     ]),
-    [['4 timed out'], '1 timed out, while compiling, begun'],
     // An end by the caller counts after three times the usual time.
     ...['timeout', 'cut', 'cut for the fallback'].map((end): [string[], string] => [
       ['1 answered after 1000', `20 ${end} after 2900`],

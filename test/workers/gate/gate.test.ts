@@ -129,11 +129,18 @@ describe('each way out of a call that probes or would', () => {
     await pass();
   };
   const done = async () => 'done';
+  const outlast = () => Promise.reject(new Failure('provider_timeout'));
 
   const ways: [string, () => Promise<unknown>, end: string][] = [
     ['a reply', () => start(done), 'done'],
     ['a failure', () => start(() => Promise.reject(new Failure('provider_error'))), 'provider_error'],
     ['no connection', () => start(() => Promise.reject(unreachable)), 'NotBegun'],
+    ['a time-out of a model that works', () => start(outlast, { isAlive: true }), 'provider_timeout'],
+    [
+      'a deadline of one',
+      () => start(() => Promise.reject(new Failure('timeout')), { isAlive: true }),
+      'timeout',
+    ],
     ['a cancel of the call', () => start(() => Promise.reject(new Cancelled())), 'Cancelled'],
     ['a cancel before', () => start(notMade, { stop: AbortSignal.abort(new Cancelled()) }), 'Cancelled'],
     [

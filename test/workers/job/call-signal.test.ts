@@ -40,12 +40,18 @@ function open({ inMs = 60_000, firstDeltaInMs = inMs, ...settings }: Limits, isS
   call = new CallSignal(madeCallOf({ ...times, ...givenFields({ deltas }), settings: limits }));
 }
 
-/** Plays steps: 'activity' or 'delta' of the provider, '200 ms' that pass, '300 ms: timeout' for the end after them. */
+const signs: Readonly<Record<string, () => void>> = {
+  lives: () => call.recordLife(),
+  begins: () => call.begin(),
+  shows: () => call.show(),
+};
+
+/** Plays steps: signs of the provider, '200 ms' that pass, '300 ms: timeout' for the end after them. */
 function play(steps: string): void {
   for (const step of steps.split(', ')) {
     const [ms, code] = step.split(' ms: ');
-    if (step === 'activity') call.recordLife();
-    else if (step === 'delta') call.beginStream();
+    const sign = signs[step];
+    if (sign) sign();
     else vi.advanceTimersByTime(Number.parseInt(ms ?? '', 10) - (code ? 1 : 0));
     expect(call.signal.aborted, step).toBe(false);
     if (code) vi.advanceTimersByTime(1);
@@ -54,20 +60,36 @@ function play(steps: string): void {
 }
 
 describe('CallSignal', () => {
-  const begun = '9999 ms, delta, ';
+  const shown = '9999 ms, lives, begins, shows, ';
+  const working = '4999 ms, lives, '.repeat(9);
   it.each<[string, Limits, string]>([
     ['call', { timeoutMs: 10, inMs: 20 }, '10 ms: provider_timeout'],
     ['call', { timeoutMs: 20, inMs: 10 }, '10 ms: timeout'],
-    // The provider sends something, but no delta.
-    ['stream', { firstTokenTimeoutMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
-    ['stream', { fallbackAfterMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
-    ['stream', { timeoutMs: 300 }, '100 ms, activity, 200 ms: provider_timeout'],
-    ['stream', { firstDeltaInMs: 300 }, '100 ms, activity, 200 ms: timeout'],
+    ['call', { firstTokenTimeoutMs: 10, timeoutMs: 300 }, '300 ms: provider_timeout'],
+    ['stream', { firstTokenTimeoutMs: 300 }, '300 ms: provider_timeout'],
+    // A model that thinks for 45 s, and says so, may go on; its silence may be as long as the longer of both times.
+    [
+      'stream',
+      { firstTokenTimeoutMs: 300, timeoutMs: 50_000 },
+      `99 ms, lives, ${working}4910 ms: provider_timeout`,
+    ],
+    ['stream', { firstTokenTimeoutMs: 300 }, '100 ms, lives, 100 ms, lives, 5000 ms: provider_timeout'],
+    ['stream', { firstTokenTimeoutMs: 7000 }, '100 ms, lives, begins, 7000 ms: provider_timeout'],
+    // What nobody sees is no answer, however much of it there is.
+    ['stream', { timeoutMs: 300 }, '100 ms, lives, begins, 100 ms, lives, 100 ms: provider_timeout'],
+    ['stream', { firstDeltaInMs: 300 }, '100 ms, lives, begins, 200 ms: timeout'],
+    // One that thinks is not asked twice.
+    ['stream', { fallbackAfterMs: 300 }, '100 ms, lives, 200 ms: provider_timeout'],
+    ['stream', { fallbackAfterMs: 300 }, '100 ms, lives, begins, 9900 ms: provider_timeout'],
     // A fallback would have no time.
-    ['stream', { firstDeltaInMs: 300, fallbackAfterMs: 200 }, '100 ms, activity, 200 ms: timeout'],
-    // Once it has begun, the provider has to show that it works, until the deadline; a later delta is no first one.
-    ['stream', {}, `${begun}${'4999 ms, activity, '.repeat(10)}11 ms: timeout`],
-    ['stream', {}, 'delta, 1000 ms, activity, 1000 ms, delta, 4000 ms: provider_timeout'],
+    ['stream', { firstDeltaInMs: 300, fallbackAfterMs: 200 }, '100 ms, lives, 200 ms: timeout'],
+    // Once a part is shown, the provider has to show that it works, until the deadline.
+    ['stream', {}, `${shown}${'4999 ms, lives, '.repeat(10)}11 ms: timeout`],
+    [
+      'stream',
+      { firstTokenTimeoutMs: 7000 },
+      'lives, begins, shows, 1000 ms, lives, 5000 ms: provider_timeout',
+    ],
   ])('a %s with %j, after which come %s', (kind, limits, steps) => {
     open(limits, kind === 'stream');
     play(steps);
@@ -81,7 +103,8 @@ describe('CallSignal', () => {
 
   it('a stream that is released in the middle -> never aborts', () => {
     open({}, true);
-    call.beginStream();
+    call.recordLife();
+    call.show();
     call.release();
     call.recordLife();
     vi.advanceTimersByTime(120_000);
@@ -117,12 +140,12 @@ describe('CallSignal', () => {
 describe('a call whose schema is compiled first', () => {
   const deadline = () => Date.now() + 20_000;
   const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 5, idleTimeoutMs: 30 };
-  /** The `begin` of the latest call. */
-  let beginReply = () => {};
+  /** The signs of the latest call. */
+  let reply: Record<string, () => void>;
   /** A call that nothing but its signal ends. */
-  const hang = ({ signal, begin }: TimedCall): Promise<never> =>
+  const hang = ({ signal, onLife, onBegin, show }: TimedCall): Promise<never> =>
     new Promise((_, reject) => {
-      beginReply = begin;
+      reply = { lives: onLife, begins: onBegin, shows: show };
       signal.addEventListener('abort', () => reject(signal.reason));
     });
   /** One of two calls that may be made without a slot. */
@@ -138,8 +161,14 @@ describe('a call whose schema is compiled first', () => {
   it.each<[given: string, pass: Partial<Pass>, isStream: boolean, steps: string, places: number]>([
     ['there is a place', {}, false, '10 ms, takes, 19989 ms, 1 ms: timeout', 1],
     ['there is a place, streamed, with a fallback', {}, true, '10 ms, takes, 19989 ms, 1 ms: timeout', 1],
-    ['it begins then', {}, true, '10 ms, takes, 15000 ms, begins, 29 ms, 1 ms: provider_timeout', 1],
-    ['it has begun before', {}, true, '9 ms, begins, 29 ms, 1 ms: provider_timeout', 0],
+    [
+      'it lives, and begins then',
+      {},
+      true,
+      '9 ms, lives, 1 ms, takes, 9000 ms, lives, begins, 29 ms, 1 ms: provider_timeout',
+      1,
+    ],
+    ['it has begun before', {}, true, '9 ms, begins, shows, 29 ms, 1 ms: provider_timeout', 0],
     ['there is no place', { outlast: () => undefined }, false, '9 ms, 1 ms: provider_timeout', 0],
     // Others wait for a probe.
     ['it is a probe', { isProbe: true }, false, '9 ms, 1 ms: provider_timeout', 0],
@@ -157,7 +186,8 @@ describe('a call whose schema is compiled first', () => {
     );
     for (const step of steps.split(', ')) {
       const [ms = '', code] = step.split(' ms: ');
-      if (step === 'begins') beginReply();
+      const sign = reply[step];
+      if (sign) sign();
       else if (step === 'takes') expect(outlast()).toBeUndefined();
       else await vi.advanceTimersByTimeAsync(Number.parseInt(ms, 10));
       expect(ended, step).toBe(code);

@@ -218,6 +218,31 @@ describe('a job', () => {
     expect(await run([failsInTheMiddle(unreachable)], stream)).toMatchObject(brokenOff);
   });
 
+  it('whose model thinks before it fails -> asked once more, and no reader saw the thought, unless it is for people', async () => {
+    const source = { provider: 'openai', model: 'm' } as const;
+    const thought: Mark = { kind: 'opaque', at: 0, length: 2, ...source, role: 'block' };
+    const marks: Mark[] = [thought, { kind: 'text', at: 2 }];
+    const breaksOff: Run = async (_, onDelta) => {
+      onDelta?.('{}', thought);
+      throw broken;
+    };
+    const answers: Run = async ({ reasoning }, onDelta) => {
+      onDelta?.('{}', thought);
+      expect([reasoning, deltas?.text]).toEqual(['opaque', '']);
+      onDelta?.('Hi', marks[1]);
+      return { ...reply, text: '{}Hi', marks };
+    };
+    const asked = { stream: true, reasoning: 'opaque' } as const;
+    expect(await run([breaksOff, answers], { job: asked })).toMatchObject({
+      kind: 'ok',
+      text: '{}Hi',
+      marks,
+    });
+    expect(deltas).toMatchObject({ text: '{}Hi', marks, options: { version: 3 } });
+    const shown = await run([breaksOff], { job: { ...asked, reasoning: 'shown' } });
+    expect([shown.kind, deltas?.text, calls]).toEqual(['failed', '{}', 3]);
+  });
+
   it('whose reply has calls -> its marks are in the deltas and in the outcome, which has no field for none', async () => {
     const mark: Mark = { kind: 'call', at: 2, id: 'a', name: 'f' };
     const marked: Run = async (_, onDelta) => {

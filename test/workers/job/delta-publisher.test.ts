@@ -37,13 +37,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The reply of a job that runs here; `parts` says that it may have calls, and that its model refuses a hint. */
-function open(id: string, replyTo: string, parts?: 'parts', writer?: Target) {
+/**
+ * The reply of a job that runs here; `parts` says that it may have calls, and that its model refuses a hint, or that it
+ * may have reasoning, too.
+ */
+function open(id: string, replyTo: string, parts?: 'parts' | 'reasoning', writer?: Target) {
   const job = takeJob({ id });
   const none = { isAlive: false, hasBegun: false, isShown: false, sent: undefined };
   job.progress = { ...none, ignored: parts && ['seed'] };
   jobs.open(job);
-  return publisher.open(job, { replyTo, turns: [], parameters: parts && { tools: [{ name: 'f' }] } }, writer);
+  const parameters = parts && { tools: [{ name: 'f' }] };
+  const reasoning = parts === 'reasoning' ? 'opaque' : undefined;
+  return publisher.open(job, { replyTo, turns: [], parameters, reasoning }, writer);
 }
 
 const turns = async (count: number) => {
@@ -174,21 +179,27 @@ describe('a stream with calls', () => {
   /** Each message as it travels. */
   const writtenTo = () => relay.published.map(({ message }) => JSON.stringify(message));
 
-  it('beside other chats -> sent in messages of version 2, one at a time with the others, which stay as they are', async () => {
+  it('beside other chats -> sent in messages of version 2, with reasoning 3, one at a time with the others, which stay as they are', async () => {
     const held = Promise.withResolvers<void>();
     taking = held.promise;
     const [text, calling] = [open('text', 'x'), open('calling', 'x', 'parts')];
+    const thinking = open('thinking', 'x', 'reasoning');
+    const source = { provider: 'anthropic', model: 'm' } as const;
+    const opaque = { kind: 'opaque', at: 0, length: 2, ...source, role: 'block' } as const;
+    thinking.append('{}', opaque);
     calling.append('{}', call(0));
     text.append('Hi \u0000🎉');
     await windowEnds();
     expect(writtenTo()).toHaveLength(1);
     held.resolve();
-    await turns(6);
+    await turns(9);
     expect(writtenTo()).toEqual([
       `{"v":1,"deltas":[{"jobId":"text","callId":"${text.callId}","at":0,"text":"Hi \\u0000🎉"}]}`,
       `{"v":2,"deltas":[{"jobId":"calling","callId":"${calling.callId}","marks":[${JSON.stringify(call(0))}],"ignored":["seed"],"at":0,"text":"{}"}]}`,
+      `{"v":3,"deltas":[{"jobId":"thinking","callId":"${thinking.callId}","marks":[${JSON.stringify(opaque)}],"ignored":["seed"],"at":0,"text":"{}"}]}`,
     ]);
-    expect(deltasSchema.parse(JSON.parse(writtenTo()[1] ?? '')).deltas).toEqual(deltasTo('x').slice(1));
+    const read = writtenTo().flatMap((text) => deltasSchema.parse(JSON.parse(text)).deltas);
+    expect(read.slice(1)).toEqual(deltasTo('x').slice(1));
   });
 
   it('while chats of the other version are written -> waits for the window', async () => {

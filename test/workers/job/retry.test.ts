@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
+import type { ParameterName } from '../../../shared/protocol/model-parameters.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
+import type { DeltaStream } from '../../../workers/job/delta-stream.js';
 import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
@@ -10,6 +12,7 @@ import { classifyError } from '../../../workers/providers/error-classification.j
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/gate.js';
+import { openStream } from '../../support/running-jobs.js';
 
 interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   inMs?: number;
@@ -17,13 +20,15 @@ interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   /** How long the model is limited, at each look; the last one for good. */
   cooldownMs?: number[];
   notes?: ModelNotes;
+  /** The hints that the provider's requests have no field for. */
+  ignores?: ReadonlySet<ParameterName>;
   /** How long an attempt takes. */
   tookMs?: number;
 }
 
 /** Makes calls that end as listed, the last one for good, by a clock that only they and pauses move. */
 async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }: Options = {}) {
-  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ...own } = options;
+  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ignores, ...own } = options;
   const asked: { request: ModelRequest; ignored: readonly string[] | undefined }[] = [];
   const pauses: number[] = [];
   const park = vi.fn();
@@ -44,6 +49,7 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }
   const deps = {
     gate: { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 },
     notes: { find: noteOf, of: noteOf },
+    provider: givenFields({ ignores }),
     ...(!own.stop && { sleep }),
   };
   const slot = { ...openSlot(), isParked: false, park };
@@ -71,6 +77,8 @@ const effort = refusal("To use function tools, set reasoning_effort to 'none'.",
 const quotes = refusal("Error while downloading https://a.example/set reasoning_effort to 'none'.");
 const choice = refusal('tool_choice: not supported for this model.');
 const signature = refusal('Invalid `signature` in `thinking` block');
+const include = refusal('Encrypted content is not supported with this model.', 'include');
+const thinking = refusal('The reasoning_content in the thinking mode must be passed back to the API.');
 const rejected = refusal('no', 'messages');
 const tools = [{ name: 'f' }];
 const requestOf = (parameters: ModelRequest['parameters'], turns: ModelRequest['turns'] = []) => ({
@@ -83,6 +91,7 @@ describe('a call that fails', () => {
   const slow = { hasFallback: true, inMs: 55_000 };
   it.each<[string, Failure, Options, pauses: number[], parked: number]>([
     ['as it may once', failed(), {}, [100], 0],
+    ['while it thinks', failed(), { hasBegun: true }, [100], 0],
     ['at a provider that says 0', limited(0), {}, [100], 0],
     ['at a provider that says how long to wait', limited(600), {}, [600], 1],
     ['at a model whose limit grows meanwhile', failed(), { cooldownMs: [500, 400, 0] }, [500, 400], 0],
@@ -110,15 +119,16 @@ describe('a call that fails', () => {
     ['a failure that does not pass', new Failure('provider_error', { retryable: false }), {}],
     ['an unexpected error', new TypeError('x'), {}],
     ['a provider that asks for more time than there is', limited(59_751), {}],
+    ['one that asks for more than a minute', limited(60_001), { inMs: 600_000 }],
     ['a near deadline', failed(), { inMs: 349 }],
     ['a cooldown that is longer than the time', failed(), { inMs: 5000, cooldownMs: [4751] }],
     ['a later attempt of a fallback', failed(), { attempt: 2 }],
-    ['a reply that has begun', failed(), { hasBegun: true }],
+    ['a reply of which a part is shown', failed(), { isShown: true }],
     ['a fallback that would wait for three seconds', limited(3001), { hasFallback: true }],
     ['a fallback with less than a third of the time', limited(700), { hasFallback: true, inMs: 1000 }],
     ['a fallback with less than half', failed(), { ...slow, tookMs: 30_000 }],
     ['a request without hints', hint, { request: requestOf({ stop: ['x'] }) }],
-    ['a reply that has begun, and a refused hint', hint, { request: tuned, hasBegun: true }],
+    ['one of which a part is shown, and a refused hint', hint, { request: tuned, isShown: true }],
     ['no signature to leave out', signature, { request: tuned }],
     ['what the caller has to mend', choice, { request: tuned }],
     ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
@@ -170,6 +180,22 @@ describe('a call that fails', () => {
   });
 });
 
+it.each<[string, inMs: number, deltas: DeltaStream | undefined, isStreamed: boolean]>([
+  ['a whole reply that may take a minute', 60_000, undefined, false],
+  ['one that may take longer', 60_001, undefined, true],
+  ['one that is read as it is written', 1000, openStream(), true],
+])('%s (%i ms) -> is asked for as a stream: %s', (_, inMs, deltas, isStreamed) => {
+  const now = () => 1_000_000;
+  const call = {
+    ...callOf({ deadline: now() + inMs, now, ...givenFields({ deltas }) }),
+    pass: admittedCall(),
+  };
+  prepare(call, { notes: new ModelNotes() }, async ({ sent }) => {
+    expect(sent.isStreamed).toBe(isStreamed);
+    return {} as ProviderReply;
+  });
+});
+
 describe('a refused part', () => {
   it.each<[string, Options]>([
     ['without budget, in a cooldown', { cooldownMs: [60_000] }],
@@ -195,15 +221,100 @@ describe('a refused part', () => {
     expect(asked[1]).toMatchObject({ request: { parameters: { tools, reasoningEffort: 'none' } }, ignored });
   });
 
-  it('a signature -> the opaque parts of the conversation are left out, this once', async () => {
+  it('a signature -> the opaque parts are left out, from then on in each request of the conversation', async () => {
     const opaque = { type: 'opaque', provider: 'anthropic', data: 's' } as const;
     const called = { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' } as const;
-    const turns = [{ role: 'assistant' as const, content: [opaque, called] }];
-    const own = { notes: new ModelNotes(), request: requestOf({ temperature: 0.5 }, turns) };
-    const without = { parameters: { temperature: 0.5 }, turns: [{ content: [called] }] };
-    const { asked } = await run([signature, 'done'], own);
-    expect(asked[1]).toMatchObject({ request: without, ignored: undefined });
-    expect((await run(['done'], own)).asked[0]?.request.turns).toEqual(turns);
+    const turnsOf = (content: string) => [
+      { role: 'system' as const, content: 'Be brief.' },
+      { role: 'user' as const, content },
+      { role: 'assistant' as const, content: [opaque, called] },
+    ];
+    const notes = new ModelNotes();
+    const ask = (content: string, user: string, ...endings: unknown[]) =>
+      run(endings, { notes, user, request: requestOf({ temperature: 0.5 }, turnsOf(content)) });
+    const bare = [{}, {}, { content: [called] }];
+    const { asked } = await ask('Hi', 'M', signature, 'done');
+    expect(asked[1]).toMatchObject({
+      request: { parameters: { temperature: 0.5 }, turns: bare },
+      ignored: undefined,
+    });
+    expect((await ask('Hi', 'M', 'done')).asked[0]?.request.turns).toMatchObject(bare);
+    expect((await ask('Ho', 'M', 'done')).asked[0]?.request.turns).toEqual(turnsOf('Ho'));
+    expect((await ask('Hi', 'V', 'done')).asked[0]?.request.turns).toEqual(turnsOf('Hi'));
+  });
+});
+
+describe('a refused part that the adapter adds', () => {
+  const partsIn = ({ asked }: Awaited<ReturnType<typeof run>>) =>
+    asked.map(({ request }) => [...(request.omits ?? [])].join());
+  const request = requestOf({ temperature: 0.5 });
+  let notes: ModelNotes;
+  beforeEach(() => {
+    notes = new ModelNotes();
+  });
+
+  it.each([
+    ['encryptedReasoning', include],
+    ['reasoningContent', thinking],
+  ])(
+    '%s -> once more without it at once, then never for the user, nor for others once two met it',
+    async (part, error) => {
+      const ask = (user: string, ...endings: unknown[]) =>
+        run(endings, { notes, user, request, budget: noBudget, isStrict: true });
+      const first = await ask('M', error, 'done');
+      expect([first.end, first.pauses, partsIn(first)]).toEqual(['done', [], ['', part]]);
+      expect(first.asked[1]).toMatchObject({
+        request: { parameters: { temperature: 0.5 } },
+        ignored: undefined,
+      });
+      expect(partsIn(await ask('M', 'done'))).toEqual([part]);
+      const whole = { notes, request };
+      expect(partsIn(await run(['done'], { ...whole, user: 'M' }))).toEqual([part]);
+      expect(partsIn(await run(['done'], { ...whole, user: 'V' }))).toEqual(['']);
+      await ask('N', error, 'done');
+      expect(partsIn(await run(['done'], { ...whole, user: 'V' }))).toEqual([part]);
+    },
+  );
+
+  it.each<[then: string, endings: unknown[], pauses: number[], calls: number]>([
+    ['a hint is refused, too', [include, hint, 'done'], [], 3],
+    ['another of them is refused, too', [include, thinking, 'done'], [], 3],
+    ['the call fails, and may be made again', [include, failed(), 'done'], [100], 3],
+  ])('%s -> without it, and as if that had come first', async (_, endings, pauses, calls) => {
+    const made = await run(endings, { notes, request, user: 'M' });
+    expect([made.end, made.pauses, made.asked.length]).toEqual(['done', pauses, calls]);
+    expect(made.asked.at(-1)?.request.omits?.has('encryptedReasoning')).toBe(true);
+    const [next] = (await run(['done'], { notes, request, user: 'M' })).asked;
+    expect(next?.request).toEqual({ ...made.asked.at(-1)?.request, parameters: next?.request.parameters });
+  });
+
+  it.each<[given: string, endings: unknown[], end: unknown]>([
+    ['it is refused although it is left out', [include], include],
+    ['what only the caller can mend is refused then', [include, rejected], rejected],
+  ])('%s -> fails, and nothing is remembered', async (_, endings, end) => {
+    const made = await run(endings, { notes, request, user: 'M' });
+    expect([made.end, made.asked.length]).toEqual([end, 2]);
+    expect(partsIn(await run(['done'], { notes, request, user: 'M' }))).toEqual(['']);
+  });
+
+  it('a call without it that is refused, and answered with it -> it counts no longer', async () => {
+    await run([include, 'done'], { notes, request, user: 'M' });
+    const undone = await run([rejected, 'done'], { notes, request, user: 'M' });
+    expect(partsIn(undone)).toEqual(['encryptedReasoning', '']);
+    expect(partsIn(await run(['done'], { notes, request, user: 'M' }))).toEqual(['']);
+  });
+});
+
+describe('hints that the requests of a provider have no field for', () => {
+  const ignores = new Set(['seed', 'presencePenalty'] as const);
+  const request = requestOf({ seed: 1, presencePenalty: 0, temperature: 0.5 });
+
+  it('are asked for -> each call is made without them, and those that had an effect are named', async () => {
+    const { asked } = await run([hint, 'done'], { request, ignores });
+    expect(asked.map(({ request: { parameters }, ignored }) => [parameters, ignored])).toEqual([
+      [{ temperature: 0.5 }, ['seed']],
+      [{}, ['temperature', 'seed']],
+    ]);
   });
 });
 

@@ -49,8 +49,8 @@ describe('PoolMetrics', () => {
     // The last is nothing that a call can end with.
     for (const error of [new Cancelled(), new LockLost(), new TypeError('canary'), new Failure('slug_taken')])
       await fail(error);
-    const broken = metrics.watchCall(callOf(), async ({ begin }) => {
-      begin();
+    const broken = metrics.watchCall(callOf(), async ({ show }) => {
+      show();
       throw new Failure('provider_error');
     });
     await expect(broken).rejects.toThrow('provider_error');

@@ -165,6 +165,6 @@ describeStores('Pool on $kind', log, (shared) => {
       { model: 'n-1', maxOutputTokens: 1 },
       { model: 'other', maxOutputTokens: 1 },
     ]);
-    expect(lastHeartbeat()).toMatchObject({ defaultModel: 'other', models: ['o-*'] });
+    await heartbeatSays({ defaultModel: 'other', models: ['o-*'] });
   });
 });

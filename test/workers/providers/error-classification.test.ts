@@ -163,6 +163,13 @@ describe('the text of a refusal', () => {
     signatures        |                  | Thought signature is not valid.
     signatures        |                  | Corrupted thought signature.
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
+    signatures        |                  | The encrypted content gAAA...DQ== could not be verified.
+    signatures        |                  | \`encrypted_content\` was not issued to this caller
+    encryptedReasoning | «include»       | Encrypted content is not supported with this model.
+    reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
+    reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
+    reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
+    verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
     toolChoice        | «tool_choice»    |
     toolChoice        |                  | «tool_choice»: type "tool" and "any" are not supported for this model.
     toolChoice        |                  | ${behind} «tool_choice»: type "tool" and "any" are not supported for this model.
@@ -196,6 +203,8 @@ describe('the text of a refusal', () => {
                       |                  | ${behind} «tools.0.custom.name»: seed is not allowed
                       |                  | \`it\` quotes: Invalid \`signature\` in \`thinking\` block
                       |                  | Value 'x': tool_choice may not force a tool
+                      |                  | Unknown tool "The encrypted content x could not be verified."
+                      | «messages»       | The encrypted content x could not be verified.
                       | «tools»          | Error while downloading https://a.example/set reasoning_effort to 'none'.
                       | temperature_of_x | temperature is not supported
                       | «tools[0].function.parameters» | Invalid schema for function 'secret'
@@ -241,6 +250,16 @@ describe('the text of a refusal', () => {
     expect(JSON.stringify(failure)).not.toMatch(/secret|this model|prompt|inputs?\b/);
   });
 
+  it('has the code of OpenAI for reasoning that it cannot read -> that is enough, whatever the text', () => {
+    const failure = classify({
+      status: 400,
+      words: ['invalid_encrypted_content'],
+      param: 'input',
+      text: 'no',
+    });
+    expect(failure.cause).toMatchObject({ refusal: 'signatures' });
+  });
+
   it.each([429, 403, 500, undefined])('counts only behind a 400: %s', (status) => {
     const failure = classify({ status, param: 'temperature', text: 'prompt is too long' });
     expect(failure.cause).toMatchObject({ refusal: undefined, place: undefined });
@@ -265,6 +284,15 @@ describe('the cause', () => {
     const failure = classifyError(error, { status: 500, words: [secret] });
     expect(failure.facts.cause).toEqual(new ProviderCallError('TypeError', 500, 'ECONNRESET'));
     expect(JSON.stringify(failure) + String((failure.cause as Error).stack)).not.toContain('secret');
+  });
+
+  it('a connection that has not come about in time, at any of its addresses -> is of the account', () => {
+    const cause = Object.assign(new Error('x'), { code: 'ETIMEDOUT' });
+    const error = Object.assign(new Error('x', { cause }), { code: 'UND_ERR_CONNECT_TIMEOUT' });
+    expect(callErrorOf(classifyError(error, {}))).toMatchObject({
+      isUnreachable: true,
+      concernsAccount: true,
+    });
   });
 
   // Behind a 200 the SDK's error has the code of the body, too.

@@ -176,6 +176,14 @@ describe.each(providerSetups)('$name', async ({ name, id, load }) => {
     for (const [n, count] of activeAt.entries()) expect(count).toBeGreaterThan(activeAt[n - 1] ?? 0);
   });
 
+  it('a whole reply that is asked for as a stream -> is whole, and shows life as it is written', async () => {
+    let lives = 0;
+    const asked = { model: 'sim-stream-5-5', stream: false, isStreamed: true };
+    const { text } = await ask(provider, { ...asked, onLife: () => (lives += 1) });
+    expect(text).toBe('1 2 3 4 5');
+    expect(lives).toBeGreaterThanOrEqual(5);
+  });
+
   it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
     'pieces, and then %s -> the pieces are given, and then the failure',
     async (model) => {
@@ -186,6 +194,16 @@ describe.each(providerSetups)('$name', async ({ name, id, load }) => {
       expect(pieces).toEqual(['1', ' 2', ' 3']);
     },
   );
+
+  it('a stream of small events, longer than an event may be -> is given', async () => {
+    const { text } = await ask(bounded, { model: 'sim-deltas-2000-100', stream: true });
+    expect(text).toHaveLength(200_000);
+  });
+
+  it('a reply of five million characters -> ended, and not asked for again', async () => {
+    const failure = await failureOf(ask(provider, { model: 'sim-deltas-5-1000000', stream: true }));
+    expect(failure).toMatchObject({ retryable: false, cause: { word: 'oversized' } });
+  });
 
   it('a piece of a megabyte -> is given', async () => {
     const { text } = await ask(provider, { model: 'sim-deltas-1-1000000', stream: true });

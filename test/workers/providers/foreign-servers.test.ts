@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http';
+import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contract.js';
+import type { Part, Turn } from '../../../shared/conversation.js';
+import { chatCompletions } from '../../../workers/providers/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
   anthropic,
@@ -14,10 +17,11 @@ import {
   vertexai,
 } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
+import type { ProviderCommand } from '../../support/replies.js';
 
 /** Answers of servers that speak OpenAI's or Anthropic's protocol, and are others. */
 
-const { play } = await startPlaying();
+const { play, sent } = await startPlaying();
 const stream = true;
 
 const hello = openai({ content: 'Hello' }, [{ content: 'Hel' }, { content: 'lo' }], 'stop');
@@ -29,6 +33,8 @@ const helloAnthropic = anthropic({
   ],
   stopReason: 'end_turn',
 });
+
+const helloVertexAi = vertexai([[{ text: 'Hello' }]]);
 
 /** The answer with this event before and behind each of its own. */
 const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
@@ -73,14 +79,18 @@ describe('an event without a part of the reply', () => {
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
   });
 
-  it('that is a ping of Anthropic, before anything is said -> counts as activity', async () => {
-    const active = Promise.withResolvers<void>();
+  it.each<[ProviderId, string, PlayedAnswer]>([
+    ['anthropic', 'event: ping\ndata: {"type":"ping"}\n\n', helloAnthropic],
+    ['openai', ': keepalive\n\n', hello],
+    ['vertexai', ': keepalive\n\n', helloVertexAi],
+  ])('of %s that is %j, before anything is said -> is a sign of life', async (id, sign, { events }) => {
+    const alive = Promise.withResolvers<void>();
     const end = async (response: ServerResponse) => {
-      await active.promise;
-      response.end(helloAnthropic.events.map(toServerSentEvent).join(''));
+      response.write(sign);
+      await alive.promise;
+      response.end(events.map(toServerSentEvent).join(''));
     };
-    const answer: PlayedAnswer = { whole: '', events: [['ping', { type: 'ping' }]], end };
-    const reply = await play('anthropic', answer, { stream, onLife: active.resolve });
+    const reply = await play(id, { whole: '', events: [], end }, { stream, onLife: alive.resolve });
     expect(reply).toMatchObject({ text: 'Hello', reason: 'stop' });
   });
 
@@ -277,4 +287,138 @@ describe('the calls of a stream of OpenAI’s side', () => {
       [own, 'g', y, undefined],
     ]);
   });
+});
+
+describe.each(replyModes)('the thinking of a foreign model in a $mode reply', ({ stream }) => {
+  const parameters = { tools: [{ name: 'f' }] };
+  const own = { kind: 'opaque', provider: 'openai', model: 'm', role: 'block' };
+  const calls = [{ index: 0, ...call }];
+
+  /** A reply that thinks in this field, says something and calls a tool. */
+  const answer = (field: string) =>
+    openai({ [field]: 'Hm. So.', content: 'Look:', tool_calls: [call] }, [
+      ...[
+        { [field]: 'Hm.', content: null },
+        { [field]: ' So.', content: '' },
+      ],
+      ...[{ [field]: null, content: 'Look:' }, { tool_calls: calls }],
+    ]);
+
+  it.each(['reasoning', 'reasoning_content'])(
+    'comes as `%s` -> is no text, and is kept before it',
+    async (field) => {
+      const plainly = await play('openai', answer(field), { stream, parameters });
+      expect([plainly.text, plainly.marks?.map(({ kind }) => kind)]).toEqual(['Look:', ['call']]);
+      const kept = await play('openai', answer(field), { stream, parameters, reasoning: 'opaque' });
+      const data = JSON.stringify({ [field]: 'Hm. So.' });
+      expect(kept).toMatchObject({
+        text: 'Look:',
+        marks: [{ ...own, at: 0, length: data.length }, { kind: 'text' }, { kind: 'call' }],
+      });
+      const shown = await play('openai', answer(field), { stream, parameters, reasoning: 'shown' });
+      expect(shown.marks?.map(({ kind }) => kind)).toEqual(['thinking', 'opaque', 'text', 'call']);
+      if (stream) expect(shown.deltas.join('')).toBe(`Hm. So.${data}Look:{"x":1}`);
+    },
+  );
+
+  it.each([7, { text: 'Hm.' }, ['Hm.'], ''])('is %j -> is passed over', async (thinking) => {
+    const said = { reasoning: thinking, reasoning_content: thinking, content: 'Hello' };
+    const reply = await play('openai', openai(said, [said], 'stop'), { stream, reasoning: 'shown' });
+    expect([reply.text, reply.marks]).toEqual(['Hello', undefined]);
+  });
+
+  it('is longer than what is kept of a reply -> the reply is given without it', async () => {
+    const long = 'x'.repeat(600_000);
+    const deltas = [{ reasoning: long }, { reasoning: long }, { content: 'Hello' }];
+    const whole = openai({ reasoning: long + long, content: 'Hello' }, deltas, 'stop');
+    const reply = await play('openai', whole, { stream, reasoning: 'opaque' });
+    expect([reply.text, reply.marks]).toEqual(['Hello', undefined]);
+  });
+});
+
+describe('the thinking of a foreign model in a conversation', () => {
+  const opaque = (data: string, model = 'm', provider: ProviderId = 'openai'): Part => ({
+    ...{ type: 'opaque', provider, model, data },
+  });
+  const called: Part = { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' };
+  const result: Part = { type: 'tool_result', callId: 'a', content: '1' };
+  const turnsOf = (...parts: Part[]): Turn[] => [
+    ...[
+      { role: 'user' as const, content: 'Hi' },
+      { role: 'assistant' as const, content: 'Ho' },
+    ],
+    ...[
+      { role: 'assistant' as const, content: parts },
+      { role: 'user' as const, content: [result] },
+    ],
+  ];
+  const messages = async (asked: Pick<ProviderCommand, 'turns' | 'omits'>) => {
+    await play('openai', hello, { stream: false, ...asked });
+    return JSON.parse(sent()).messages as object[];
+  };
+
+  it.each<[given: string, parts: Part[], fields: object]>([
+    [
+      'its own, in parts',
+      [opaque('{"reasoning":"H"}'), opaque('{"reasoning":"m"}'), called],
+      { reasoning: 'Hm' },
+    ],
+    [
+      'its own, in the other field',
+      [opaque('{"reasoning_content":"Hm"}'), called],
+      { reasoning_content: 'Hm' },
+    ],
+    ['that of another model', [opaque('{"reasoning":"Hm"}', 'n'), called], {}],
+    ['that of another provider', [opaque('{"reasoning":"Hm"}', 'm', 'anthropic'), called], {}],
+    [
+      'OpenAI’s, or what is none',
+      [opaque('{"summary":[],"encrypted_content":"x"}'), opaque('7'), called],
+      {},
+    ],
+  ])('is %s -> comes back with its calls if it is its own', async (_, parts, fields) => {
+    const [, , message] = await messages({ turns: turnsOf(...parts) });
+    expect(message).toEqual({ role: 'assistant', content: null, tool_calls: [call], ...fields });
+  });
+
+  it('is before a text alone -> is not sent back', async () => {
+    const [, , message] = await messages({
+      turns: turnsOf(opaque('{"reasoning":"Hm"}'), { type: 'text', text: 'Hi' }),
+    });
+    expect(message).toEqual({ role: 'assistant', content: 'Hi' });
+  });
+
+  it('is missing, and the model has demanded it -> something stands for it in each message of the model', async () => {
+    const asked = { turns: turnsOf(called), omits: new Set(['reasoningContent'] as const) };
+    const [first, ...others] = await messages(asked);
+    expect(first).toEqual({ role: 'user', content: 'Hi' });
+    expect(others).toMatchObject([
+      { reasoning_content: ' ' },
+      { reasoning_content: ' ', tool_calls: [call] },
+      {},
+    ]);
+    const [, , kept] = await messages({
+      ...asked,
+      turns: turnsOf(opaque('{"reasoning_content":"Hm"}'), called),
+    });
+    expect(kept).toMatchObject({ reasoning_content: 'Hm' });
+  });
+});
+
+it.each([
+  ['https://api.openai.com/v1', { store: false }],
+  ['https://name.openai.azure.com/openai/v1', { store: false }],
+  ['http://127.0.0.1:8000/v1', {}],
+])('a completion is asked for at %s -> what it says about being kept: %j', async (baseURL, says) => {
+  for (const isStreamed of [false, true]) {
+    const bodies: { store?: boolean }[] = [];
+    const fetch: typeof globalThis.fetch = async (_, init) => {
+      bodies.push(JSON.parse(String(init?.body)));
+      throw new Error('enough');
+    };
+    const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
+    const { signal } = new AbortController();
+    const parts = chatCompletions(client, { model: 'm', turns: [], signal }, isStreamed);
+    await expect(parts.next()).rejects.toThrow();
+    expect(bodies.map(({ store }) => ({ ...(store !== undefined && { store }) }))).toEqual([says]);
+  }
 });

@@ -1,13 +1,19 @@
 import { once } from 'node:events';
-import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventBytes } from '../../../workers/providers/event-bytes.js';
-import { HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
+import { type Connecting, HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
 import { makeAuthority } from '../../support/certificates.js';
 import { serve } from '../../support/serve.js';
 
@@ -15,8 +21,8 @@ const maxResponseBytes = 100_000;
 const tooLarge = { code: 'provider_error', retryable: false };
 
 /** A client, and how to have it send a request to a server that answers like this. */
-async function connectTo(listener: RequestListener, maxBytes = maxResponseBytes) {
-  const http = new HttpClient(maxBytes);
+async function connectTo(listener: RequestListener, connecting?: Connecting) {
+  const http = new HttpClient(maxResponseBytes, connecting);
   const { url, close } = await serve((request, response) => {
     request.resume().on('end', () => listener(request, response));
   });
@@ -39,7 +45,7 @@ async function readAll(body: Buffer | EventBytes): Promise<number> {
 const events = { 'Content-Type': 'text/event-stream' };
 const kinds = [
   { kind: 'a whole answer', headers: {} },
-  { kind: 'a stream of events', headers: events },
+  { kind: 'an event of a stream', headers: events },
 ];
 
 describe.each(kinds)('the limit of $kind', ({ headers }) => {
@@ -59,14 +65,6 @@ describe.each(kinds)('the limit of $kind', ({ headers }) => {
     await expect(send().then(({ body }) => readAll(body))).rejects.toMatchObject(tooLarge);
     await closed;
   });
-
-  it('does not wait for a body that says it is too large', async () => {
-    const length = { 'Content-Length': maxResponseBytes + 1 };
-    const { closed, answer } = unfinished({ ...headers, ...length }, Buffer.alloc(1));
-    const { send } = await connectTo(answer);
-    await expect(send()).rejects.toMatchObject(tooLarge);
-    await closed;
-  });
 });
 
 /** An answer that does not end, and a promise for the end of its connection. */
@@ -79,6 +77,14 @@ function unfinished(headers: OutgoingHttpHeaders, body: Buffer) {
 }
 
 describe('HttpClient', () => {
+  it('does not wait for a body that says it is too large', async () => {
+    const length = { 'Content-Length': maxResponseBytes + 1 };
+    const { closed, answer } = unfinished(length, Buffer.alloc(1));
+    const { send } = await connectTo(answer);
+    await expect(send()).rejects.toMatchObject(tooLarge);
+    await closed;
+  });
+
   it('reads an error to its end, although it says that it is a stream', async () => {
     const { send } = await connectTo((_, response) => void response.writeHead(500, events).end('broken'));
     expect(await send()).toMatchObject({ status: 500, body: Buffer.from('broken') });
@@ -174,12 +180,11 @@ describe('HttpClient', () => {
     expect((await body.next()).done).toBe(true);
   });
 
-  it('has the provider wait while its stream is not read', async () => {
+  it('reads a stream of any length, and has the provider wait while it is not read', async () => {
     const all = 20_000_000;
-    const { send } = await connectTo(
-      (_, response) => void response.writeHead(200, events).end(Buffer.alloc(all, '\n')),
-      all,
-    );
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, { ...events, 'Content-Length': all }).end(Buffer.alloc(all, 'data: 1\n\n'));
+    });
     const { body } = await send();
     for (let turn = 0; turn < 200; turn += 1) await nextTurn();
     const { value } = await (body as EventBytes).next();
@@ -202,21 +207,65 @@ describe('HttpClient', () => {
     expect(requests).toBe(1);
   });
 
+  it('a server that does not come to speak TLS -> cannot be reached', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { send } = await connectTo(() => {}, { connectTimeoutMs: 50 });
+    onTestFinished(() => void server.close());
+    const sending = send({ origin: `https://127.0.0.1:${portOf(server)}` });
+    await expect(sending).rejects.toMatchObject({ code: 'UND_ERR_CONNECT_TIMEOUT' });
+  });
+
   it('speaks TLS, and only to a server whose certificate it trusts', async () => {
-    const authority = makeAuthority();
-    const { certificate, key } = authority.issue();
-    const server = createHttpsServer({ cert: certificate, key }, (_, response) => response.end('secret'));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const trusted = getCACertificates('default');
-    onTestFinished(() => {
-      setDefaultCACertificates(trusted);
-      server.close();
-    });
-    const origin = `https://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const { origin, trust } = await serveSecret('127.0.0.1');
     const { send } = await connectTo(() => {});
     await expect(send({ origin })).rejects.toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
-    setDefaultCACertificates([...trusted, authority.certificate]);
+    trust();
     const { status, body } = await send({ origin });
     expect([status, String(body)]).toEqual([200, 'secret']);
   });
+
+  it.each<[string, noProxy: string | undefined, asked: string[]]>([
+    ['provider.test', undefined, ['provider.test:443']],
+    ['provider.test', 'other.test, test', []],
+    ['127.0.0.1', undefined, []],
+  ])(
+    'behind a proxy, https://%s, without it for %s -> asks the proxy for %j',
+    async (host, noProxy, asked) => {
+      const { origin, port, trust } = await serveSecret(host);
+      trust();
+      const tunnels: string[] = [];
+      const proxy = createHttpServer().on('connect', ({ url = '' }, socket: Socket) => {
+        tunnels.push(url);
+        const through = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+        socket.pipe(through).pipe(socket);
+      });
+      await once(proxy.listen(0, '127.0.0.1'), 'listening');
+      onTestFinished(() => void proxy.close());
+      const { send } = await connectTo(() => {}, { proxy: `http://127.0.0.1:${portOf(proxy)}`, noProxy });
+      const answer = await send({ origin }).catch(() => undefined);
+      expect(tunnels).toEqual(asked);
+      // No name server knows the host, so it was called directly.
+      expect(answer?.status).toBe(noProxy === undefined ? 200 : undefined);
+    },
+  );
 });
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
+/** Serves this host by TLS, of 127.0.0.1 at any port, and of a name at its usual one; `trust` has its certificate trusted. */
+async function serveSecret(host: string) {
+  const authority = makeAuthority();
+  const { certificate, key } = authority.issue(host === '127.0.0.1' ? undefined : host);
+  const server = createHttpsServer({ cert: certificate, key }, (_, response) => response.end('secret'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const trusted = getCACertificates('default');
+  onTestFinished(() => {
+    setDefaultCACertificates(trusted);
+    server.closeAllConnections();
+    server.close();
+  });
+  const port = portOf(server);
+  const origin = host === '127.0.0.1' ? `https://${host}:${port}` : `https://${host}`;
+  return { origin, port, trust: () => setDefaultCACertificates([...trusted, authority.certificate]) };
+}

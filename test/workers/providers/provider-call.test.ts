@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { givenFields } from '../../../shared/given-fields.js';
 import type { OnDelta, ProviderRequest } from '../../../workers/providers/provider.js';
 import { callProvider, type ReplyPart } from '../../../workers/providers/provider-call.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
@@ -13,18 +12,20 @@ async function* give(parts: ReplyPart[]): AsyncGenerator<ReplyPart> {
   yield* parts;
 }
 
-const asked = { turns: [], maxOutputTokens: 1, model, parameters: { tools: [{ name: 'f' }] } };
+const asked = { turns: [], model, reasoning: 'shown' as const, parameters: { tools: [{ name: 'f' }] } };
 
 type Parts = (request: ProviderRequest) => AsyncIterable<ReplyPart>;
 interface CallOptions {
   signal?: AbortSignal;
   onDelta?: OnDelta;
+  onBegin?: () => void;
   withTimeout?: NonNullable<ProviderRequest['withTimeout']>;
 }
-const call = (parts: Parts, { signal = idle, onDelta, withTimeout }: CallOptions = {}) =>
+const call = (parts: Parts, { signal = idle, onDelta, ...hooks }: CallOptions = {}) =>
   callProvider(
     {
-      request: { ...asked, signal, ...givenFields({ withTimeout }) },
+      provider: 'anthropic',
+      request: { ...asked, signal, ...hooks },
       parts,
       readError: () => ({ status: 500 }),
     },
@@ -65,10 +66,42 @@ describe('callProvider', () => {
     });
   });
 
+  it('hands out all of a part in the order of its fields', async () => {
+    const called = { key: 0, id: 'c', name: 'f', arguments: '{}' };
+    const said = { thinking: 'Hm', opaque: { data: '{"a":1}' }, isNewText: true, text: 'a', call: called };
+    const { deltas, marks } = await read({ text: 'b' }, said, { isWhole: true });
+    expect(deltas).toEqual(['b', 'Hm', '{"a":1}', 'a', '{}']);
+    expect(marks?.map(({ kind, at }) => [kind, at])).toEqual([
+      ['thinking', 1],
+      ['opaque', 3],
+      ['text', 10],
+      ['call', 11],
+    ]);
+  });
+
   it('hands out nothing that comes after the provider has blocked the reply', async () => {
     const blocked = { reason: 'blocked' as const, text: 'a' };
     const reply = await read(blocked, { call: { key: 0, name: 'f', arguments: '{}' } });
     expect(reply).toEqual({ text: '', deltas: [], reason: 'blocked', model });
+  });
+
+  it.each<[string, ReplyPart]>([
+    ['thinking', { thinking: '' }],
+    ['opaque data', { opaque: { data: '{}' } }],
+    ['text', { text: ' ' }],
+    ['a call', { call: { key: 0, name: 'f' } }],
+  ])('says once that the reply begins, with %s', async (_, first) => {
+    const begun: string[] = [];
+    const parts: Parts = async function* () {
+      yield { model: 'm', text: '' };
+      begun.push('first');
+      yield first;
+      begun.push('second');
+      yield { text: 'a', call: { key: 1, name: 'f', preset: '{}' } };
+      yield { reason: 'length' };
+    };
+    await call(parts, { onBegin: () => begun.push('begun') });
+    expect(begun).toEqual(['first', 'begun', 'second']);
   });
 
   it('leaves the usage out when half of it is missing', async () => {
@@ -226,5 +259,66 @@ describe('a reply whose provider has said why it ends', () => {
       await forever();
     };
     await expect(call(parts, { signal: controller.signal })).rejects.toBe(reason);
+  });
+});
+
+describe('a reply whose provider does not know the texts to stop at', () => {
+  const stopAt = (stops: string[], ...parts: ReplyPart[]) => {
+    const deltas: string[] = [];
+    const pulled: ReplyPart[] = [];
+    async function* give() {
+      for (const part of parts) {
+        pulled.push(part);
+        yield part;
+      }
+    }
+    const request = { ...asked, signal: idle, mayBeBlankAt: ['stop' as const] };
+    const readError = () => ({ status: 500 });
+    const call = { provider: 'openai', request, parts: give, readError, stops } as const;
+    const reply = callProvider(call, (text) => void deltas.push(text));
+    return reply.then(({ text, reason, usage }) => ({ text, reason, usage, deltas, pulled: pulled.length }));
+  };
+  const called = { call: { key: 0, id: 'c', name: 'f', arguments: '{"a":"END"}' } };
+  const end: ReplyPart = { reason: 'length', isWhole: true, usage: { inputTokens: 1, outputTokens: 2 } };
+  const usage = { inputTokens: 1, outputTokens: 2 };
+
+  it.each<[given: string, parts: ReplyPart[], gives: object]>([
+    [
+      'one comes in pieces -> it ends before it, and no more of it is read',
+      [{ text: 'one E' }, { text: 'ND two' }, called, end],
+      { text: 'one ', reason: 'stop', usage: undefined, deltas: ['one '], pulled: 2 },
+    ],
+    [
+      'one stands behind the end, in a whole answer -> it ends before it, with its token counts',
+      [end, { text: 'one END two' }, called],
+      { text: 'one ', reason: 'stop', usage, pulled: 2 },
+    ],
+    [
+      'one is all of it -> it is blank, as its caller allows',
+      [{ text: 'END' }, end],
+      { text: '', reason: 'stop' },
+    ],
+    [
+      'a call has one in its arguments -> they are no text',
+      [{ text: 'one' }, called, end],
+      { text: 'one{"a":"END"}', reason: 'length', usage },
+    ],
+    [
+      'a call comes between the halves of one -> those are texts',
+      [{ text: 'one EN', ...called }, { text: 'D', isNewText: true }, end],
+      { text: 'one EN{"a":"END"}D', reason: 'length' },
+    ],
+    [
+      'it ends with the beginning of one -> that is given',
+      [{ text: 'one EN' }, end],
+      { text: 'one EN', reason: 'length', deltas: ['one ', 'EN'] },
+    ],
+    ['it is blocked -> nothing is given', [{ text: 'EN' }, { reason: 'blocked' }], { text: '' }],
+  ])('%s', async (_, parts, gives) => {
+    expect(await stopAt(['END'], ...parts)).toMatchObject(gives);
+  });
+
+  it('it breaks off behind the beginning of one -> a failure, and nothing was shown', async () => {
+    await expect(stopAt(['END'], { text: 'EN' })).rejects.toMatchObject({ cause: { word: 'unfinished' } });
   });
 });

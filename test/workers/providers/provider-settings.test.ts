@@ -4,6 +4,7 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { wireOf } from '../../../workers/providers/openai.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
 import { serve } from '../../support/serve.js';
@@ -12,6 +13,16 @@ it.each(providerIds)('lets the simulator play %s, which has no credentials', asy
   const simulator = await startSimulator({ port: 0 });
   onTestFinished(() => simulator.close());
   expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
+});
+
+it.each([
+  [{}, '/v1/responses'],
+  [{ OPENAI_WIRE: 'chat' }, '/v1/chat/completions'],
+])('asks the simulator as OpenAI itself is asked, with %j: %s', async (variables, path) => {
+  const simulator = await startSimulator({ port: 0 });
+  onTestFinished(() => simulator.close());
+  await say('Hello!', 'openai', simulator.url, variables);
+  expect(simulator.calls.list().map(({ facts }) => facts.path)).toEqual([path]);
 });
 
 it('leaves a provider that has credentials alone', async () => {
@@ -84,6 +95,25 @@ it.each<[ProviderId, object]>([
   const [with_, without] = bodies;
   expect(with_).toEqual({ ...without, ...told });
   expect(JSON.stringify(without)).not.toMatch(/metadata|safety_identifier/);
+});
+
+it.each<[wire: 'auto' | 'responses' | 'chat' | undefined, baseUrl: string | undefined, gives: string]>([
+  ['auto', undefined, 'responses'],
+  [undefined, undefined, 'responses'],
+  ['auto', 'https://api.openai.com/v1', 'responses'],
+  ['auto', 'https://eu.api.openai.com/v1/', 'responses'],
+  ['auto', 'https://name.openai.azure.com/openai/v1/', 'responses'],
+  ['auto', 'https://name.services.ai.azure.com/openai/v1', 'responses'],
+  ['auto', 'https://name.cognitiveservices.azure.com/openai/v1', 'responses'],
+  ['auto', 'https://name.openai.azure.com/openai/deployments/x', 'chat'],
+  ['auto', 'https://name.openai.azure.com/openai/v12', 'chat'],
+  ['auto', 'https://api.openai.com.example.org/v1', 'chat'],
+  ['auto', 'https://notapi.openai.com/v1', 'chat'],
+  ['auto', 'http://127.0.0.1:8000/v1', 'chat'],
+  ['chat', undefined, 'chat'],
+  ['responses', 'http://127.0.0.1:8000/v1', 'responses'],
+])('speaks OpenAI’s API by the variable, or else by the address: %s at %s -> %s', (wire, baseUrl, gives) => {
+  expect(wireOf({ wire, baseUrl })).toBe(gives);
 });
 
 /** A provider's reply from a simulator, as JSON, with the credentials of these variables alone. */

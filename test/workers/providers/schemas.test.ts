@@ -23,7 +23,7 @@ function expectFit(schema: RandomSchema, value: unknown): void {
   expect(check(value) ? undefined : { schema, value, errors: check.errors }).toBeUndefined();
 }
 
-const setups = providerSetups.filter(({ id }, n, all) => all.findIndex((other) => other.id === id) === n);
+const setups = providerSetups.filter(({ name }) => name !== 'vertexai in a project');
 
 describe.each(setups)('$name', async ({ id, load }) => {
   const provider = await load(simulator.url);

@@ -1,17 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ProviderId } from '../../../shared/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
-import { callsOf, type Mark, textOfTape } from '../../../shared/protocol/parts.js';
-import type { FinishReason } from '../../../workers/providers/provider.js';
+import { callsOf, type Mark, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
+import type { FinishReason, ProviderRequest } from '../../../workers/providers/provider.js';
 import { type CallPiece, Tape } from '../../../workers/providers/tape.js';
+import type { OpaqueBlock } from '../../../workers/providers/tape-marks.js';
 
-/** A text, or a piece of a call. */
-type Piece = string | CallPiece;
+/** A text, a piece of a call, a piece of thinking, a block, or that a text begins. */
+type Piece = string | CallPiece | { thinking: string } | OpaqueBlock | { isNewText: true };
 
 interface Told {
   reason?: FinishReason;
+  provider?: ProviderId;
+  reasoning?: ProviderRequest['reasoning'];
   turns?: Turn[];
   parameters?: ModelParameters;
   mayBeBlankAt?: FinishReason[];
@@ -23,23 +27,29 @@ const usage = { inputTokens: 1, outputTokens: 2 };
 /** The reply to an answer in these pieces, and the deltas that are handed out. */
 function play(
   pieces: readonly Piece[],
-  { reason = 'stop', turns = [], parameters = { tools }, mayBeBlankAt = [] }: Told = {},
+  { reason = 'stop', provider = 'anthropic', parameters = { tools }, ...asked }: Told = {},
 ) {
   const deltas: [text: string, mark?: Mark][] = [];
   const { signal } = new AbortController();
-  const tape = new Tape(
-    { turns, model: 'm', maxOutputTokens: 1, parameters, mayBeBlankAt, signal },
-    (text, mark) => {
-      if (mark) expect(mark.at).toBe(deltas.map(([before]) => before).join('').length);
-      expect(text).not.toBe('');
-      deltas.push(mark ? [text, mark] : [text]);
-    },
-  );
-  for (const piece of pieces) typeof piece === 'string' ? tape.addText(piece) : tape.addCall(piece);
+  const tape = new Tape(provider, { turns: [], model: 'm', parameters, signal, ...asked }, (text, mark) => {
+    if (mark) expect(mark.at).toBe(deltas.map(([before]) => before).join('').length);
+    expect(text).not.toBe('');
+    deltas.push(mark ? [text, mark] : [text]);
+  });
+  for (const piece of pieces) add(tape, piece);
   const reply = tape.end(reason, usage);
   expect(deltas.map(([text]) => text).join('')).toBe(reply.text);
   expect(deltas.flatMap(([, mark]) => mark ?? [])).toEqual(reply.marks ?? []);
+  expect(new Set(reply.marks?.map(({ at }) => at)).size).toBe(reply.marks?.length ?? 0);
   return { ...reply, deltas };
+}
+
+function add(tape: Tape, piece: Piece): void {
+  if (typeof piece === 'string') tape.addText(piece);
+  else if ('key' in piece) tape.addCall(piece);
+  else if ('thinking' in piece) tape.addThinking(piece.thinking);
+  else if ('data' in piece) tape.addOpaque(piece);
+  else tape.beginText();
 }
 
 const refusal = (...args: Parameters<typeof play>) => {
@@ -235,6 +245,152 @@ describe('Tape', () => {
             order.map((key) => [`id${key}`, jsonOf(key)]),
           );
           expect(textOfTape(reply)).toBe('a'.repeat(says ? pieces.length / 2 : 0));
+        }),
+      );
+    });
+  });
+
+  describe('with thinking and opaque blocks', () => {
+    const [one, two, three] = [{ data: '{"a":1}' }, { data: '{"b":[2]}' }, { data: '{"c":"“ß”"}' }];
+    const [thought, newText] = [{ thinking: 'Hm' }, { isNewText: true }] as const;
+    const [both, opaque] = [{ reasoning: 'shown' }, { reasoning: 'opaque' }] as const;
+    /** What the pieces of a reply say, each with its kind. */
+    const said = (reply: Parameters<typeof piecesOf>[0]) =>
+      piecesOf(reply).map((piece) =>
+        piece.kind === 'call'
+          ? [piece.name, piece.arguments]
+          : [piece.kind, piece.kind === 'opaque' ? piece.data : piece.text],
+      );
+
+    it('is asked for neither → the texts alone, byte for byte', () => {
+      const pieces = ['\n', thought, one, newText, 'a', two, ' ', newText, 'b', thought];
+      expect(play(pieces)).toEqual({ text: '\na b', deltas: [['\na'], [' '], ['b']] });
+    });
+
+    const signed = { data: '{"thoughtSignature":"AAAA","of":"call"}' };
+    const ofText = { data: '{"thoughtSignature":"BBBB","of":"text"}' };
+    it.each<[ProviderId, Piece[], string | undefined, string | undefined]>([
+      ['anthropic', [one, two], `[${one.data},${two.data}]`, `[${three.data}]`],
+      ['bedrock', [{ ...one, role: 'start' }, two], `[${two.data}]`, `[${three.data}]`],
+      ['vertexai', [signed, ofText], 'AAAA', undefined],
+      ['openai', [one, two], undefined, undefined],
+    ])('is of %s, and asked for neither → a call has those before it as 0.8 reads them', (...row) => {
+      const [provider, blocks, first, second] = row;
+      const { text, marks } = play([thought, ...blocks, whole, three, g], { provider });
+      expect(text).toBe('{}{}');
+      expect(callsOf({ text, marks }).map(({ signature }) => signature)).toEqual([first, second]);
+    });
+
+    it('is asked for both → each is in its place, a block with its length and who wrote it', () => {
+      const pieces = [{ thinking: '' }, thought, { thinking: '!' }, one, newText, 'a', one, whole, 'b'];
+      const { text, marks } = play(pieces, both);
+      expect(text).toBe(`Hm!${one.data}a${one.data}{}b`);
+      const { length } = one.data;
+      const block = { kind: 'opaque', length, provider: 'anthropic', model: 'm', role: 'block' };
+      expect(marks).toEqual([
+        { kind: 'thinking', at: 0 },
+        { ...block, at: 3 },
+        { kind: 'text', at: 3 + length },
+        { ...block, at: 4 + length },
+        { ...markF, at: 4 + 2 * length },
+        { kind: 'text', at: 6 + 2 * length },
+      ]);
+    });
+
+    it('is asked for blocks alone → no thinking', () => {
+      const { text, marks } = play([thought, { ...one, role: 'end' }, 'a'], opaque);
+      expect([text, marks?.[0]]).toEqual([`${one.data}a`, expect.objectContaining({ role: 'end', at: 0 })]);
+    });
+
+    it('thinks twice in a row → two thoughts', () => {
+      const pieces = [thought, { thinking: '' }, thought, 'a'];
+      expect(said(play(pieces, both))).toEqual([
+        ['thinking', 'Hm'],
+        ['thinking', 'Hm'],
+        ['text', 'a'],
+      ]);
+    });
+
+    it('has two texts in a row → apart once there is a mark, and one text before', () => {
+      expect(said(play([one, 'a', newText, 'b'], opaque)).slice(1)).toEqual([
+        ['text', 'a'],
+        ['text', 'b'],
+      ]);
+      expect(play(['a', newText, 'b'], opaque)).toEqual({ text: 'ab', deltas: [['a'], ['b']] });
+    });
+
+    it('has them between the pieces of a call → behind it, in their order', () => {
+      const pieces = [{ ...f, arguments: '{"x"' }, thought, one, 'a', newText, 'b', more(0, ':1}'), two, g];
+      expect(said(play(pieces, both))).toEqual([
+        ['f', '{"x":1}'],
+        ['thinking', 'Hm'],
+        ['opaque', one.data],
+        ['text', 'a'],
+        ['text', 'b'],
+        ['opaque', two.data],
+        ['g', '{}'],
+      ]);
+    });
+
+    it('has nothing else → blank', () => {
+      const failed = { word: 'blank', retryable: false };
+      expect(refusal([thought, one, ' '], both)).toMatchObject(failed);
+      expect(refusal([thought, one, f], { ...both, reason: 'length' })).toMatchObject(failed);
+      const mayBeBlank = play([thought, one, ' '], { ...both, mayBeBlankAt: ['stop'] });
+      expect(textOfTape(mayBeBlank)).toBe(' ');
+    });
+
+    it('has a format → that of the text alone', () => {
+      const asked = { ...both, parameters: { format: { type: 'json_object' } } } as const;
+      expect(textOfTape(play([thought, one, '{"a"', two, ':1}'], asked))).toBe('{"a":1}');
+      expect(refusal([one, 'a'], asked)).toMatchObject({ word: 'malformed_json' });
+    });
+
+    it('has more than 1 MiB of blocks → those before, and no later one', () => {
+      const large = { data: `{"a":"${'x'.repeat(1_048_568)}"}` };
+      expect(said(play([large, one, two, 'a'], opaque))).toEqual([
+        ['opaque', large.data],
+        ['text', 'a'],
+      ]);
+      expect(said(play([one, large, two, 'a'], opaque)).map(([kind]) => kind)).toEqual(['opaque', 'text']);
+    });
+
+    it('has thousands of parts → no more of them than readers look through, and all of the text', () => {
+      const pieces = Array.from({ length: 3000 }, () => [thought, one, newText, 'a']).flat();
+      const { text, marks } = play([...pieces, whole], both);
+      expect([marks?.length, textOfTape({ text, marks })]).toEqual([2002, 'a'.repeat(3000)]);
+      const behind = Array.from({ length: 10_001 }, () => 'a');
+      expect(refusal([{ ...f, arguments: '{' }, ...behind])).toMatchObject({ word: 'interleaved_calls' });
+    });
+
+    it('has other fields of a call → on its mark, where they are asked for and have room', () => {
+      const called = (extra: string) => [{ ...whole, extra }];
+      expect(play(called('{"a":1}'), opaque).marks).toEqual([{ ...markF, extra: '{"a":1}' }]);
+      expect(play(called('x'.repeat(47_999)), opaque).marks).toEqual([markF]);
+      expect(play(called('{"a":1}')).marks).toEqual([markF]);
+    });
+
+    const open = { ...g, arguments: '{"y"' };
+    const kinds: Piece[] = ['a', ' ', 'b c', { thinking: '' }, thought, newText, one, two, f, open];
+    it('has them in any order → the same texts and calls as without them, but for blanks', () => {
+      const tell = (pieces: Piece[], asked?: Told) => {
+        try {
+          const reply = play(pieces, asked);
+          return [textOfTape(reply).replaceAll(' ', ''), callsOf(reply).map((call) => call.arguments)];
+        } catch (error) {
+          return (error as Failure).cause;
+        }
+      };
+      fc.assert(
+        fc.property(fc.array(fc.constantFrom(...kinds)), fc.constantFrom(both, opaque), (drawn, asked) => {
+          const begun = drawn.map(
+            (piece, key): Piece =>
+              typeof piece === 'object' && 'key' in piece ? { ...piece, key, id: `id${key}` } : piece,
+          );
+          const rest = drawn.flatMap((piece, key) => (piece === open ? [more(key, ':1}')] : []));
+          const pieces = [...begun, ...rest];
+          const plain = pieces.filter((piece) => typeof piece === 'string' || 'key' in piece);
+          expect(tell(pieces, asked)).toEqual(tell(plain));
         }),
       );
     });

@@ -1,6 +1,8 @@
 import type OpenAI from 'openai';
-import { type ImagePart, type Part, type Turn, textOf } from '../../shared/conversation.js';
+import { z } from 'zod';
+import { type ImagePart, type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { readJson } from '../../shared/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
 import { speakSystemOnly, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -8,12 +10,13 @@ import type { ProviderRequest } from './provider.js';
 type Message = OpenAI.Chat.ChatCompletionMessageParam;
 
 /** The body of a request for a chat completion. Without tools it has none of the fields that belong to them. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {}, user }: ProviderRequest) {
+export function toBody(request: ProviderRequest) {
+  const { turns, model, maxOutputTokens, parameters = {} } = request;
   const { topP, frequencyPenalty, presencePenalty, reasoningEffort, temperature, stop, seed } = parameters;
   const { verbosity, format, tools, toolChoice, parallelToolCalls } = parameters;
   return {
     model,
-    messages: speakSystemOnly(turns).flatMap(toMessages),
+    messages: speakSystemOnly(turns).flatMap((turn) => toMessages(turn, request)),
     ...givenFields({
       max_completion_tokens: maxOutputTokens,
       temperature,
@@ -25,7 +28,6 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {}, user }:
       frequency_penalty: frequencyPenalty,
       presence_penalty: presencePenalty,
       response_format: format && toFormat(format),
-      safety_identifier: user,
       ...(tools && {
         tools: tools.map(toTool),
         tool_choice: toolChoice && toChoice(toolChoice),
@@ -35,26 +37,46 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {}, user }:
   };
 }
 
-function toMessages({ role, content }: Turn): Message[] {
+function toMessages({ role, content }: Turn, request: ProviderRequest): Message[] {
+  if (role === 'assistant') return [toAssistant(partsOf({ content }), request)];
   if (typeof content === 'string') return [{ role, content }];
-  switch (role) {
-    case 'system':
-      return [{ role, content: textOf({ content }) }];
-    case 'assistant':
-      return [toAssistant(content)];
-    case 'user':
-      return toUser(content);
-  }
+  return role === 'system' ? [{ role, content: textOf({ content }) }] : toUser(content);
 }
 
-function toAssistant(parts: readonly Part[]): Message {
+function toAssistant(parts: readonly Part[], request: ProviderRequest): Message {
   const text = textOf({ content: parts });
   const calls = parts.flatMap((part) => {
     if (part.type !== 'tool_call') return [];
     const { id, name, arguments: json } = part;
     return [{ id: toId(id), type: 'function' as const, function: { name, arguments: json } }];
   });
-  return { role: 'assistant', content: text || null, ...(calls.length > 0 && { tool_calls: calls }) };
+  const thinking = thinkingOf(calls.length > 0 ? parts : [], request);
+  return {
+    role: 'assistant',
+    content: text || null,
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...thinking,
+  };
+}
+
+const kept = z.strictObject({ reasoning: z.string().optional(), reasoning_content: z.string().optional() });
+
+/** Stands for thinking that is missing; not every model takes an empty text: NousResearch/hermes-agent#18263. */
+const noThinking = ' ';
+
+/** What this model has thought before its calls, in the fields in which it came; it comes back from a client. */
+function thinkingOf(parts: readonly Part[], { model, omits }: ProviderRequest): z.infer<typeof kept> {
+  const blocks = parts.flatMap((part) => {
+    const isOwn = part.type === 'opaque' && part.provider === 'openai' && part.model === model;
+    return (isOwn && kept.safeParse(readJson(part.data)).data) || [];
+  });
+  const said = (field: keyof z.infer<typeof kept>) =>
+    blocks.map((block) => block[field] ?? '').join('') || null;
+  const missing = omits?.has('reasoningContent') ? noThinking : null;
+  return givenFields({
+    reasoning: said('reasoning'),
+    reasoning_content: said('reasoning_content') ?? missing,
+  });
 }
 
 /** The results of calls, and then a message with all else. */
@@ -71,7 +93,8 @@ function toUser(parts: readonly Part[]): Message[] {
   return said.length === 0 ? results : [...results, { role: 'user', content: said }];
 }
 
-const toUrl = (image: ImagePart): string =>
+/** The address of an image, or its bytes as one. */
+export const toUrl = (image: ImagePart): string =>
   'url' in image ? image.url : `data:${image.mediaType};base64,${image.data}`;
 
 /** OpenAI refuses longer ids. */

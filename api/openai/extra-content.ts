@@ -1,0 +1,163 @@
+import type { ExtraContent } from '../../shared/completion-contract.js';
+import type { ProviderId } from '../../shared/contract.js';
+import { isBlank, type OpaquePart, type Part } from '../../shared/conversation.js';
+import { isObject, readJson, readObject } from '../../shared/json.js';
+import type { CallMark, OpaquePiece, ReplyPiece } from '../../shared/protocol/parts.js';
+import type { ToolCallBody } from './message-body.js';
+
+/**
+ * The blocks for the model alone, on their way to a client and back. Clients keep them at calls alone, as a call's
+ * `extra_content`: the JSON array of the blocks since the call before. In it `{"type":"text","length":n}` stands in the
+ * place of the next n UTF-16 units of the message's text. Text that no array names stands before the first call.
+ */
+
+/** The length of a text among blocks. */
+interface TextPlace {
+  readonly kind: 'text';
+  length: number;
+}
+
+/** Collects the parts of a reply up to its next call. */
+export class PartsBeforeCall {
+  #parts: (OpaquePiece | TextPlace)[] = [];
+  #isFirst = true;
+
+  /** Adds a whole part. Thinking in words is for readers, and never sent back. */
+  add(piece: Exclude<ReplyPiece, CallMark>): void {
+    if (piece.kind === 'opaque') this.#parts.push(piece);
+    if (piece.kind === 'text') this.#parts.push({ kind: 'text', length: piece.text.length });
+  }
+
+  /** Adds a piece of the last text, or of the first. */
+  addText({ length }: string): void {
+    const last = this.#parts.at(-1);
+    if (last?.kind === 'text') last.length += length;
+    else this.#parts.push({ kind: 'text', length });
+  }
+
+  /** The `extra_content` of the next call; the provider is that of a signature, which 0.8 wrote. */
+  take({ signature }: CallMark, provider: ProviderId): ExtraContent | undefined {
+    const parts = this.#parts;
+    const end = this.#isFirst ? parts.findLastIndex(({ kind }) => kind === 'opaque') + 1 : parts.length;
+    this.#parts = [];
+    this.#isFirst = false;
+    const block = parts.find((part) => part.kind === 'opaque');
+    if (block) return toExtraContent(block.provider, dataOf(block, parts.slice(0, end)), block.model);
+    return toExtraContent(provider, signature);
+  }
+}
+
+/** The text that comes back with a call; of Vertex AI the signature of the call alone. */
+function dataOf({ provider }: OpaquePiece, parts: readonly (OpaquePiece | TextPlace)[]): string | undefined {
+  const data = parts.map((part) =>
+    part.kind === 'opaque' ? part.data : JSON.stringify({ type: 'text', length: part.length }),
+  );
+  if (provider !== 'vertexai') return `[${data.join(',')}]`;
+  const signature = data.map(readObject).findLast((block) => block?.of === 'call')?.thoughtSignature;
+  return typeof signature === 'string' ? signature : undefined;
+}
+
+/** Without a model what 0.8 wrote, which had nothing for OpenAI. */
+function toExtraContent(
+  provider: ProviderId,
+  data: string | undefined,
+  model?: string,
+): ExtraContent | undefined {
+  if (data === undefined) return undefined;
+  const source = model === undefined ? {} : { model };
+  switch (provider) {
+    case 'vertexai':
+      return { google: { thought_signature: data, ...source } };
+    case 'anthropic':
+      return { anthropic: { signed_thinking: data, ...source } };
+    case 'bedrock':
+      return { bedrock: { signed_thinking: data, ...source } };
+    case 'openai':
+      return model === undefined ? undefined : { openai: { reasoning: data, model } };
+  }
+}
+
+/** The blocks of a call: those with a place in the text, with the lengths of the texts among them, and the others. */
+interface Kept {
+  readonly placed: (OpaquePart | number)[];
+  readonly atCall: OpaquePart[];
+}
+
+/**
+ * The parts of a message before each of its calls. An array that is none of ours leaves out the blocks of the whole
+ * message: models refuse a reply with a gap. `check` throws for JSON text that is too large to be parsed.
+ */
+export function partsBeforeCalls(
+  text: string,
+  calls: readonly ToolCallBody[],
+  check: (json: string, place: number) => void,
+): Part[][] {
+  const read = calls.map(({ extra_content: extra }, place) => readExtra(extra, (json) => check(json, place)));
+  const isOurs = !read.includes(undefined);
+  const kept = read.map((each) => (isOurs && each ? each : { placed: [], atCall: [] }));
+  const lengths = kept.flatMap(({ placed }) => placed.filter((part) => typeof part === 'number'));
+  const unnamed = text.length - lengths.reduce((sum, length) => sum + length, 0);
+  let at = 0;
+  const takeText = (length: number): Part[] => {
+    const piece = text.slice(at, at + length);
+    at += piece.length;
+    return isBlank(piece) ? [] : [{ type: 'text', text: piece }];
+  };
+  return kept.map(({ placed, atCall }, place) => [
+    ...placed.flatMap((part) => (typeof part === 'number' ? takeText(part) : [part])),
+    ...(place === 0 ? takeText(Math.max(0, unnamed)) : []),
+    ...atCall,
+  ]);
+}
+
+/** Undefined for an array that is none of ours. */
+function readExtra(extra: ToolCallBody['extra_content'], check: (json: string) => void): Kept | undefined {
+  const { anthropic, bedrock, google, openai } = extra ?? {};
+  const fields: Field[] = [
+    { provider: 'anthropic', data: anthropic?.signed_thinking, model: anthropic?.model },
+    { provider: 'bedrock', data: bedrock?.signed_thinking, model: bedrock?.model },
+    { provider: 'openai', data: openai?.reasoning, model: openai?.model },
+    { provider: 'vertexai', data: google?.thought_signature, model: google?.model },
+  ];
+  const read = fields.map((field) => readField(field, check));
+  if (read.includes(undefined)) return undefined;
+  return {
+    placed: read.flatMap((each) => each?.placed ?? []),
+    atCall: read.flatMap((each) => each?.atCall ?? []),
+  };
+}
+
+interface Field {
+  readonly provider: ProviderId;
+  readonly data: string | null | undefined;
+  /** Absent in what 0.8 handed out. */
+  readonly model: string | null | undefined;
+}
+
+function readField({ provider, data, model }: Field, check: (json: string) => void): Kept | undefined {
+  if (!data || (!model && provider === 'openai')) return { placed: [], atCall: [] };
+  if (!model) return { placed: [], atCall: [{ type: 'opaque', provider, data }] };
+  const source = { type: 'opaque', provider, model } as const;
+  if (provider === 'vertexai') {
+    const block = JSON.stringify({ thoughtSignature: data, of: 'call' });
+    return { placed: [], atCall: [{ ...source, data: block }] };
+  }
+  check(data);
+  const placed = readArray(data, source);
+  return placed && { placed, atCall: [] };
+}
+
+function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept['placed'] | undefined {
+  const said = readJson(json);
+  if (!Array.isArray(said)) return undefined;
+  const parts = said.map((block: unknown) => {
+    if (!isObject(block)) return undefined;
+    if (block.type === 'text') return isLength(block.length) ? block.length : undefined;
+    // What OpenAI says of the text behind it.
+    const role = 'phase' in block ? ({ role: 'start' } as const) : {};
+    return { ...source, data: JSON.stringify(block), ...role };
+  });
+  return parts.every((part) => part !== undefined) ? parts : undefined;
+}
+
+const isLength = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { partsOf, type Turn } from '../../shared/conversation.js';
+import { isObject, type JsonObject, readJson } from '../../shared/json.js';
+import type { Place } from './part-rules.js';
+import type { Breach } from './refusal.js';
+import type { CallParameters, Thought } from './wire-format.js';
+
+/** What its signature says of a block. */
+interface Bond {
+  readonly maker: string;
+  /** The bond of the thinking before it. */
+  readonly previous: string;
+  readonly own: string;
+}
+
+interface Asked {
+  readonly model: string;
+  readonly turns: readonly Turn[];
+  readonly parameters: CallParameters;
+}
+
+/**
+ * Thinking counts only behind the system text, the tools and the messages that it was made behind. Of the blocks that
+ * are kept none may be missing between others; those before the first one may be.
+ * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+ */
+export function findBreaches({ model, turns, parameters }: Asked): { place: Place; breach: Breach }[] {
+  const maker = digestOf(model);
+  let previous: string | undefined;
+  return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, bond }) => {
+    const isWhole = bond?.own === digestOf(maker, before, bond?.previous ?? '', text);
+    const isNext = previous === undefined || previous === bond?.previous;
+    if (isWhole && isNext) {
+      previous = bond?.own;
+      return [];
+    }
+    const isForeign = bond !== undefined && bond.maker !== maker;
+    const breach: Breach = isWhole ? 'gap' : isForeign ? 'foreign' : 'elsewhere';
+    return [{ place, breach }];
+  });
+}
+
+/** The thinking of a reply: before its text, and before its calls where it has both. */
+export function bindThoughts(
+  texts: readonly string[],
+  said: string,
+  { model, turns, parameters }: Asked,
+): Thought[] {
+  const maker = digestOf(model);
+  const { blocks, hash } = readConversation(turns, parameters);
+  let previous = blocks.findLast(({ bond }) => bond?.maker === maker)?.bond?.own ?? '';
+  return texts.map((text, index) => {
+    if (index > 0) hash.update(JSON.stringify(['assistant', { type: 'text', text: said }]));
+    const own = digestOf(maker, hash.copy().digest('base64url'), previous, text);
+    const signature = Buffer.from(JSON.stringify([maker, previous, own])).toString('base64');
+    previous = own;
+    return { text, signature };
+  });
+}
+
+const digestOf = (...facts: string[]): string =>
+  createHash('sha256').update(JSON.stringify(facts)).digest('base64url');
+
+/** The blocks of thinking, each with the digest of all before it but thinking, and the digest that goes on behind. */
+function readConversation(turns: readonly Turn[], { tools = [] }: CallParameters) {
+  const hash = createHash('sha256').update(JSON.stringify(tools));
+  const first = turns.findIndex(({ role }) => role !== 'system');
+  const blocks: ({ place: Place; before: string } & ReturnType<typeof readBlock>)[] = [];
+  for (const [turn, { role, content }] of turns.entries()) {
+    for (const [part, each] of partsOf({ content }).entries()) {
+      if (each.type !== 'opaque') hash.update(JSON.stringify([role, each]));
+      else {
+        // An opaque part holds the blocks that nothing interrupts.
+        const at = { place: { turn: turn - first, part }, before: hash.copy().digest('base64url') };
+        const read = [readJson(each.data)].flat().filter(isObject).map(readBlock);
+        blocks.push(...read.map((block) => ({ ...at, ...block })));
+      }
+    }
+  }
+  return { blocks, hash };
+}
+
+function readBlock(block: JsonObject): { text: string; bond: Bond | undefined } {
+  const { thinking, text, signature, data }: JsonObject = isObject(block.reasoningText)
+    ? block.reasoningText
+    : block;
+  const sealed = String(signature ?? data ?? block.redactedContent);
+  const facts = readJson(Buffer.from(sealed, 'base64').toString());
+  const [maker = '', previous = '', own = ''] = Array.isArray(facts) ? facts.map(String) : [];
+  return {
+    text: String(thinking ?? text ?? ''),
+    bond: Array.isArray(facts) ? { maker, previous, own } : undefined,
+  };
+}

@@ -1,0 +1,141 @@
+import { joinBlocks } from '../blocks.js';
+import { serverSentEvent } from '../json.js';
+import { invalid, openAiError, refuseNone } from '../openai/errors.js';
+import { openAiFormat } from '../openai/format.js';
+import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
+import { responsesPartRules } from './part-rules.js';
+import { readResponsesParameters, readResponsesTurns } from './parts.js';
+import type { ResponsesBody } from './rules.js';
+import { checkResponsesRequest } from './rules.js';
+
+const operation = '/v1/responses';
+const serverError = {
+  code: 'server_error',
+  message: 'An error occurred while processing your request. You can retry your request.',
+};
+
+/** OpenAI's Responses (https://developers.openai.com/api/reference/resources/responses), without what it stores. */
+export const responsesFormat: WireFormat = {
+  ...openAiFormat,
+  errors: {
+    ...openAiFormat.errors,
+    tooLong: () =>
+      openAiError(
+        400,
+        'Your input exceeds the context window of this model. Please adjust your input and try again.',
+        { param: 'input', code: 'context_length_exceeded' },
+      ),
+    hint: (name, value) => openAiFormat.errors.hint(hintNames[name] ?? name, value),
+    effort: ({ reasoningEffort }) =>
+      reasoningEffort === 'none' ? refuseNone('reasoning.effort') : undefined,
+    // https://github.com/pydantic/pydantic-ai/issues/2865
+    reasoning: () => invalid('Encrypted content is not supported with this model.', 'include'),
+  },
+  owns: ({ path }) => path.startsWith(operation),
+  route: ({ method, path }) =>
+    path === operation && method === 'POST' ? {} : openAiError(404, `Invalid URL (${method} ${path})`),
+  validate: checkResponsesRequest,
+  turns: (body) => readResponsesTurns(body as ResponsesBody),
+  parameters: (body) => readResponsesParameters(body as ResponsesBody),
+  partRules: responsesPartRules,
+  failsInReply: true,
+  reply: (reply) => writeResponse(reply, writeItems(reply)),
+  stream: writeEvents,
+  // As a transport's event in `lib/responses/ResponseAccumulator` of the SDK; at Azure after 30 s.
+  lifeSign: (_of, { place, index }) => event({ type: 'keepalive' }, place * numbersOfFrame + 10 + index),
+  malformed: () => 'event: response.output_text.delta\ndata: {"unfinished\n\n',
+  // Flat in the type, `ResponseErrorEvent`, and nested on the wire: https://github.com/Effect-TS/effect/pull/7262
+  streamError: (callId) =>
+    callId % 2 === 0
+      ? event({ type: 'error', ...serverError, param: null }, 1e6)
+      : event({ type: 'error', error: { type: 'server_error', ...serverError, param: null } }, 1e6),
+};
+
+const hintNames: Record<string, string> = {
+  reasoningEffort: 'reasoning.effort',
+  verbosity: 'text.verbosity',
+};
+
+const reasons: Partial<Record<Ending, string>> = {
+  length: 'max_output_tokens',
+  blocked: 'content_filter',
+  'blocked-reply': 'content_filter',
+};
+
+const statusOf = ({ ending }: Reply) =>
+  ending === 'failed' ? 'failed' : reasons[ending] === undefined ? 'completed' : 'incomplete';
+
+/** A response as it ends, or without items as it begins. */
+function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
+  const { callId, createdAt, model, ending, request } = reply;
+  const reason = items && reasons[ending];
+  const asked = { ...unasked, ...request };
+  return {
+    id: `resp_sim${callId}`,
+    object: 'response',
+    created_at: Math.floor(createdAt / 1000),
+    model,
+    status: items ? statusOf(reply) : 'in_progress',
+    error: items && ending === 'failed' ? serverError : null,
+    incomplete_details: reason ? { reason } : null,
+    output: items?.map(({ whole }) => whole) ?? [],
+    usage: items && reply.hasUsage ? writeUsage(reply) : null,
+    ...Object.fromEntries(Object.keys(unasked).map((name) => [name, asked[name as keyof typeof unasked]])),
+  };
+}
+
+/** The fields of a request that stand in its response, with their values where they are not asked for. */
+const unasked = {
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  reasoning: { effort: null, summary: null },
+  store: true,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_p: 1,
+};
+
+const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({
+  input_tokens: inputTokens,
+  input_tokens_details: { cached_tokens: reply.cachedTokens, cache_write_tokens: reply.cacheWriteTokens },
+  output_tokens: outputTokens,
+  output_tokens_details: { reasoning_tokens: reply.reasoningTokens },
+  total_tokens: inputTokens + outputTokens,
+});
+
+/** The events of a stream. The last has the whole response, and there is no `[DONE]`. */
+function writeEvents(reply: Reply): StreamFrames {
+  let frames = 0;
+  const frame = (events: readonly ResponsesEvent[]): Frame => {
+    const first = frames * numbersOfFrame;
+    frames += 1;
+    return events.map((each, index) => event(each, first + index)).join('');
+  };
+  const response = writeResponse(reply);
+  const start = frame(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
+  const items = writeItems(reply);
+  const blocks = items.map(({ whole, start: item, opening, deltas, closing }, output_index) => {
+    const at = (each: ResponsesEvent) => ({ ...each, output_index, item_id: whole.id });
+    const added = { type: 'response.output_item.added', output_index, item };
+    const done = { type: 'response.output_item.done', output_index, item: whole };
+    return [
+      frame([added, ...opening.map(at)]),
+      ...deltas.map((delta) => frame([at(delta)])),
+      frame([...closing.map(at), done]),
+    ];
+  });
+  const { opening, deltas, closing } = joinBlocks(blocks);
+  const end = frame([{ type: `response.${statusOf(reply)}`, response: writeResponse(reply, items) }]);
+  return { opening: [start, ...opening], deltas, closing: [...closing, end] };
+}
+
+/** The numbers of events grow by more than one, so that signs of life find numbers between two frames. */
+const numbersOfFrame = 100;
+
+const event = (data: ResponsesEvent, number: number): string =>
+  serverSentEvent({ ...data, sequence_number: number }, data.type);

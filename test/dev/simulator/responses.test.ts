@@ -1,0 +1,292 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { isObject } from '../../../shared/json.js';
+import { replace, valuesIn } from './bodies.js';
+import { type Asked, city, everything, type SaidPart, send, type TestRequest } from './requests.js';
+import { broken } from './rules.js';
+
+let simulator: Simulator;
+beforeAll(async () => {
+  simulator = await startSimulator({ port: 0 });
+});
+afterAll(() => simulator.close());
+
+type Json = Record<string, unknown>;
+const kept = { include: ['reasoning.encrypted_content'] };
+
+function itemsOf({ role, content }: NonNullable<Asked['turns']>[number]): object[] {
+  if (typeof content === 'string') return [{ role, content }];
+  const items = content.flatMap((part): object[] => {
+    if (part.type === 'opaque') return [{ type: 'reasoning', ...JSON.parse(part.data) }];
+    if (part.type === 'tool_call')
+      return [{ type: 'function_call', call_id: part.id, name: part.name, arguments: part.arguments }];
+    if (part.type === 'tool_result')
+      return [{ type: 'function_call_output', call_id: part.callId, output: part.content }];
+    return part.type === 'text' && role === 'assistant' ? [{ role, content: part.text }] : [];
+  });
+  const said = role === 'assistant' ? [] : content.flatMap(inputOf);
+  return said.length > 0 || content.length === 0 ? [...items, { role, content: said }] : items;
+}
+
+function inputOf(part: SaidPart): object[] {
+  if (part.type === 'text') return [{ type: 'input_text', text: part.text }];
+  if (part.type !== 'image') return [];
+  const image_url = `data:${part.mediaType};base64,${part.data}`;
+  return [{ type: 'input_image', detail: 'auto', image_url }];
+}
+
+/** A request in our words, in those of Responses; `more` are fields of the body. */
+function requestOf(asked: Asked = {}, more: Json = {}): TestRequest {
+  const { turns = [{ role: 'user', content: 'Hello' }], tools, choice, format, effort, isParallel } = asked;
+  const { model = 'sim-echo', stream = false } = asked;
+  const body: Json = {
+    ...{ model, stream, store: false, input: turns.flatMap(itemsOf) },
+    tools: tools?.map((tool) => ({ type: 'function', parameters: null, strict: false, ...tool })),
+    tool_choice: typeof choice === 'object' ? { type: 'function', ...choice } : choice,
+    parallel_tool_calls: isParallel,
+    text: format && { format: { type: 'json_schema', name: 'f', strict: true, schema: format } },
+    reasoning: effort && { effort },
+    ...more,
+  };
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer key' };
+  return { method: 'POST', path: '/v1/responses', headers, body };
+}
+
+async function ask(request: TestRequest) {
+  const response = await send(simulator.url, request);
+  const text = await response.text();
+  return { status: response.status, text };
+}
+
+/** Asks for a whole response: its fields, or those of an error and the status. */
+async function whole(asked: Asked = {}, more: Json = {}) {
+  const { status, text } = await ask(requestOf(asked, more));
+  const { output = [], ...body } = JSON.parse(text);
+  return { status, ...body, output: output as Json[] };
+}
+
+/** Asks for a stream; its events, and the last of them. */
+async function stream(asked: Asked = {}, more: Json = {}) {
+  const { text } = await ask(requestOf({ ...asked, stream: true }, more));
+  const events = [...text.matchAll(/^event: (.+)\ndata: (.+)$/gm)].map(([, name, data = '']) => {
+    const event = JSON.parse(data);
+    expect(event.type).toBe(name);
+    return event;
+  });
+  return { text, events, last: events.at(-1) };
+}
+
+const call: SaidPart = { type: 'tool_call', id: 'c1', name: 'weather', arguments: '{}' };
+const result: SaidPart = { type: 'tool_result', callId: 'c1', content: '1' };
+const weather = { name: 'weather', parameters: city };
+
+/** Words of the refusal of a request that breaks a rule of all providers; the others are taken. */
+const words: Record<string, string> = {
+  'has turns': "Invalid 'input': empty array.",
+  'has known roles': "Invalid value: 'robot'.",
+  'has parts in each turn': "Invalid 'input[0].content': empty array.",
+  'names tools by a pattern': "Invalid 'tools[0].name'",
+  'has objects as arguments': 'got \'type: "None"\'.',
+  'closes strict tools': "In context=(), 'additionalProperties' is required",
+  'chooses among tools': "'tool_choice' is only allowed when 'tools' are specified.",
+  'chooses an offered tool': "Tool choice 'b' not found in 'tools' parameter.",
+  'has a result of each call': 'No tool output found for function call c1.',
+  'has a call for each result': 'No tool call found for function call output with call_id c1.',
+  'has one result of a call': 'No tool call found for function call output with call_id c1.',
+  'has ids by a pattern': 'Expected a string with maximum length 64, but got a string with length 66',
+  'has images': 'unsupported image',
+  'has a known effort': "Invalid value: 'huge'.",
+};
+
+describe('a request that breaks a rule -> is refused', () => {
+  it.each(Object.keys(broken))('it %s', async (rule) => {
+    const { status, error } = await whole(broken[rule]);
+    expect([status, error?.message]).toEqual(
+      words[rule] === undefined ? ['completed', undefined] : [400, expect.stringContaining(words[rule])],
+    );
+  });
+
+  it.each([
+    [{ stop: ['x'] }, "Unknown parameter: 'stop'."],
+    [{ seed: 1 }, "Unknown parameter: 'seed'."],
+    [{ max_output_tokens: 15 }, "'max_output_tokens': integer below minimum value. Expected a value >= 16"],
+    [{ stream_options: { include_obfuscation: false } }, "only allowed when 'stream' is enabled"],
+    [{ text: { format: { type: 'json_object' } } }, "must contain the word 'json' in some form"],
+    [{ model: undefined }, "Missing required parameter: 'model'."],
+    [{ input: [{ type: 'function_call', call_id: 'c1' }] }, "Missing required parameter: 'input[0].name'."],
+    [{ input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] }, 'detail'],
+  ])('it has %j', async (more, message) => {
+    const { status, error } = await whole({}, more as Json);
+    expect([status, error.message]).toEqual([400, expect.stringContaining(message)]);
+  });
+
+  it('a tool that says nothing of being strict -> has to name each property as required', async () => {
+    const open = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false };
+    const asked = (strict: unknown) => whole({ tools: [{ ...weather, parameters: open, strict } as never] });
+    for (const strict of [undefined, null, true])
+      expect((await asked(strict)).error.message).toContain("Missing 'city'.");
+    expect((await asked(false)).status).toBe('completed');
+  });
+
+  const asked = everything('openai');
+  const request = requestOf(asked, { temperature: 1, max_output_tokens: 16, ...kept });
+
+  it('with everything that it takes -> is read in our words', async () => {
+    expect((await ask(request)).status).toBe(200);
+    const { turns, parameters } = simulator.calls.list().at(-1) ?? {};
+    expect(turns).toEqual(asked.turns);
+    expect(parameters).toMatchObject({
+      ...{ tools: asked.tools, toolChoice: asked.choice, reasoningEffort: 'low', parallelToolCalls: false },
+      ...{ maxOutputTokens: 16, temperature: 1, wantsReasoning: true },
+      format: { type: 'json_schema', schema: city },
+    });
+  });
+
+  /** What is within a schema may be of any shape. */
+  const places = [...valuesIn(request.body)].filter(
+    ([path, value]) => value !== undefined && !/(schema|parameters)\./.test(path.join('.')),
+  );
+
+  it('with a field more in any object', async () => {
+    for (const [path, value] of places) {
+      if (!isObject(value) || /schema$|parameters$/.test(path.join('.'))) continue;
+      const body = replace(request.body, path, { ...value, extra: 1 }) as Json;
+      expect([path, (await ask({ ...request, body })).status]).toEqual([path, 400]);
+    }
+  });
+
+  it('with a value of another type anywhere', async () => {
+    for (const [path, value] of places.slice(1)) {
+      const change = typeof value === 'object' ? 5 : { wrong: true };
+      const body = replace(request.body, path, change) as Json;
+      expect([path, (await ask({ ...request, body })).status]).toEqual([path, 400]);
+    }
+  });
+});
+
+describe('a stream', () => {
+  it('of a text -> has named, numbered events, ends with the whole response, and has no [DONE]', async () => {
+    const { text, events, last } = await stream();
+    const types = events.map(({ type }) => type);
+    expect(types.slice(0, 4)).toEqual([
+      ...['response.created', 'response.in_progress'],
+      ...['response.output_item.added', 'response.content_part.added'],
+    ]);
+    expect(types.slice(-4)).toEqual([
+      ...['response.output_text.done', 'response.content_part.done'],
+      ...['response.output_item.done', 'response.completed'],
+    ]);
+    const numbers = events.map(({ sequence_number: number }) => number);
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(new Set(numbers).size).toBe(numbers.length);
+    const said = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : []));
+    expect(last.response).toMatchObject({ status: 'completed', usage: { input_tokens: expect.any(Number) } });
+    expect(last.response.output[0].content[0].text).toBe(said.join(''));
+    expect(text).not.toContain('[DONE]');
+  });
+
+  it.each([
+    ['sim-length', 'incomplete', { reason: 'max_output_tokens' }],
+    ['sim-blocked', 'incomplete', { reason: 'content_filter' }],
+    ['sim-blocked-reply', 'incomplete', { reason: 'content_filter' }],
+    ['sim-refused', 'completed', null],
+    ['sim-empty', 'completed', null],
+    ['sim-failed', 'failed', null],
+  ])('of %s -> ends %s, as the whole response does', async (model, status, incomplete_details) => {
+    const { last } = await stream({ model });
+    expect(last).toMatchObject({ type: `response.${status}`, response: { status, incomplete_details } });
+    expect(await whole({ model })).toMatchObject({ status: status, incomplete_details });
+  });
+
+  it('that goes wrong -> has an error in both forms by turns', async () => {
+    const errors = [await stream({ model: 'sim-stream-error' }), await stream({ model: 'sim-stream-error' })];
+    const shapes = errors.map(({ last: { type, code, error } }) => [
+      type,
+      code ?? error.code,
+      error === undefined,
+    ]);
+    expect(shapes.toSorted()).toEqual([
+      ['error', 'server_error', false],
+      ['error', 'server_error', true],
+    ]);
+  });
+
+  it('of a call -> has its name at once, its arguments in pieces, and all of it at its end', async () => {
+    const { events } = await stream({ model: 'sim-tools', tools: [weather] });
+    const [added] = events.filter(({ type }) => type === 'response.output_item.added');
+    expect(added.item).toMatchObject({ type: 'function_call', name: 'weather', arguments: '' });
+    const pieces = events.flatMap(({ type, delta }) => (type.endsWith('arguments.delta') ? [delta] : []));
+    const [done] = events.filter(({ type }) => type === 'response.output_item.done');
+    expect(done.item).toMatchObject({ call_id: added.item.call_id, arguments: pieces.join('') });
+    expect(pieces.length).toBeGreaterThan(1);
+  });
+});
+
+describe('reasoning', () => {
+  const asked = { model: 'sim-bound', tools: [weather] };
+  const next = (item: Json | undefined, model = asked.model) => {
+    const input = [
+      { role: 'user', content: 'Hello' },
+      item,
+      ...itemsOf({ role: 'assistant', content: [call] }),
+    ];
+    return whole({ ...asked, model }, { input: [...input, ...itemsOf({ role: 'user', content: [result] })] });
+  };
+  const thought = async (more: Json = kept) => {
+    const { output } = await whole(asked, more);
+    const [{ id, ...item } = {}] = output;
+    return { id, item };
+  };
+
+  it('that comes back as it was, without its id -> is taken', async () => {
+    const { item } = await thought();
+    expect(item).toMatchObject({ type: 'reasoning', encrypted_content: expect.any(String), summary: [] });
+    expect((await next(item)).status).toBe('completed');
+  });
+
+  it('that comes back with its id -> is not found', async () => {
+    const { id, item } = await thought();
+    const { error } = await next({ ...item, id });
+    expect(error.message).toContain(`Item with id '${id}' not found. Items are not persisted`);
+  });
+
+  it.each([
+    ['changed', (item: Json) => next({ ...item, encrypted_content: 'AAAA' })],
+    [
+      'beside another summary',
+      (item: Json) => next({ ...item, summary: [{ type: 'summary_text', text: '' }] }),
+    ],
+    ['to another model', (item: Json) => next(item, 'sim-bound@other')],
+    ['without its content', (item: Json) => next({ ...item, encrypted_content: null })],
+  ])('that comes back %s -> is refused', async (_, send) => {
+    const { item } = await thought();
+    expect((await send(item)).error.code).toBe('invalid_encrypted_content');
+  });
+
+  it('that is not asked for -> is not encrypted, and has words only where a summary is asked for', async () => {
+    expect((await thought({})).item).toMatchObject({ encrypted_content: null, summary: [] });
+    const { item } = await thought({ ...kept, reasoning: { summary: 'auto' } });
+    expect(item).toMatchObject({ summary: [{ type: 'summary_text' }] });
+    expect((await next(item)).status).toBe('completed');
+  });
+
+  it('in a stream -> is whole at the end of its item alone', async () => {
+    const { events } = await stream(asked, kept);
+    const items = events.flatMap(({ type, item }) => (item?.type === 'reasoning' ? [[type, item]] : []));
+    const [[, added], [, done]] = items as [[string, Json], [string, Json]];
+    expect(String(done.encrypted_content).startsWith(String(added.encrypted_content))).toBe(true);
+    expect(done.encrypted_content).not.toBe(added.encrypted_content);
+  });
+
+  it('asked of a model that does not think -> names `include` alone', async () => {
+    const { error } = await whole({ model: 'sim-plain' }, kept);
+    expect(error).toMatchObject({ param: 'include', code: null, type: 'invalid_request_error' });
+    expect((await whole({ model: 'sim-plain' })).status).toBe('completed');
+  });
+});
+
+it('a model without hints -> names them by their places', async () => {
+  const model = 'sim-no-hints';
+  expect((await whole({ model, effort: 'low' })).error.param).toBe('reasoning.effort');
+  expect((await whole({ model }, { text: { verbosity: 'low' } })).error.param).toBe('text.verbosity');
+});

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import type { Mark } from '../../../shared/protocol/parts.js';
+import { callChain, holdOpaque } from '../../../workers/job/call-chain.js';
+import { ModelNotes } from '../../../workers/job/model-notes.js';
+import { callOf } from '../../support/calls.js';
+
+const source = { provider: 'anthropic', model: 'm' } as const;
+const opaque = (at: number): Mark => ({ kind: 'opaque', at, length: 2, ...source, role: 'block' });
+const call: Mark = { kind: 'call', at: 4, id: 'c', name: 'f' };
+
+it.each<[string, Mark | undefined]>([
+  ['a text', undefined],
+  ['a text behind them', { kind: 'text', at: 4 }],
+  ['a call', call],
+])('given opaque pieces before %s → they are held back for it, and later ones are not', (_, mark) => {
+  const seen: unknown[] = [];
+  const hand = holdOpaque((...piece) => void seen.push(piece));
+  hand('{}', opaque(0));
+  hand('{}', opaque(2));
+  expect(seen).toEqual([]);
+  hand('a', mark);
+  hand('{}', opaque(5));
+  hand('b');
+  expect(seen).toEqual([
+    ['{}', opaque(0)],
+    ['{}', opaque(2)],
+    ['a', mark],
+    ['{}', opaque(5)],
+    ['b', undefined],
+  ]);
+});
+
+it('given a hint that the provider has no field for, and a caller who wants it strictly → refused by name, uncalled', async () => {
+  const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
+  const ignores = new Set(['seed', 'presencePenalty'] as const);
+  const provider = { id: 'openai', ignores, run: () => expect.unreachable(), close: () => {} } as const;
+  const metrics = { watchCall: () => expect.unreachable() };
+  const ask = callChain({ gate, provider, metrics, notes: new ModelNotes() });
+  const request = { model: 'm', turns: [], parameters: { presencePenalty: 0, seed: 1 } };
+  const failure = { code: 'provider_rejected', facts: { refusedParameter: 'seed' } };
+  await expect((async () => ask(callOf({ isStrict: true, request })))()).rejects.toMatchObject(failure);
+});

@@ -1,0 +1,214 @@
+import type { EventSourceMessage } from 'eventsource-parser';
+import { APIError, type OpenAI } from 'openai';
+import { z } from 'zod';
+import { givenFields } from '../../shared/given-fields.js';
+import { isObject, type JsonObject } from '../../shared/json.js';
+import { maxOpaqueLength } from '../../shared/protocol/parts.js';
+import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { toBody } from './chat-completions-body.js';
+import { parseAnswer, toJsonText } from './exact-json.js';
+import { isOpenAiHost } from './openai-hosts.js';
+import type { ProviderRequest } from './provider.js';
+import type { ReplyPart } from './provider-call.js';
+import { jsonOf, readEvents } from './sdk-events.js';
+import { toFetchOptions } from './sdk-fetch.js';
+import type { CallPiece } from './tape.js';
+
+/**
+ * A chat completion, whole or as a stream, of OpenAI or of a server that speaks its protocol.
+ * https://platform.openai.com/docs/api-reference/chat
+ */
+export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStreamed: boolean) =>
+  (isStreamed ? streamed : whole)(client, request);
+
+/** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
+const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
+  ...toBody(request),
+  ...(isOpenAiHost(client.baseURL) && { store: false, ...givenFields({ safety_identifier: request.user }) }),
+});
+
+async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const fetchOptions = toFetchOptions(request);
+  // The SDK's own parsing comes with timers and listeners for a body that is still on its way; here it is not.
+  const response = await client.chat.completions
+    .create(bodyOf(client, request), { fetchOptions })
+    .asResponse();
+  const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
+  const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
+  const rest = {
+    reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
+    isWhole: true,
+    model: answer.model,
+    usage: toUsage(answer.usage),
+  } as const;
+  yield* toParts(message, { ...rest, ...new Thinking(request).take(message) }, (_call, place) => place);
+}
+
+/** A complete answer without choices. */
+const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
+
+async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
+  const body = { ...bodyOf(client, request), stream: true as const, stream_options: { include_usage: true } };
+  const fetchOptions = toFetchOptions(request);
+  const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
+  const keyOf = keysOfPieces();
+  const thinking = new Thinking(request);
+  let blocked: 'blocked' | undefined;
+  let isUnderstood = true;
+  for await (const events of readEvents(response)) {
+    for (const event of events) {
+      if (event.data === '[DONE]') {
+        // Whole even without a reason, unless a chunk had something else, which may be what went wrong.
+        yield { isWhole: isUnderstood, reason: blocked };
+        return;
+      }
+      const { choices, model, usage } = parseEvent(event, response.headers);
+      const choice = choices?.[0];
+      if (choice?.delta?.refusal) blocked = 'blocked';
+      isUnderstood &&= Boolean(choices ?? usage);
+      const end = toEnd(choice?.finish_reason?.toLowerCase());
+      const said = thinking.take(choice?.delta);
+      const rest = { ...said, reason: end && (blocked ?? end), model, usage: toUsage(usage) };
+      for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
+    }
+  }
+}
+
+function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
+  const said = jsonOf(event);
+  return chunk.parse(refuseError(event.event === 'error' ? { error: said } : said, headers));
+}
+
+/**
+ * Throws the SDK's own error for one that comes behind a 200: as an event, or, from gateways such as OpenRouter, in
+ * place of an answer or in its choice, with the status as its `code`. https://openrouter.ai/docs/api-reference/errors
+ */
+export function refuseError(said: unknown, headers: Headers): unknown {
+  const { error, choices }: JsonObject = isObject(said) ? said : {};
+  const [choice] = [choices].flat();
+  const found = error || (isObject(choice) && choice.error);
+  if (!found) return said;
+  const status = Number(errorIn(found).code);
+  throw new APIError(status >= 400 && status < 600 ? status : undefined, found, undefined, headers);
+}
+
+/**
+ * The thinking of a reply, in the field that its server has for it: `reasoning` is vLLM's, the other llama.cpp's, LM
+ * Studio's and DeepSeek's, which demands it back with calls. https://api-docs.deepseek.com/guides/thinking_mode
+ */
+class Thinking {
+  readonly #isKept: boolean;
+  #kept: Partial<Record<'reasoning' | 'reasoning_content', string>> = {};
+  #length = 0;
+
+  constructor({ reasoning }: Pick<ProviderRequest, 'reasoning'>) {
+    this.#isKept = reasoning !== undefined;
+  }
+
+  /** What a message, or a piece of it, has of it; all of it so far, to be sent back, before a text or a call. */
+  take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
+    const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
+    const thinking = reasoning_content || reasoning || undefined;
+    this.#length += thinking?.length ?? 0;
+    if (thinking && this.#isKept && this.#length <= maxOpaqueLength) {
+      const field = reasoning_content ? 'reasoning_content' : 'reasoning';
+      this.#kept = { ...this.#kept, [field]: (this.#kept[field] ?? '') + thinking };
+    }
+    const kept = this.#length <= maxOpaqueLength ? this.#kept : {};
+    if (!(content || calls?.length) || Object.keys(kept).length === 0) return { thinking };
+    this.#kept = {};
+    return { thinking, opaque: { data: JSON.stringify(kept) } };
+  }
+}
+
+type KeyOf = (call: z.infer<typeof toolCall>, place: number) => CallPiece['key'];
+
+/**
+ * The keys for a stream: its pieces name their call by its index. Some servers give each call the index 0; there a name
+ * with another id, or another name without an id, begins the next one, and an id goes back to its call.
+ */
+function keysOfPieces(): KeyOf {
+  const keys = new Set<string>();
+  const current = new Map<number, string>();
+  const names = new Map<number, string>();
+  return ({ index, id, function: called }, place) => {
+    const at = index ?? place;
+    const { name } = called ?? {};
+    const key = `${at} ${id || name}`;
+    if (name && (id || name !== names.get(at))) keys.add(key);
+    if (keys.has(key)) current.set(at, key);
+    if (name) names.set(at, name);
+    return current.get(at) ?? at;
+  };
+}
+
+type Said = z.infer<typeof said> | null | undefined;
+
+function toParts(message: Said, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
+  const { content, tool_calls } = message ?? {};
+  const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
+  return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
+}
+
+const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPiece['key']): CallPiece => ({
+  key,
+  id: id ?? undefined,
+  name: called?.name ?? undefined,
+  arguments: toJsonText(called?.arguments),
+});
+
+/**
+ * The words of OpenAI, and of others that speak its protocol, by their clients or source: `eos` of Together,
+ * `eos_token` and `stop_sequence` of TGI, `error` and `abort` of vLLM, and the last one of DeepSeek. They are compared
+ * in lower case, since some servers write `STOP`.
+ */
+const toEnd = endReader({
+  stop: ['stop', 'tool_calls', 'function_call', 'eos', 'eos_token', 'end_turn', 'stop_sequence'],
+  length: ['length', 'max_tokens'],
+  blocked: ['content_filter'],
+  broken: ['error', 'abort', 'insufficient_system_resource'],
+});
+
+const usage = tokenCounts({
+  prompt_tokens: tokenCount,
+  completion_tokens: tokenCount,
+  prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
+  completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
+});
+const text = z.string().nullish();
+const toolCall = z.object({
+  /** The index of a piece in a stream; a whole answer has the calls in their order. */
+  index: z.int().nullish(),
+  id: text,
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
+});
+const thought = text.catch(undefined);
+const said = z.object({
+  content: text,
+  refusal: text,
+  reasoning_content: thought,
+  reasoning: thought,
+  tool_calls: z.array(toolCall).nullish(),
+});
+
+const completion = z.object({
+  model: modelName,
+  choices: z.array(z.object({ message: said, finish_reason: text })),
+  usage,
+});
+
+/** Some servers send chunks without choices: token counts alone, or signs of life. */
+const chunk = z.object({
+  model: modelName,
+  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
+  usage,
+});
+
+const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
+  counts && {
+    inputTokens: counts.prompt_tokens,
+    outputTokens: counts.completion_tokens,
+    cachedTokens: counts.prompt_tokens_details?.cached_tokens,
+    cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
+    reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
+  };

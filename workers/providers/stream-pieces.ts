@@ -1,0 +1,71 @@
+/** Measures a stream as it comes. */
+export interface StreamMeter {
+  /** Gives how many pieces have ended within the chunk, and the size of the one that is open behind it, in bytes. */
+  take(chunk: Buffer): { ended: number; openBytes: number };
+}
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+
+/**
+ * Counts lines that end, and measures events: a reader holds one until the blank line behind it.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+ */
+export class LineMeter implements StreamMeter {
+  #eventBytes = 0;
+  #lineBytes = 0;
+  #last = 0;
+
+  take(chunk: Buffer): { ended: number; openBytes: number } {
+    let [ended, from] = [0, 0];
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
+      const length = this.#lineBytes + end - from;
+      const last = end > from ? chunk[end - 1] : this.#last;
+      const isBlank = length === 0 || (length === 1 && last === carriageReturn);
+      this.#eventBytes = isBlank ? 0 : this.#eventBytes + length + 1;
+      this.#lineBytes = 0;
+      ended += 1;
+      from = end + 1;
+    }
+    this.#lineBytes += chunk.length - from;
+    this.#last = chunk.at(-1) ?? this.#last;
+    return { ended, openBytes: this.#eventBytes + this.#lineBytes };
+  }
+}
+
+/** The least that a frame says of itself: prelude and checksums. */
+const minFrameBytes = 16;
+
+/**
+ * Counts the frames of Amazon's event streams that end. The first four bytes of one are its length, which counts from
+ * then on: the SDK makes room for all of it. https://smithy.io/2.0/aws/amazon-eventstream.html
+ */
+export class FrameMeter implements StreamMeter {
+  /** The bytes of the open frame's length that are there. */
+  #head = Buffer.alloc(0);
+  #frameBytes = 0;
+  #leftBytes = 0;
+
+  take(chunk: Buffer): { ended: number; openBytes: number } {
+    let ended = 0;
+    for (let rest = chunk; rest.length > 0; ) {
+      if (this.#leftBytes === 0) rest = this.#begin(rest);
+      const taken = Math.min(this.#leftBytes, rest.length);
+      this.#leftBytes -= taken;
+      if (taken > 0 && this.#leftBytes === 0) ended += 1;
+      rest = rest.subarray(taken);
+    }
+    return { ended, openBytes: this.#leftBytes > 0 ? this.#frameBytes : this.#head.length };
+  }
+
+  /** Takes the length of the next frame, as far as it is there, and gives what comes behind it. */
+  #begin(bytes: Buffer): Buffer {
+    const head = Buffer.concat([this.#head, bytes.subarray(0, 4 - this.#head.length)]);
+    const rest = bytes.subarray(head.length - this.#head.length);
+    this.#head = head.length === 4 ? Buffer.alloc(0) : head;
+    if (head.length < 4) return rest;
+    this.#frameBytes = Math.max(minFrameBytes, head.readUInt32BE(0));
+    this.#leftBytes = this.#frameBytes - 4;
+    return rest;
+  }
+}
