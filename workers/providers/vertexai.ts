@@ -8,7 +8,7 @@ import type { HttpClient } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
-import { toBody } from './vertexai-body.js';
+import { toBody, toOpaque } from './vertexai-body.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
@@ -66,7 +66,7 @@ type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
   const said = answer.parse(await client.models.generateContent(parameters));
-  for (const part of toParts(said, 0)) yield part;
+  yield* toParts(said, newKeys());
   const { candidates, promptFeedback, usageMetadata } = said;
   // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
   const saysNothing = !candidates?.[0] && usageMetadata?.promptTokenCount !== undefined;
@@ -74,36 +74,47 @@ async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerat
 }
 
 async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
+  const newKey = newKeys();
+  for await (const chunk of await client.models.generateContentStream(parameters))
+    yield* toParts(answer.parse(chunk), newKey);
+}
+
+/** Gives the calls of a reply their keys. */
+function newKeys(): () => number {
   let calls = 0;
-  for await (const chunk of await client.models.generateContentStream(parameters)) {
-    for (const part of toParts(answer.parse(chunk), calls)) {
-      if (part.call) calls += 1;
-      yield part;
-    }
-  }
+  return () => calls++;
 }
 
 /**
- * One part for each call, with the text before it, and one for the rest; the keys of the calls begin at `firstKey`.
- * Reads the fields itself: the SDK's own `text` warns on the console about parts that are not text.
+ * The parts of an answer in their order; the last has the rest of what it says. Reads the fields itself: the SDK's own
+ * `text` warns on the console about parts that are not text.
  */
-function toParts(said: z.infer<typeof answer>, firstKey: number): ReplyPart[] {
+function toParts(said: z.infer<typeof answer>, newKey: () => number): ReplyPart[] {
   const candidate = said.candidates?.[0];
-  const isBlocked = said.promptFeedback?.blockReason;
-  const reason = isBlocked ? 'blocked' : toEnd(candidate?.finishReason);
-  const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
-  const parts: ReplyPart[] = [];
-  for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
-    if (!thought) rest.text += text ?? '';
-    if (!functionCall || reason === 'blocked') continue;
-    const { id, name, args } = functionCall;
-    const call = { key: firstKey + parts.length, id, name, arguments: toJsonText(args) ?? '{}' };
-    parts.push({ text: rest.text, call: { ...call, signature: thoughtSignature } });
-    rest.text = '';
-  }
-  return [...parts, rest];
+  const reason = said.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
+  const written = reason === 'blocked' ? [] : (candidate?.content?.parts ?? []);
+  const parts = written.flatMap((part) => toPieces(part, newKey));
+  const rest = { reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
+  return [...parts.slice(0, -1), { ...parts.at(-1), ...rest }];
 }
 
+/**
+ * The signature of a call stands before it, and that of a text behind it, since it may come with an empty part.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+function toPieces(
+  { text, thought, functionCall, thoughtSignature }: z.infer<typeof part>,
+  newKey: () => number,
+): ReplyPart[] {
+  if (thought) return [{ thinking: text }];
+  const of = functionCall ? 'call' : 'text';
+  const opaque = thoughtSignature === undefined ? undefined : toOpaque({ thoughtSignature, of });
+  if (!functionCall) return opaque ? [{ text }, { opaque }] : [{ text }];
+  const { id, name, args } = functionCall;
+  return [{ opaque, call: { key: newKey(), id, name, arguments: toJsonText(args) ?? '{}' } }];
+}
+
+// `CONTINUATION` is met by the SDK, which asks for the rest; without a token for that it is a word like a new one.
 const toEnd = endReader({
   stop: ['STOP'],
   length: ['MAX_TOKENS'],
