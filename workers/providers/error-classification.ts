@@ -155,7 +155,7 @@ function readRefused(facts: ErrorFacts) {
 
 /** Why an answer that came cannot be used. */
 export type Unusable =
-  | ('unfinished' | 'blank' | 'oversized')
+  | ('unfinished' | 'unknown_end' | 'blank' | 'oversized')
   | ('unknown_tool' | 'nameless_call' | 'too_many_calls' | 'interleaved_calls')
   | ('malformed_arguments' | 'malformed_call' | 'malformed_json');
 

@@ -128,7 +128,8 @@ class Answer {
     const { model = this.request.model } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
-    if (reason === undefined) throw unusableAnswer('unfinished', usage);
+    const isUnknown = this.#end.reason === 'unknown';
+    if (reason === undefined) throw unusableAnswer(isUnknown ? 'unknown_end' : 'unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
     return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };
   }

@@ -2,7 +2,7 @@ import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
-import type { ErrorFacts } from './error-classification.js';
+import { type ErrorFacts, unusableAnswer } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
@@ -34,8 +34,12 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
     run: (request, onDelta) => {
       // Kept, because the SDK's errors drop its headers (`Retry-After`).
       let response: Response | undefined;
+      let requests = 0;
       const parts = (own: ProviderRequest) => {
         const ownFetch: typeof fetch = async (input, init) => {
+          own.signal.throwIfAborted();
+          requests += 1;
+          if (requests > maxRequests) throw unusableAnswer('oversized');
           response = await fetch(input, { ...init, ...toFetchOptions(own) });
           return response;
         };
@@ -48,6 +52,9 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
   };
 }
 
+/** Of one reply: it would be longer than any model writes. */
+const maxRequests = 32;
+
 function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
   // Project and location are filled so that the SDK takes neither from the environment, nor prints that it did not.
   if ('apiKey' in settings) return { apiKey: settings.apiKey, project: '', location: 'global' };
@@ -55,11 +62,13 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
   return { project, location, ...(authClient && { googleAuthOptions: { authClient } }) };
 }
 
-/** The argument of the SDK's methods. */
+/**
+ * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a token
+ * by which it can go on, they ask again with that token by themselves, and add up the usage.
+ */
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
-  // On by default, continuation would call the provider again by itself when a reply breaks off.
-  return { ...body, config: { ...config, automaticContinuation: false, httpOptions: { fetch } } };
+  return { ...body, config: { ...config, automaticContinuation: true, httpOptions: { fetch } } };
 }
 
 type Parameters = ReturnType<typeof toParameters>;
@@ -118,7 +127,10 @@ function toPieces(
 const toEnd = endReader({
   stop: ['STOP'],
   length: ['MAX_TOKENS'],
-  blocked: ['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
+  blocked: [
+    ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE'],
+    ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
+  ],
   malformed: ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
 });
 

@@ -58,6 +58,7 @@ const ends: Record<string, Error | undefined> = {
   'failed for good': new Failure('provider_error', { retryable: false }),
   'no JSON': unusableAnswer('malformed_json'),
   'an unknown tool': unusableAnswer('unknown_tool'),
+  'an unknown end': unusableAnswer('unknown_end'),
   'malformed arguments': unusableAnswer('malformed_arguments'),
   '401': called(new ProviderCallError('Error', 401)),
   '401 for the model': called(
@@ -115,6 +116,7 @@ describe.each<[calls: string, user: string | undefined]>([
   const nothing = [
     ...['provider_rejected', 'provider_rate_limited', 'content_blocked', 'timeout', 'internal', '401'],
     ...['provider_unavailable', 'failed for good', 'no JSON', 'an unknown tool', 'malformed arguments'],
+    'an unknown end',
     // A model that thinks for longer than it may.
     ...['timed out, alive', 'timed out, begun'],
   ];

@@ -193,9 +193,13 @@ describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
     expect(reply).toMatchObject({ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' });
   });
 
-  it.each([null, '', 'a new word'])('is said as %j behind nothing -> the reply is none', async (word) => {
+  it.each([
+    [null, 'unfinished'],
+    ['', 'unfinished'],
+    ['a new word', 'unknown_end'],
+  ])('is said as %j behind nothing -> the reply is none: %s', async (word, none) => {
     const silent = play('openai', ending(word, { content: '' }), { stream });
-    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: none } });
   });
 
   it('is not said behind a refusal -> the reply is blocked', async () => {
