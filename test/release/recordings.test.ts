@@ -19,20 +19,27 @@ beforeAll(async () => {
     return true;
   });
   simulator = await startSimulator({ port: 0 });
-  for (const id of providerIds) await record(id, played);
+  await recordAll(played);
 });
 afterAll(async () => {
   vi.restoreAllMocks();
   await simulator?.close();
 });
 
-const record = (id: string, to: string) => recordProvider({ SIMULATOR_URL: simulator.url }, id, { to });
+/** Every provider, and OpenAI by both of its APIs. */
+async function recordAll(to: string): Promise<void> {
+  const environment = { SIMULATOR_URL: simulator.url };
+  for (const id of providerIds) await recordProvider(environment, id, { to });
+  await recordProvider({ ...environment, OPENAI_WIRE: 'chat' }, 'openai', { to });
+}
+
 const read = (folder: string, file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8'));
 
 describe('a recording', () => {
-  it('of the simulator -> twelve conversations for each provider, for the eyes of their owner alone', () => {
-    for (const id of providerIds)
-      expect(readdirSync(played).filter((file) => file.startsWith(`${id}-`))).toHaveLength(12);
+  it('of the simulator -> twelve conversations for each API, for the eyes of their owner alone', () => {
+    const apis = /^(openai-responses|openai-completions|anthropic|bedrock|vertexai)-/;
+    const counts = Map.groupBy(readdirSync(played), (file) => apis.exec(file)?.[1]);
+    expect([...counts.values()].map(({ length }) => length)).toEqual([12, 12, 12, 12, 12]);
     for (const file of readdirSync(played)) expect(statSync(join(played, file)).mode & 0o077).toBe(0);
     expect(printed).toMatch(/^tools-streamed: stop, 2 requests, the last of \d+ and \d+ tokens$/m);
     expect(printed).toMatch(/^refused-whole: \{"code":"provider_rejected",.*"status":400/m);
@@ -40,7 +47,7 @@ describe('a recording', () => {
 
   it('of the simulator, beside another -> no difference', async () => {
     const again = makeFolder();
-    for (const id of providerIds) await record(id, again);
+    await recordAll(again);
     for (const file of readdirSync(played))
       expect(differences(read(again, file), read(played, file)), file).toEqual({
         ...{ onlyRecorded: [], onlyPlayed: [] },
