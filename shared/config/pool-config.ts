@@ -27,6 +27,8 @@ export interface PoolConfig {
   asksThinking?: boolean | undefined;
   /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
   imageHosts?: readonly string[] | undefined;
+  /** The key of the hashes that name users to the provider; absent: it is told no user. */
+  userKey?: string | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
@@ -64,6 +66,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
     asksThinking: config[`${prefix}_THINKING`] === 'shown' || undefined,
     imageHosts: baseUrls[id] && !isPlayed ? config.IMAGE_HOSTS : undefined,
+    userKey: config.PROVIDER_USER_KEY,
     breakerResetMs: config.BREAKER_RESET_MS,
     isSimulated: isPlayed || undefined,
   };

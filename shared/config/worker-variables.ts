@@ -6,6 +6,7 @@ import {
   count,
   httpUrl,
   imageHosts,
+  longSecret,
   milliseconds,
   providerList,
   providerUrl,
@@ -97,6 +98,10 @@ export const workerVariables = {
     .describe(
       'Comma list of the hosts, such as example.org or .example.org, that are called without HTTPS_PROXY; addresses of this machine always are.',
     ),
+  PROVIDER_USER_KEY: secret(
+    longSecret(16),
+    'Key with which OpenAI and Anthropic are told a hash of the user who asks, so that misuse is laid to that user and not to the account; none is told without it.',
+  ),
   IMAGE_HOSTS: imageHosts
     .default(['none'])
     .describe(
@@ -123,7 +128,9 @@ export const workerVariables = {
 
   AWS_REGION: text
     .optional()
-    .describe('Region of Bedrock; credentials come from the AWS chain (keys, profile, role).'),
+    .describe(
+      'Region of Bedrock; credentials come from the AWS chain (keys, profile, role) or, as a key of Bedrock alone, from AWS_BEARER_TOKEN_BEDROCK.',
+    ),
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
@@ -137,7 +144,9 @@ export const workerVariables = {
   GOOGLE_CLOUD_PROJECT: text
     .optional()
     .describe('Project of Vertex AI, used with application default credentials.'),
-  GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
+  GOOGLE_CLOUD_LOCATION: text
+    .optional()
+    .describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT; global when it is not set.'),
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
   ...poolVariables('VERTEXAI'),

@@ -15,6 +15,7 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 import { type AddedPart, addedParts } from '../providers/refusals.js';
+import { hashUser } from '../providers/user-hash.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
@@ -29,7 +30,7 @@ export function toModelRequest(
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
-  const { imageHosts } = settings;
+  const { imageHosts, userKey } = settings;
   const isForeign = (part: Part) =>
     imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
@@ -45,6 +46,7 @@ export function toModelRequest(
     reasoning: job.reasoning,
     ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
     mayBeBlankAt: blankEndsOf(job),
+    ...(userKey !== undefined && { user: hashUser(userKey, job.user) }),
   } satisfies ModelRequest;
 }
 

@@ -39,7 +39,7 @@ export interface BodyOptions {
 
 /** The body of a request for a message. */
 export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
-  const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, user, omits, asksThinking } = request;
   const keepsSystem = !isForeign && !omits?.has('laterSystem');
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
@@ -50,6 +50,7 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
     max_tokens: maxOutputTokens ?? maxTokensAt(parameters.reasoningEffort),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
+    ...(user !== undefined && { metadata: { user_id: user } }),
     ...(tools && {
       tools: tools.map((tool) => toTool(tool, isForeign)),
       ...givenFields({ tool_choice: toChoice(parameters) }),

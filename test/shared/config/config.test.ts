@@ -223,9 +223,8 @@ describe('hasCredentials', () => {
     ['bedrock', { AWS_REGION: 'x' }, true],
     ['bedrock', { AWS_ACCESS_KEY_ID: 'x' }, false],
     ['vertexai', { GOOGLE_API_KEY: 'x' }, true],
-    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, true],
     ['vertexai', { GOOGLE_CLOUD_LOCATION: 'x' }, false],
-    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x', GOOGLE_CLOUD_LOCATION: 'x' }, true],
   ] as const)('of %s with %o is %s', (id, environment, expected) => {
     expect(hasCredentials(namesSet(parse(environment)), id)).toBe(expected);
   });

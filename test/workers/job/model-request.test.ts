@@ -68,6 +68,21 @@ describe('the request of a job', () => {
     expect(requestOf({ maxOutputTokens }).maxOutputTokens).toBe(limit);
   });
 
+  it('of a user, where users are told -> has a hash, the same for the same user and key', () => {
+    const userOf = (user: string, key?: string) => {
+      const given = { REDIS_URL: 'redis://localhost', ...(key && { PROVIDER_USER_KEY: key }) };
+      const settings = poolConfig(parseConfig({ ...given, ANTHROPIC_API_KEY: 'x' }, 'worker'), 'anthropic');
+      const job = { provider: 'anthropic' as const, model: 'm', turns: [asked], user };
+      return toModelRequest(job, settings).user;
+    };
+    const [key, other] = ['a key of 16 letters', 'b key of 16 letters'];
+    const hash = userOf('ada', key);
+    expect(hash).toMatch(/^[\w-]{32}$/);
+    expect(userOf('ada', key)).toBe(hash);
+    expect(new Set([hash, userOf('bob', key), userOf('ada', other)]).size).toBe(3);
+    expect(userOf('ada')).toBeUndefined();
+  });
+
   it('without a model, of a pool that has none -> invalid_request', () => {
     const settings = { ...poolSettings(), model: undefined };
     expect(() => toModelRequest({ provider: 'openai', user: 'M', turns: [asked] }, settings)).toThrow(
