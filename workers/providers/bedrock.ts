@@ -39,7 +39,7 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
   return {
     id: 'bedrock',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => (onDelta || own.isStreamed ? streamed : whole)(client, own);
+      const parts = (own: ProviderRequest) => ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own);
       return callProvider({ provider: 'bedrock', request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),

@@ -3,9 +3,17 @@ import { unquoted } from './provider-texts.js';
 
 /**
  * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, system
- * texts in their places, marks for the cache, a limit that the caller has not asked for, and kept reasoning of others.
+ * texts in their places, marks for the cache, a limit that the caller has not asked for, kept reasoning of others, and
+ * the wish for a stream: its reader can have the reply in one piece.
  */
-export const addedParts = ['encryptedReasoning', 'laterSystem', 'cache', 'cap', 'reasoningContent'] as const;
+export const addedParts = [
+  'encryptedReasoning',
+  'laterSystem',
+  'cache',
+  'cap',
+  'reasoningContent',
+  'stream',
+] as const;
 export type AddedPart = (typeof addedParts)[number];
 
 /**
@@ -31,6 +39,7 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
   if (param !== '') return refusalOf(param, said);
   if (signatures.test(said)) return 'signatures';
   if (reasoningContent.test(said)) return 'reasoningContent';
+  if (stream.test(said)) return 'stream';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
   const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
@@ -41,6 +50,7 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
 function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
   if (param === 'include') return 'encryptedReasoning';
+  if (param === 'stream') return 'stream';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
   const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];
@@ -52,6 +62,12 @@ const ofResponses: Record<string, string> = {
   'reasoning.effort': 'reasoning_effort',
   'text.verbosity': 'verbosity',
 };
+
+/**
+ * Of Bedrock, for models without streams, or without them beside tools (earendil-works/pi#3739, aws-samples/
+ * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54).
+ */
+const stream = /\b(tool use in streaming mode|unsupported for streaming|verified to stream this model)\b/i;
 
 /** A place in what only the caller can mend. */
 const ofCaller =

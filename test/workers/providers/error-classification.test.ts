@@ -159,6 +159,9 @@ describe('the text of a refusal', () => {
     encryptedReasoning | «include»       | Encrypted content is not supported with this model.
     reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
+    stream            | stream           | Your organization must be verified to stream this model. Please go to: https://platform.example
+    stream            |                  | This model doesn't support tool use in streaming mode.
+    stream            |                  | The model is unsupported for streaming.
     reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
     verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
     toolChoice        | «tool_choice»    |
