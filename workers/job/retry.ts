@@ -26,8 +26,8 @@ const minTimeLeftMs = 250;
  * A call that is refused for a part that the answer does not need is made once more without that part, and one that is
  * refused although it was made without what its model had refused before, as it was asked for. This happens at once,
  * does not need the budget, and also happens at the providers of a fallback. Only a repetition that is answered shows
- * that the part was refused: then it is remembered. One without a part that an adapter adds, or without signatures, does
- * not use up the one retry: the caller has not asked for them.
+ * that the part was refused: then it is remembered. A repetition without a part that an adapter adds, or without
+ * signatures, does not use up the one retry: the caller has not asked for them.
  *
  * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
  * half of the remaining time for the next provider.

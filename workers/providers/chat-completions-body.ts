@@ -64,7 +64,7 @@ const kept = z.strictObject({ reasoning: z.string().optional(), reasoning_conten
 /** Stands for thinking that is missing; not every model takes an empty text: NousResearch/hermes-agent#18263. */
 const noThinking = ' ';
 
-/** What this model has thought before its calls, in the fields in which it came; it comes back from a client. */
+/** The thinking of this model before its calls, in the fields in which it came; a client has sent it back. */
 function thinkingOf(parts: readonly Part[], { model, omits }: ProviderRequest): z.infer<typeof kept> {
   const blocks = parts.flatMap((part) => {
     const isOwn = part.type === 'opaque' && part.provider === 'openai' && part.model === model;

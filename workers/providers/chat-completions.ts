@@ -104,7 +104,7 @@ class Thinking {
     this.#isKept = reasoning !== undefined;
   }
 
-  /** What a message, or a piece of it, has of it; all of it so far, to be sent back, before a text or a call. */
+  /** The thinking in a message, or in a piece of one; before a text or a call with all that was gathered. */
   take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
     const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
     const thinking = reasoning_content || reasoning || undefined;

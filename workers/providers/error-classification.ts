@@ -19,7 +19,7 @@ export interface ErrorFacts extends WaitFacts {
   text?: string | undefined;
   /** The model that was asked. */
   model?: string | undefined;
-  /** What operators can do about it, in words of ours, where the answer shows that. */
+  /** A step that operators can take, in our words, where the answer shows one. */
   advice?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export class ProviderCallError extends Error {
   readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
-  /** What operators can do about it. */
+  /** A step that operators can take. */
   readonly advice?: string | undefined;
 
   constructor(

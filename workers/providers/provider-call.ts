@@ -47,8 +47,8 @@ interface ProviderCall {
  * 3. anything the SDK or a schema throws becomes a classified `Failure`;
  * 4. once the provider has said that the reply is complete, nothing makes that a failure: the call waits a moment for
  *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
- * 5. a text to stop at that the provider does not know ends the reply, and the reading of it, so that the token counts of
- *    a stream are unknown;
+ * 5. a text to stop at that the provider does not know ends the reply and its reading: the token counts of a stream are
+ *    unknown then;
  * 6. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */

@@ -33,7 +33,7 @@ export class StopText {
     return { text: text.slice(0, certain), isFound: false };
   }
 
-  /** What was kept back, once no more of the text comes. */
+  /** The tail that was kept back, at the end of the text. */
   rest(): string {
     const held = this.#held;
     this.#held = '';

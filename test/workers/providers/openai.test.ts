@@ -6,9 +6,9 @@ import { callChain } from '../../../workers/job/call-chain.js';
 import { ModelNotes } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
-import { loadProvider } from '../../../workers/providers/provider-settings.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { patienceMs } from '../../support/patience.js';
+import { providerSetups } from '../../support/providers.js';
 
 // How OpenAI's models, and those of servers that speak its API, hold a conversation with what they refuse.
 
@@ -17,8 +17,9 @@ afterAll(() => simulator.close());
 
 /** A chat with a model by this API, whose notes last from call to call; gives the reply and how often it was asked. */
 async function openChat(wire: 'responses' | 'chat', model: string) {
-  const settings = { apiKey: 'test-key', baseUrl: `${simulator.url}/v1`, wire };
-  const provider = await loadProvider('openai', settings, 1_000_000);
+  const name = wire === 'chat' ? 'openai by chat completions' : 'openai by responses';
+  const setup = providerSetups.find((each) => each.name === name);
+  const provider = (await setup?.load(simulator.url)) ?? expect.unreachable();
   afterAll(() => provider.close());
   const ask = callChain({
     provider,
