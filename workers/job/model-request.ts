@@ -96,7 +96,8 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
-  const parts = addedParts.filter((part) => omitted[part] && !request.omits?.has(part));
+  const isAdded = (part: AddedPart) => part !== 'cap' || request.maxOutputTokens === undefined;
+  const parts = addedParts.filter((part) => omitted[part] && isAdded(part) && !request.omits?.has(part));
   const omits = parts.length > 0 ? new Set([...(request.omits ?? []), ...parts]) : request.omits;
   return {
     request: { ...request, parameters: kept, turns, ...(omits && { omits }) },

@@ -18,14 +18,16 @@ import type { ProviderRequest } from './provider.js';
  * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own.
  */
 const defaultMaxTokens = 32_000;
+/** For older models, which take no more. */
+const fewMaxTokens = 8192;
 
 /** The body of a request for a message. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {
+export function toBody({ turns, model, maxOutputTokens, parameters = {}, omits }: ProviderRequest) {
   const { system, turns: alternating } = toAlternating(turns);
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? defaultMaxTokens,
+    max_tokens: maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : defaultMaxTokens),
     messages: alternating.map((turn) => ({
       role: turn.role,
       content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),

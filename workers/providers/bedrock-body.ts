@@ -32,19 +32,18 @@ const defaultMaxTokens = 16_000;
 
 /** The input of Converse and ConverseStream. */
 export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
-  const { turns, model, maxOutputTokens, parameters = {} } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, omits } = request;
   const { system, turns: alternating } = toAlternating(turns);
   const { temperature, topP, stop: stopSequences } = parameters;
+  // Without a limit it is the model's own.
+  const maxTokens = maxOutputTokens ?? (omits?.has('cap') ? undefined : defaultMaxTokens);
   return {
     modelId: model,
     messages: alternating.map((turn) => ({
       role: turn.role,
       content: withThinkingFirst(turn).flatMap(toBlocks),
     })),
-    inferenceConfig: {
-      maxTokens: maxOutputTokens ?? defaultMaxTokens,
-      ...givenFields({ temperature, topP, stopSequences }),
-    },
+    inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
     ...(system !== undefined && { system: [{ text: system }] }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
   };

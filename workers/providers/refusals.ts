@@ -40,6 +40,7 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
   if (signatures.test(said)) return 'signatures';
   if (reasoningContent.test(said)) return 'reasoningContent';
   if (stream.test(said)) return 'stream';
+  if (cap.test(said)) return 'cap';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
   const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
@@ -68,6 +69,9 @@ const ofResponses: Record<string, string> = {
  * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54).
  */
 const stream = /\b(tool use in streaming mode|unsupported for streaming|verified to stream this model)\b/i;
+
+/** Of Bedrock (vercel/ai#2772, RooCodeInc/Roo-Code#248), and of Anthropic, whose text begins with both numbers. */
+const cap = /\bmaximum tokens you requested exceeds?\b|\bmaximum allowed number of output tokens\b/i;
 
 /** A place in what only the caller can mend. */
 const ofCaller =

@@ -80,6 +80,7 @@ const signature = refusal('Invalid `signature` in `thinking` block');
 const include = refusal('Encrypted content is not supported with this model.', 'include');
 const thinking = refusal('The reasoning_content in the thinking mode must be passed back to the API.');
 const streaming = refusal('The model is unsupported for streaming.');
+const limit = refusal('The maximum tokens you requested exceeds the model limit of 4096.');
 const rejected = refusal('no', 'messages');
 const tools = [{ name: 'f' }];
 const requestOf = (parameters: ModelRequest['parameters'], turns: ModelRequest['turns'] = []) => ({
@@ -135,6 +136,7 @@ describe('a call that fails', () => {
     ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
     ['reasoning beside tools, of which there are none', effort, { request: seeded }],
     ['a hint that was not sent', hint, { request: seeded }],
+    ["the caller's own limit", limit, { request: seeded }],
     ['a text that quotes a refusal', quotes, { request: requestOf({ tools, ...tuned.parameters }) }],
   ])('%s -> no other, and nothing is spent', async (_, error, options) => {
     const { end, asked } = await run([error, 'done'], { ...options, budget: noBudget });
@@ -253,7 +255,7 @@ describe('a refused part', () => {
 describe('a refused part that the adapter adds', () => {
   const partsIn = ({ asked }: Awaited<ReturnType<typeof run>>) =>
     asked.map(({ request }) => [...(request.omits ?? [])].join());
-  const request = requestOf({ temperature: 0.5 });
+  const request = { model: 'm', turns: [], parameters: { temperature: 0.5 } };
   let notes: ModelNotes;
   beforeEach(() => {
     notes = new ModelNotes();
@@ -263,6 +265,7 @@ describe('a refused part that the adapter adds', () => {
     ['encryptedReasoning', include],
     ['reasoningContent', thinking],
     ['stream', streaming],
+    ['cap', limit],
   ])(
     '%s -> once more without it at once, then never for the user, nor for others once two met it',
     async (part, error) => {

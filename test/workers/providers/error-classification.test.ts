@@ -159,6 +159,8 @@ describe('the text of a refusal', () => {
     encryptedReasoning | «include»       | Encrypted content is not supported with this model.
     reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
+    cap               |                  | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
+    cap               |                  | «max_tokens»: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku-20241022
     stream            | stream           | Your organization must be verified to stream this model. Please go to: https://platform.example
     stream            |                  | This model doesn't support tool use in streaming mode.
     stream            |                  | The model is unsupported for streaming.
