@@ -3,7 +3,7 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { isModelAllowed } from '../../shared/model-names.js';
+import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
 import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import {
@@ -35,11 +35,13 @@ export function toModelRequest(
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
   const taken = parametersFor(job.provider, job.parameters ?? {});
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = taken;
+  const { maxOutputTokens: asked, ...parameters } = taken;
+  const limit = outputLimitOf(model, settings.maxOutputTokens);
+  const maxOutputTokens = limit === undefined ? asked : Math.min(asked ?? limit, limit);
   return {
     turns: job.turns,
     model,
-    maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
+    maxOutputTokens,
     parameters,
     reasoning: job.reasoning,
     mayBeBlankAt: blankEndsOf(job),

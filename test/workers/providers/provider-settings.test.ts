@@ -96,8 +96,8 @@ async function say(content: string, id: ProviderId, simulatorUrl: string, more =
   const config = parseConfig(variables, 'worker');
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
-  const { model = '', maxOutputTokens } = poolConfig(config, id);
+  const { model = '' } = poolConfig(config, id);
   const signal = AbortSignal.timeout(patienceMs);
   const turns = [{ role: 'user' as const, content }];
-  return JSON.stringify(await provider.run({ turns, model, maxOutputTokens, signal }));
+  return JSON.stringify(await provider.run({ turns, model, signal }));
 }
