@@ -50,7 +50,7 @@ export function isSettable(pattern: string, environment: Omit<ModelRules, 'envir
 const isPlainName = (model: string): boolean =>
   /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');
 
-/** The limit of a model, in tokens: of the first `model=number` that fits, else the number alone; undefined without one. */
+/** The limit of a model, in tokens: of the first `model=number` that fits, else the number alone. */
 export function outputLimitOf(model: string, limits: readonly string[] = []): number | undefined {
   const split = limits.map((limit) => limit.split('=').reverse());
   const own = split.find(([, pattern]) => pattern !== undefined && matches(pattern, model));

@@ -52,7 +52,7 @@ const poolFields = {
   MAX_OUTPUT_TOKENS: outputLimits
     .optional()
     .describe(
-      'Longest reply with its thinking, in tokens, whatever a request asks for: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider has to be told, 32000 at Anthropic and 16000 at Bedrock.',
+      'Longest reply with its thinking, in tokens, for which a request can ask: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider has to be told, 32000 at Anthropic and 16000 at Bedrock.',
     ),
 };
 
