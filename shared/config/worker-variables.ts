@@ -8,6 +8,7 @@ import {
   imageHosts,
   longSecret,
   milliseconds,
+  outputLimits,
   providerList,
   providerUrl,
   secret,
@@ -30,24 +31,30 @@ const poolFields = {
     .describe(
       'Comma list of the models that callers may name besides the default one, with * for any characters; any plain name when it is not set.',
     ),
-  CONCURRENCY: count(10_000).default(20).describe('Jobs at once in each worker process.'),
+  CONCURRENCY: count(10_000).default(100).describe('Jobs at once in each worker process.'),
   TIMEOUT_MS: milliseconds(100)
-    .default(45_000)
+    .default(600_000)
     .describe('Longest call, or until the first delta of a stream, in milliseconds.'),
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
-    .default(40_000)
-    .describe('Longest wait for the first sign of life of a stream, in milliseconds.'),
-  IDLE_TIMEOUT_MS: milliseconds(100)
-    .default(20_000)
+    .optional()
     .describe(
-      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer.',
+      'Longest wait for the first sign of life of a stream, in milliseconds; when it is not set, 60000 at OpenAI and Anthropic, and 300000 at Bedrock, Vertex AI and at a base URL of your own.',
+    ),
+  IDLE_TIMEOUT_MS: milliseconds(100)
+    .optional()
+    .describe(
+      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer. When it is not set, 300000 at OpenAI and Anthropic, and 600000 at Bedrock, Vertex AI and at a base URL of your own.',
     ),
   FALLBACK_AFTER_MS: milliseconds(100)
     .optional()
     .describe(
       'How long a stream may take to begin, with thinking or with text, before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
-  MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
+  MAX_OUTPUT_TOKENS: outputLimits
+    .optional()
+    .describe(
+      'Longest reply with its thinking, in tokens, for which a request can ask: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider has to be told, 32000 at Anthropic and 16000 at Bedrock.',
+    ),
   THINKING: choice(['default', 'shown'])
     .default('default')
     .describe(

@@ -3,7 +3,7 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { isModelAllowed } from '../../shared/model-names.js';
+import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
 import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import {
@@ -36,11 +36,13 @@ export function toModelRequest(
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
   const taken = parametersFor(job.provider, job.parameters ?? {});
-  const { maxOutputTokens = settings.maxOutputTokens, cacheKey = ownCacheKey(job), ...parameters } = taken;
+  const { maxOutputTokens: asked, cacheKey = ownCacheKey(job), ...parameters } = taken;
+  const limit = outputLimitOf(model, settings.maxOutputTokens);
+  const maxOutputTokens = limit === undefined ? asked : Math.min(asked ?? limit, limit);
   return {
     turns: job.turns,
     model,
-    maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
+    maxOutputTokens,
     parameters,
     cacheKey,
     reasoning: job.reasoning,
@@ -112,7 +114,8 @@ export function narrow(request: ModelRequest, omitted: Omitted) {
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
   const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
-  const parts = addedParts.filter((part) => omitted[part] && !request.omits?.has(part));
+  const isAdded = (part: AddedPart) => part !== 'cap' || request.maxOutputTokens === undefined;
+  const parts = addedParts.filter((part) => omitted[part] && isAdded(part) && !request.omits?.has(part));
   const omits = parts.length > 0 ? new Set([...(request.omits ?? []), ...parts]) : request.omits;
   return {
     request: { ...request, parameters: kept, turns, ...(omits && { omits }) },

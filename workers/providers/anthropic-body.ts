@@ -29,6 +29,9 @@ import type { ProviderRequest } from './provider.js';
  */
 const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);
 
+/** For older models, which take no more. */
+const fewMaxTokens = 8192;
+
 /** How a server is asked. */
 export interface BodyOptions {
   /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
@@ -47,7 +50,7 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? maxTokensAt(parameters.reasoningEffort),
+    max_tokens: maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(user !== undefined && { metadata: { user_id: user } }),

@@ -44,7 +44,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta || own.isStreamed ? streamed : whole)(client, own, toBody(own, settings));
+        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),

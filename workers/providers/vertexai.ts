@@ -43,7 +43,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
           response = await fetch(input, { ...init, ...toFetchOptions(own) });
           return response;
         };
-        return (onDelta || own.isStreamed ? streamed : whole)(client, toParameters(own, ownFetch));
+        return ((own.isStreamed ?? onDelta) ? streamed : whole)(client, toParameters(own, ownFetch));
       };
       const readOwn = (error: unknown) => readError(error, response);
       return callProvider({ provider: 'vertexai', request, parts, readError: readOwn }, onDelta);

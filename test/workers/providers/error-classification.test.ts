@@ -170,6 +170,11 @@ describe('the text of a refusal', () => {
     reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
     summary           | «reasoning.summary» | Your organization must be verified to generate reasoning summaries.
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
+    cap               |                  | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
+    cap               |                  | «max_tokens»: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku-20241022
+    stream            | stream           | Your organization must be verified to stream this model. Please go to: https://platform.example
+    stream            |                  | This model doesn't support tool use in streaming mode.
+    stream            |                  | The model is unsupported for streaming.
     reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
     verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
     laterSystem       |                  | «messages»: role 'system' is not supported on this model

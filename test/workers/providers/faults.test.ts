@@ -187,6 +187,11 @@ describe.each(providerSetups)('$name', async ({ name, id, load }) => {
     expect(lives).toBeGreaterThanOrEqual(5);
   });
 
+  it('a stream that is asked for as a whole reply -> is one piece', async () => {
+    const asked = { model: 'sim-stream-5-5', stream: true, isStreamed: false };
+    expect((await ask(provider, asked)).deltas).toEqual(['1 2 3 4 5']);
+  });
+
   it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
     'pieces, and then %s -> the pieces are given, and then the failure',
     async (model) => {
@@ -199,8 +204,11 @@ describe.each(providerSetups)('$name', async ({ name, id, load }) => {
   );
 
   it('a stream of small events, longer than an event may be -> is given', async () => {
-    const { text } = await ask(bounded, { model: 'sim-deltas-2000-100', stream: true });
+    // The last event of Responses has all of the text.
+    const tight = await load(simulator.url, 300_000);
+    const { text } = await ask(tight, { model: 'sim-deltas-2000-100', stream: true });
     expect(text).toHaveLength(200_000);
+    tight.close();
   });
 
   it('a reply of five million characters -> ended, and not asked for again', async () => {

@@ -143,7 +143,7 @@ async function say(turns: Turn[], id: ProviderId, simulatorUrl: string, more = {
   const config = parseConfig(variables, 'worker');
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
-  const { model = '', maxOutputTokens } = poolConfig(config, id);
+  const { model = '' } = poolConfig(config, id);
   const signal = AbortSignal.timeout(patienceMs);
-  return JSON.stringify(await provider.run({ turns, model, maxOutputTokens, signal }));
+  return JSON.stringify(await provider.run({ turns, model, signal }));
 }
