@@ -154,7 +154,7 @@ class Answer {
   }
 
   #take(part: ReplyPart): void {
-    const { thinking, opaque, isNewText, text, call, reason, isWhole, model, usage } = part;
+    const { reason, isWhole, model, usage } = part;
     this.request.onLife?.();
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
@@ -164,7 +164,10 @@ class Answer {
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
-    if (end.reason === 'blocked') return;
+    if (end.reason !== 'blocked') this.#add(part);
+  }
+
+  #add({ thinking, opaque, isNewText, text, call }: ReplyPart): void {
     for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
     if (thinking !== undefined || opaque || isNewText) this.#endText();
     if (thinking !== undefined) this.tape.addThinking(thinking);
