@@ -50,7 +50,8 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
+    max_tokens:
+      maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(user !== undefined && { metadata: { user_id: user } }),
