@@ -1,5 +1,4 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { findAlias, type ModelAlias } from '../../shared/model-names.js';
 import {
@@ -14,7 +13,7 @@ import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel } from '../chat-apis/quillgate/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { readConversation } from './conversation.js';
-import { isDataUrl, jsonBytesPerCharacter, type RequestImages } from './images.js';
+import type { RequestImages } from './images.js';
 import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
@@ -52,22 +51,6 @@ export function toCompletionRequest(
     isStream: fields.stream === true,
     includesUsage: fields.stream_options?.include_usage === true,
   };
-}
-
-/**
- * Throws `payload_too_large` for a body that is larger without its images than that of any other chat may be: before
- * anything takes a time for what only images leave room for.
- */
-export function checkSize(
-  { messages }: CompletionBody,
-  { bodyBytes, maxBytes }: { bodyBytes: number; maxBytes: number },
-): void {
-  let imageBytes = 0;
-  for (const { content } of messages)
-    for (const part of Array.isArray(content) ? content : [])
-      if (part.type === 'image_url' && isDataUrl(part.image_url.url))
-        imageBytes += part.image_url.url.length * jsonBytesPerCharacter;
-  if (bodyBytes - imageBytes > maxBytes) throw new Failure('payload_too_large');
 }
 
 /** `provider/model`, or a bare model of the provider that the header names, or else an alias. */

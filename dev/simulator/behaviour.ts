@@ -85,6 +85,7 @@ export type Behaviour =
   // No answer, or a 401 that names the model, to the first `times` calls, and an echo for all later ones.
   | { readonly kind: 'hang' | 'denied'; readonly times: number }
   | { readonly kind: 'endless-error'; readonly status: number }
+  | { readonly kind: 'quota'; readonly place: number }
   | { readonly kind: 'context'; readonly maxTokens: number }
   | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }
   | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' };

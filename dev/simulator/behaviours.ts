@@ -62,6 +62,7 @@ const rows: Row[] = [
     'the first n calls get 401 with a text that names the model, then echo',
     (n = 0) => ({ kind: 'denied', times: n }),
   ],
+  ['sim-quota-<n>', "the provider's n-th error for what is spent", (n = 1) => ({ kind: 'quota', place: n })],
   ['sim-not-ready', "the provider's error for a model that is being loaded", () => ({ kind: 'not-ready' })],
   [
     'sim-context-<n>',

@@ -38,6 +38,8 @@ export interface ErrorBodies {
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;
   notReady(): Refusal;
+  /** Credit or a quota that is spent, as far as it has words of its own. */
+  readonly quotas: readonly Refusal[];
   /** The model does not take a hint, which has our name. */
   hint(name: string, value: unknown): Refusal;
   /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */

@@ -13,7 +13,8 @@ export interface ProviderCommand {
   model: string;
   stream: boolean;
   turns?: readonly Turn[];
-  maxOutputTokens?: number;
+  /** Null means none; 4096 by default. */
+  maxOutputTokens?: number | null;
   parameters?: ProviderRequest['parameters'];
   mayBeBlankAt?: FinishReason[];
   reasoning?: ProviderRequest['reasoning'];
@@ -56,7 +57,8 @@ export async function ask(
     onDelta?.(text);
   };
   const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed });
-  const request = { turns, model, maxOutputTokens, parameters, mayBeBlankAt, signal, ...hooks };
+  const limit = maxOutputTokens === null ? {} : { maxOutputTokens };
+  const request = { turns, model, ...limit, parameters, mayBeBlankAt, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

@@ -48,7 +48,6 @@ type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Pick<Provider, 'ig
 /** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
 export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next: Next<PreparedCall>) {
   const { job, request, omitted, isWhole, progress, chatJob } = call;
-  const isStreamed = job.deltas !== undefined || call.leftMs() > longMs;
   const hints = isWhole ? undefined : notes.find(call.model)?.hints;
   const remembered = hints?.omittedFrom(request, call.user) ?? {};
   const known = chatJob.isStrict ? { ...remembered, ...allHints } : remembered;
@@ -59,6 +58,7 @@ export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next
   progress.ignored = ignored;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
+  const isStreamed = (job.deltas !== undefined || call.leftMs() > longMs) && !sent.omits?.has('stream');
   return next({ ...call, sent: { ...sent, isStreamed } });
 }
 

@@ -151,6 +151,8 @@ function keysOf(
   if (refusal === 'effort')
     return hasTools(parameters) && parameters.reasoningEffort !== 'none' ? [reasoning] : [];
   if (refusal === 'signatures') return turns.some(isSigned) ? [`signatures ${digestOf(turns)}`] : [];
+  // Some models have no streams beside tools alone.
+  if (refusal === 'stream') return [`stream ${hasTools(parameters)}`];
   if (typeof refusal === 'string') return refusal === 'toolChoice' ? [] : [refusal];
   return refusal
     .filter((name) => (parameters as ModelParameters)[name] !== undefined)

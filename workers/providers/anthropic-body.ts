@@ -29,6 +29,9 @@ import type { ProviderRequest } from './provider.js';
  */
 const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);
 
+/** For older models, which take no more. */
+const fewMaxTokens = 8192;
+
 /** How a server is asked. */
 export interface BodyOptions {
   /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
@@ -39,7 +42,7 @@ export interface BodyOptions {
 
 /** The body of a request for a message. */
 export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
-  const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, user, omits, asksThinking } = request;
   const keepsSystem = !isForeign && !omits?.has('laterSystem');
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
@@ -47,9 +50,11 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? maxTokensAt(parameters.reasoningEffort),
+    max_tokens:
+      maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
     messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
+    ...(user !== undefined && { metadata: { user_id: user } }),
     ...(tools && {
       tools: tools.map((tool) => toTool(tool, isForeign)),
       ...givenFields({ tool_choice: toChoice(parameters) }),

@@ -44,7 +44,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta || own.isStreamed ? streamed : whole)(client, own, toBody(own, settings));
+        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -53,8 +53,12 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 
+/** `messages.create` without its warnings, which it prints on the console for models that are near their end. */
+const post = (client: Anthropic, body: object, fetchOptions: object): Promise<Response> =>
+  client.post('/v1/messages', { body, fetchOptions }).asResponse();
+
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
-  const response = await client.messages.create(body, { fetchOptions: toFetchOptions(request) }).asResponse();
+  const response = await post(client, body, toFetchOptions(request));
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
   const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
@@ -67,8 +71,7 @@ async function* whole(client: Anthropic, request: ProviderRequest, body: Body): 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  const fetchOptions = toFetchOptions(request);
-  const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
+  const response = await post(client, { ...body, stream: true }, toFetchOptions(request));
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);

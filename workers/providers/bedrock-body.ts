@@ -44,21 +44,20 @@ export function toInput(request: ProviderRequest, { promptCache }: InputOptions 
 }
 
 function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
-  const { turns, model, maxOutputTokens, parameters = {}, asksThinking } = request;
+  const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
   const reads = (part: OpaquePart) => toThinking(part).length > 0;
   const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
   const { system, turns: alternating } = toAlternating(kept);
   const { temperature, topP, stop: stopSequences } = parameters;
+  // Without a limit it is the model's own.
+  const maxTokens = maxOutputTokens ?? (omits?.has('cap') ? undefined : defaultMaxTokens);
   return {
     modelId: model,
     messages: alternating.map((turn) => ({
       role: turn.role,
       content: partsOf(turn).flatMap(toBlocks),
     })),
-    inferenceConfig: {
-      maxTokens: maxOutputTokens ?? defaultMaxTokens,
-      ...givenFields({ temperature, topP, stopSequences }),
-    },
+    inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
     ...(system !== undefined && { system: [{ text: system }] }),
     ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),

@@ -40,7 +40,7 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
     id: 'bedrock',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        (onDelta || own.isStreamed ? streamed : whole)(client, own, toInput(own, settings));
+        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toInput(own, settings));
       return callProvider({ provider: 'bedrock', request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),

@@ -26,7 +26,7 @@ const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
   ...toBody(request),
   ...(isOpenAiHost(client.baseURL) && {
     store: false,
-    ...givenFields({ prompt_cache_key: toCacheKey(request) }),
+    ...givenFields({ safety_identifier: request.user, prompt_cache_key: toCacheKey(request) }),
   }),
 });
 

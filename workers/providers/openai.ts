@@ -65,7 +65,7 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
     id: 'openai',
     ...givenFields({ ignores: wire.ignores }),
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => wire.parts(client, own, Boolean(onDelta ?? own.isStreamed));
+      const parts = (own: ProviderRequest) => wire.parts(client, own, own.isStreamed ?? Boolean(onDelta));
       const stops = wire.isWithoutStop ? request.parameters?.stop : undefined;
       const readOwn = (error: unknown) => readError(error, name);
       return callProvider({ provider: 'openai', request, parts, readError: readOwn, stops }, onDelta);

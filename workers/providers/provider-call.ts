@@ -131,7 +131,8 @@ class Answer {
     const { model = this.request.model, refusal } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
-    if (reason === undefined) throw unusableAnswer('unfinished', usage);
+    const isUnknown = this.#end.reason === 'unknown';
+    if (reason === undefined) throw unusableAnswer(isUnknown ? 'unknown_end' : 'unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
     if (reason === 'blocked' && refusal && this.tape.isEmpty) throw refusedAnswer(refusal, usage);
     return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };

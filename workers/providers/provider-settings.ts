@@ -29,11 +29,16 @@ export async function loadProvider<Id extends ProviderId>(
   return (await factories[id]())(settings, http);
 }
 
+/** How the providers are reached. */
+export const connectingOf = ({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }: Config) => ({ proxy, noProxy });
+
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
-export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
+export function openProvider<Id extends ProviderId>(
+  id: Id,
+  config: Config,
+  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connectingOf(config)),
+): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  const connecting = { proxy: config.HTTPS_PROXY, noProxy: config.NO_PROXY };
-  const http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connecting);
   return loadProvider(id, settings[id](config), http);
 }
 
@@ -57,7 +62,10 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
       ? { apiKey: config.GOOGLE_API_KEY }
-      : { project: present(config.GOOGLE_CLOUD_PROJECT), location: present(config.GOOGLE_CLOUD_LOCATION) }),
+      : {
+          project: present(config.GOOGLE_CLOUD_PROJECT),
+          location: config.GOOGLE_CLOUD_LOCATION,
+        }),
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };

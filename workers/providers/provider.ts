@@ -27,7 +27,7 @@ export interface ProviderRequest {
   signal: AbortSignal;
   /** The parts of the reply that its caller can be given beside texts and calls; see the job's field. */
   reasoning?: 'opaque' | 'shown' | undefined;
-  /** Whether the provider is asked for a stream, also where nobody reads the reply piece by piece. */
+  /** Whether the provider is asked for a stream; absent means if the reply is read piece by piece. */
   isStreamed?: boolean;
   /** Equal for requests that begin alike; absent where no provider needs it. */
   cacheKey?: string | undefined;
@@ -68,8 +68,8 @@ export type OnDelta = (text: string, mark?: Mark) => void;
 
 /**
  * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,
- * without retries, and returns the finished reply. It asks for a stream with `onDelta`, or if the request says so.
- * Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
+ * without retries, and returns the finished reply. With `onDelta` it asks for a stream, unless the request says
+ * otherwise. Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
  * `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal ended the call.
  */
 export interface Provider {

@@ -3,8 +3,9 @@ import { unquoted } from './provider-texts.js';
 
 /**
  * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, reasoning
- * in words, system texts in their places, marks for the cache, and a limit that the caller has not asked for. The last
- * one is the other way round: without it, something stands for the reasoning that a server demands back.
+ * in words, system texts in their places, marks for the cache, a limit that the caller has not asked for, and the wish
+ * for a stream, whose reader can have the reply in one piece. One is the other way round: without `reasoningContent`,
+ * something stands for the reasoning that a server demands back.
  */
 export const addedParts = [
   'encryptedReasoning',
@@ -13,6 +14,7 @@ export const addedParts = [
   'cache',
   'cap',
   'reasoningContent',
+  'stream',
 ] as const;
 export type AddedPart = (typeof addedParts)[number];
 
@@ -40,6 +42,8 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
   if (signatures.test(said)) return 'signatures';
   if (reasoningContent.test(said)) return 'reasoningContent';
   if (laterSystem.test(said)) return 'laterSystem';
+  if (stream.test(said)) return 'stream';
+  if (cap.test(said)) return 'cap';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said)) return undefined;
   if (cache.test(said)) return 'cache';
@@ -54,6 +58,7 @@ function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'include') return 'encryptedReasoning';
   // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
   if (param === 'reasoning.summary') return 'summary';
+  if (param === 'stream') return 'stream';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
   const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];
@@ -65,6 +70,15 @@ const ofResponses: Record<string, string> = {
   'reasoning.effort': 'reasoning_effort',
   'text.verbosity': 'verbosity',
 };
+
+/**
+ * Of Bedrock, for models without streams, or without them beside tools (earendil-works/pi#3739, aws-samples/
+ * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54).
+ */
+const stream = /\b(tool use in streaming mode|unsupported for streaming|verified to stream this model)\b/i;
+
+/** Of Bedrock (vercel/ai#2772, RooCodeInc/Roo-Code#248), and of Anthropic, whose text begins with both numbers. */
+const cap = /\bmaximum tokens you requested exceeds?\b|\bmaximum allowed number of output tokens\b/i;
 
 /** A place in what only the caller can mend. */
 const ofCaller =

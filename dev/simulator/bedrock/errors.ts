@@ -84,6 +84,13 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
+  quotas: [
+    bedrockError(
+      400,
+      'ServiceQuotaExceededException',
+      'Your request exceeds the service quota of your account.',
+    ),
+  ],
   ...claudeErrors(modelError),
   // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
   reasoning: () =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
-import { poolConfig } from '../../../shared/config/pool-config.js';
+import { type PoolConfig, poolConfig } from '../../../shared/config/pool-config.js';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { ImagePart, Turn } from '../../../shared/conversation.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
@@ -57,15 +57,37 @@ it('the simulator plays the provider -> any host', () => {
 
 describe('the request of a job', () => {
   const asked: Turn = { role: 'user', content: 'Hello' };
-  const requestOf = (parameters: ModelParameters, turns = [asked]) =>
-    toModelRequest({ provider: 'anthropic', user: 'M', turns, parameters }, poolSettings());
+  const requestOf = (parameters: ModelParameters, turns = [asked], own?: Partial<PoolConfig>) =>
+    toModelRequest({ provider: 'anthropic', user: 'M', turns, parameters }, poolSettings(own));
 
-  it.each([
-    [99, 99],
-    [101, 100],
-    [undefined, 100],
-  ])('for %s tokens -> the limit of the pool holds: %i', (maxOutputTokens, limit) => {
-    expect(requestOf({ maxOutputTokens }).maxOutputTokens).toBe(limit);
+  it.each<[asked: number | undefined, limits: string[] | undefined, sent: number | undefined]>([
+    [100_000, undefined, 100_000],
+    [undefined, undefined, undefined],
+    [99, ['100'], 99],
+    [101, ['100'], 100],
+    [undefined, ['100'], 100],
+    // The first name that fits counts, else the number alone; its model is `m`.
+    [undefined, ['100', 'n*=7', '*=8', 'm=9'], 8],
+    [undefined, ['100', 'n*=7'], 100],
+    [101, ['n*=7'], 101],
+  ])('for %s tokens, where the limits are %j -> asks for %s', (maxOutputTokens, limits, sent) => {
+    const request = requestOf({ maxOutputTokens }, [asked], { maxOutputTokens: limits });
+    expect(request.maxOutputTokens).toBe(sent);
+  });
+
+  it('of a user, where users are told -> has a hash, the same for the same user and key', () => {
+    const userOf = (user: string, key?: string) => {
+      const given = { REDIS_URL: 'redis://localhost', ...(key && { PROVIDER_USER_KEY: key }) };
+      const settings = poolConfig(parseConfig({ ...given, ANTHROPIC_API_KEY: 'x' }, 'worker'), 'anthropic');
+      const job = { provider: 'anthropic' as const, model: 'm', turns: [asked], user };
+      return toModelRequest(job, settings).user;
+    };
+    const [key, other] = ['a key of 16 letters', 'b key of 16 letters'];
+    const hash = userOf('ada', key);
+    expect(hash).toMatch(/^[\w-]{32}$/);
+    expect(userOf('ada', key)).toBe(hash);
+    expect(new Set([hash, userOf('bob', key), userOf('ada', other)]).size).toBe(3);
+    expect(userOf('ada')).toBeUndefined();
   });
 
   it('without a model, of a pool that has none -> invalid_request', () => {

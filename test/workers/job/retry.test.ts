@@ -79,6 +79,8 @@ const choice = refusal('tool_choice: not supported for this model.');
 const signature = refusal('Invalid `signature` in `thinking` block');
 const include = refusal('Encrypted content is not supported with this model.', 'include');
 const thinking = refusal('The reasoning_content in the thinking mode must be passed back to the API.');
+const streaming = refusal('The model is unsupported for streaming.');
+const limit = refusal('The maximum tokens you requested exceeds the model limit of 4096.');
 const rejected = refusal('no', 'messages');
 const tools = [{ name: 'f' }];
 const requestOf = (parameters: ModelRequest['parameters'], turns: ModelRequest['turns'] = []) => ({
@@ -134,6 +136,7 @@ describe('a call that fails', () => {
     ['reasoning that is off', effort, { request: requestOf({ tools, reasoningEffort: 'none', seed: 1 }) }],
     ['reasoning beside tools, of which there are none', effort, { request: seeded }],
     ['a hint that was not sent', hint, { request: seeded }],
+    ["the caller's own limit", limit, { request: seeded }],
     ['a text that quotes a refusal', quotes, { request: requestOf({ tools, ...tuned.parameters }) }],
   ])('%s -> no other, and nothing is spent', async (_, error, options) => {
     const { end, asked } = await run([error, 'done'], { ...options, budget: noBudget });
@@ -180,20 +183,25 @@ describe('a call that fails', () => {
   });
 });
 
-it.each<[string, inMs: number, deltas: DeltaStream | undefined, isStreamed: boolean]>([
-  ['a whole reply that may take a minute', 60_000, undefined, false],
-  ['one that may take longer', 60_001, undefined, true],
-  ['one that is read as it is written', 1000, openStream(), true],
-])('%s (%i ms) -> is asked for as a stream: %s', (_, inMs, deltas, isStreamed) => {
+it.each<[string, inMs: number, isStreamed: boolean, deltas?: DeltaStream]>([
+  ['a whole reply that may take a minute', 60_000, false],
+  ['one that may take longer', 60_001, true],
+  ['one that is read as it is written', 1000, true, openStream()],
+])('%s (%i ms) -> is asked for as a stream: %s', async (_, inMs, isStreamed, deltas) => {
   const now = () => 1_000_000;
   const call = {
     ...callOf({ deadline: now() + inMs, now, ...givenFields({ deltas }) }),
     pass: admittedCall(),
   };
-  prepare(call, { notes: new ModelNotes(), provider: {} }, async ({ sent }) => {
-    expect(sent.isStreamed).toBe(isStreamed);
-    return {} as ProviderReply;
-  });
+  const asked: unknown[] = [];
+  const deps = { notes: new ModelNotes(), provider: {} };
+  // The second time its model has refused that.
+  for (const own of [call, { ...call, omitted: { stream: true } }])
+    await prepare(own, deps, async ({ sent }) => {
+      asked.push(sent.isStreamed);
+      return {} as ProviderReply;
+    });
+  expect(asked).toEqual([isStreamed, false]);
 });
 
 describe('a refused part', () => {
@@ -247,7 +255,7 @@ describe('a refused part', () => {
 describe('a refused part that the adapter adds', () => {
   const partsIn = ({ asked }: Awaited<ReturnType<typeof run>>) =>
     asked.map(({ request }) => [...(request.omits ?? [])].join());
-  const request = requestOf({ temperature: 0.5 });
+  const request = { model: 'm', turns: [], parameters: { temperature: 0.5 } };
   let notes: ModelNotes;
   beforeEach(() => {
     notes = new ModelNotes();
@@ -256,6 +264,8 @@ describe('a refused part that the adapter adds', () => {
   it.each([
     ['encryptedReasoning', include],
     ['reasoningContent', thinking],
+    ['stream', streaming],
+    ['cap', limit],
   ])(
     '%s -> once more without it at once, then never for the user, nor for others once two met it',
     async (part, error) => {

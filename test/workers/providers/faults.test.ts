@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
@@ -26,7 +27,27 @@ const failures: [model: string, FailureCode, retryAfterMs?: number][] = [
   ['sim-stream-error', 'provider_error'],
 ];
 
-describe.each(providerSetups)('$name', async ({ name, load }) => {
+const spent = { code: 'provider_error', retryable: false };
+const limited = { code: 'provider_rate_limited', retryable: true };
+/** What each provider's errors for spent credit or a spent quota mean: of the account for certain, or maybe. */
+const quotas: Record<ProviderId, object[]> = {
+  openai: [
+    ...Array(6).fill({ ...spent, cause: { isOutOfCredit: true } }),
+    { ...spent, cause: { isOutOfCredit: false, seemsOutOfCredit: true } },
+  ],
+  anthropic: [
+    ...Array(5).fill({ ...spent, cause: { isOutOfCredit: true } }),
+    ...Array(3).fill({ ...spent, cause: { isOutOfCredit: false, seemsOutOfCredit: true } }),
+  ],
+  bedrock: [limited],
+  vertexai: [
+    { code: limited.code, retryable: false, facts: { retryAfterMs: 300_000 } },
+    { ...limited, facts: { retryAfterMs: 36_000 } },
+    { ...limited, facts: { retryAfterMs: 21_000 } },
+  ],
+};
+
+describe.each(providerSetups)('$name', async ({ name, id, load }) => {
   const provider = await load(simulator.url);
   const bounded = await load(simulator.url, 16_384);
   afterAll(() => {
@@ -54,6 +75,14 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
       expect(failure.facts.retryAfterMs).toBe(retryAfterMs);
       await endedCallOf(model);
     });
+
+    it.each([...quotas[id].entries()])(
+      'error %i for spent credit or a spent quota -> %j, and no word of the request is said to be wrong',
+      async (place, means) => {
+        const failure = await failureOf(ask(provider, { model: `sim-quota-${place + 1}`, stream }));
+        expect(failure).toMatchObject(means);
+      },
+    );
 
     it.each(['sim-null', 'sim-empty'])(
       '%s -> is a provider_error, retryable only if a stream broke off',
@@ -158,6 +187,11 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     expect(lives).toBeGreaterThanOrEqual(5);
   });
 
+  it('a stream that is asked for as a whole reply -> is one piece', async () => {
+    const asked = { model: 'sim-stream-5-5', stream: true, isStreamed: false };
+    expect((await ask(provider, asked)).deltas).toEqual(['1 2 3 4 5']);
+  });
+
   it.each(['sim-cut-3', 'sim-unfinished-3', 'sim-malformed-3', 'sim-stream-error-3'])(
     'pieces, and then %s -> the pieces are given, and then the failure',
     async (model) => {
@@ -170,8 +204,11 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
   );
 
   it('a stream of small events, longer than an event may be -> is given', async () => {
-    const { text } = await ask(bounded, { model: 'sim-deltas-2000-100', stream: true });
+    // The last event of Responses has all of the text.
+    const tight = await load(simulator.url, 300_000);
+    const { text } = await ask(tight, { model: 'sim-deltas-2000-100', stream: true });
     expect(text).toHaveLength(200_000);
+    tight.close();
   });
 
   it('a reply of five million characters -> ended, and not asked for again', async () => {

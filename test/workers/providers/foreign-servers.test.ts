@@ -3,6 +3,7 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import { chatCompletions } from '../../../workers/providers/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
@@ -193,9 +194,13 @@ describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
     expect(reply).toMatchObject({ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' });
   });
 
-  it.each([null, '', 'a new word'])('is said as %j behind nothing -> the reply is none', async (word) => {
+  it.each([
+    [null, 'unfinished'],
+    ['', 'unfinished'],
+    ['a new word', 'unknown_end'],
+  ])('is said as %j behind nothing -> the reply is none: %s', async (word, none) => {
     const silent = play('openai', ending(word, { content: '' }), { stream });
-    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: none } });
   });
 
   it('is not said behind a refusal -> the reply is blocked', async () => {
@@ -405,25 +410,31 @@ describe('the thinking of a foreign model in a conversation', () => {
 });
 
 it.each([
-  ['https://api.openai.com/v1', { store: false, prompt_cache_key: 'k' }],
-  ['https://name.openai.azure.com/openai/v1', { store: false, prompt_cache_key: 'k' }],
+  ['https://api.openai.com/v1', { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' }],
+  [
+    'https://name.openai.azure.com/openai/v1',
+    { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
+  ],
   ['http://127.0.0.1:8000/v1', {}],
 ])(
-  'a completion is asked for at %s -> what it says about being kept and cached: %j',
+  'a completion is asked for at %s -> what it says of its user, and about being kept and cached: %j',
   async (baseURL, says) => {
     for (const isStreamed of [false, true]) {
       const bodies: object[] = [];
       const fetch: typeof globalThis.fetch = async (_, init) => {
-        bodies.push(JSON.parse(String(init?.body)));
+        const { store, safety_identifier, prompt_cache_key } = JSON.parse(String(init?.body));
+        bodies.push(givenFields({ store, safety_identifier, prompt_cache_key }));
         throw new Error('enough');
       };
       const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
       const { signal } = new AbortController();
-      const parts = chatCompletions(client, { model: 'm', turns: [], signal, cacheKey: 'k' }, isStreamed);
+      const parts = chatCompletions(
+        client,
+        { model: 'm', turns: [], signal, user: 'a-hash', cacheKey: 'k' },
+        isStreamed,
+      );
       await expect(parts.next()).rejects.toThrow();
-      expect(bodies).toMatchObject([says]);
-      for (const field of ['store', 'prompt_cache_key'])
-        expect(field in Object(bodies[0])).toBe(field in says);
+      expect(bodies).toEqual([says]);
     }
   },
 );

@@ -264,3 +264,16 @@ describe.each(replyModes)('$mode', ({ stream }) => {
     expect(body).toEqual({ ...always[provider], ...adds });
   });
 });
+
+it.each<[ProviderId, field: RegExp | undefined, ofCap: RegExp | undefined]>([
+  ['openai', undefined, undefined],
+  ['anthropic', /"max_tokens":32000\b/, /"max_tokens":8192\b/],
+  ['bedrock', /"maxTokens":16000\b/, undefined],
+  ['vertexai', undefined, undefined],
+])('%s, no limit of the caller -> sends %s, and %s to a model that refuses that', async (id, ...limits) => {
+  for (const [place, limit] of limits.entries()) {
+    const omits = place === 1 ? { omits: new Set(['cap'] as const) } : {};
+    await play(id, plain[id](), { stream: false, maxOutputTokens: null, ...omits });
+    expect(/"max\w*tokens":\d+/i.exec(sent())?.[0] ?? '').toMatch(limit ?? /^$/);
+  }
+});

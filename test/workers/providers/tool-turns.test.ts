@@ -19,6 +19,11 @@ const opaque = (provider: 'vertexai' | 'anthropic' | 'bedrock', data: unknown, m
   ...{ type: 'opaque', provider, data: typeof data === 'string' ? data : JSON.stringify(data) },
   ...(model !== undefined && { model }),
 });
+/** A signature as the tape keeps it, of the model that is asked or of another. */
+const signature = (of: 'call' | 'text', thoughtSignature: string, model = 'm'): Part => ({
+  ...{ type: 'opaque', provider: 'vertexai', model, role: 'block' },
+  data: JSON.stringify({ thoughtSignature, of }),
+});
 const png: Part = { type: 'image', mediaType: 'image/png', sha256: '0'.repeat(64), bytes: 3, data: 'AAAA' };
 const linked: Part = { type: 'image', url: 'https://example.org/i' };
 
@@ -257,6 +262,43 @@ const conversations: Record<string, Conversation> = {
     ],
   },
 };
+
+Object.assign(conversations, {
+  'signatures of texts and calls, in their places -> each on its part': {
+    turns: turnsOf(
+      [
+        ...[said('Look:'), signature('text', 'AAAA'), said('And:'), signature('call', 'BBBB'), call('a')],
+        ...[call('b'), signature('text', 'CCCC')],
+      ],
+      [result('a', 'sun'), result('b', 'rain')],
+      [said('Sun.'), signature('text', 'DDDD'), signature('text', 'EEEE')],
+      'Thanks',
+    ),
+    vertexai: [
+      [
+        ...[{ text: 'Look:', thoughtSignature: 'AAAA' }, { text: 'And:' }, functionCall('BBBB')],
+        ...[functionCall(), { text: '', thoughtSignature: 'CCCC' }],
+      ],
+      [functionResponse('sun'), functionResponse('rain')],
+      [
+        { text: 'Sun.', thoughtSignature: 'DDDD' },
+        { text: '', thoughtSignature: 'EEEE' },
+      ],
+      [{ text: 'Thanks' }],
+    ],
+  },
+  'signatures of another model, or that are none -> left out, and the call has the value that skips its check':
+    {
+      turns: turnsOf(
+        [
+          ...[said('Look:'), signature('text', 'AAAA', 'other'), signature('text', 'no base64!')],
+          ...[signature('call', 'BBBB', 'other'), call('a')],
+        ],
+        [result('a', 'sun')],
+      ),
+      vertexai: [[{ text: 'Look:' }, functionCall(skip)], [functionResponse('sun')]],
+    },
+} satisfies Record<string, Conversation>);
 
 const cases = providerIds.flatMap((provider) =>
   Object.entries(conversations).flatMap(([given, { turns, system, [provider]: gets }]) =>
