@@ -56,7 +56,7 @@ export class HttpClient {
   readonly #agent: Dispatcher;
   readonly #maxBytes: number;
 
-  /** `maxBytes`: the largest body, or event of a stream, on the network; it neither asks for compression nor undoes it. */
+  /** `maxBytes`: the largest body, or event of a stream, on the network, where nothing is compressed. */
   constructor(maxBytes: number, { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {}) {
     this.#maxBytes = maxBytes;
     // HTTP/2 would have many calls share a connection, and its end.

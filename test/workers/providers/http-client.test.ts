@@ -253,7 +253,7 @@ describe('HttpClient', () => {
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
-/** Serves this host by TLS, of 127.0.0.1 at any port, and of a name at its usual one; `trust` has its certificate trusted. */
+/** Serves this host by TLS, a name at its usual port; `trust` has its certificate trusted. */
 async function serveSecret(host: string) {
   const authority = makeAuthority();
   const { certificate, key } = authority.issue(host === '127.0.0.1' ? undefined : host);
