@@ -19,7 +19,8 @@ const models = {
 const limited: readonly ProviderId[] = ['openai', 'anthropic', 'bedrock'];
 const variables = {
   ...profiles.plain,
-  OPENAI_CONCURRENCY: String(patientCallers + impatientCallers),
+  // Of 19 slots one user may have 14, as long as the model has not answered.
+  OPENAI_CONCURRENCY: '19',
   // Longer than it takes to ask once more.
   BREAKER_RESET_MS: '15000',
   ...Object.fromEntries(

@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { ChatReply } from '../support/deployment.js';
 import { ofEveryPool, profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';
 import { catalogue } from './support/catalogue.js';
-import { eventually, expectCodes, untilWell } from './support/expectations.js';
+import { eventually, expectCodes, linesWith, untilWell } from './support/expectations.js';
 import { replaceWorkers, terminate } from './support/programs.js';
 
 const wait = (seconds: number) => ({ Prefer: `wait=${seconds}` });
@@ -99,6 +99,35 @@ catalogue({ variables: profiles.plain }, (add) => {
         ...stalled.map(() => [true, 'provider_timeout']),
       ]);
       expectInTime(ends);
+    },
+  );
+
+  add(
+    'T3 models of every provider that think for longer than they may be silent, streamed and whole → answered if they show life, else provider_timeout, and no breaker opens',
+    {},
+    async (books) => {
+      await replaceWorkers(books, {
+        ...ofEveryPool('CONCURRENCY', 500),
+        ...ofEveryPool('FIRST_TOKEN_TIMEOUT_MS', 3000),
+        ...ofEveryPool('IDLE_TIMEOUT_MS', 3000),
+      });
+      const askAll = (model: string, providers: readonly ProviderId[]) =>
+        Promise.all(
+          providers.flatMap((provider) => {
+            const call = { provider, model };
+            return [books.stream({ ...call, url: books.deployment.url }).end, books.chat(call)];
+          }),
+        );
+      // A sign of life each 600 ms; Vertex AI has none.
+      const thinking = askAll('sim-think-6000', ['openai', 'anthropic', 'bedrock']);
+      // More than open a breaker.
+      const silent = (
+        await Promise.all(Array.from({ length: 5 }, () => askAll('sim-think-silent-60000', providerIds)))
+      ).flat();
+      expectCodes(silent, ['provider_timeout']);
+      expectInTime(silent);
+      expectCodes(await thinking, ['ok']);
+      expect(linesWith(books, 'breaker changed')).toEqual([]);
     },
   );
 
