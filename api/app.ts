@@ -51,7 +51,6 @@ import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
 import { toStoredCompletion } from './openai/completion.js';
 import { completionBody } from './openai/completion-body.js';
-import { jsonBytesPerCharacter } from './openai/images.js';
 import { OpenAiController } from './openai/openai.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
@@ -121,15 +120,16 @@ export function createApp(deps: AppDeps): Express {
 
 /** The texts of failures at a limit that operators set. */
 const limitDetails = (config: Config) => ({
-  payload_too_large: `The body is larger than this server accepts: MAX_BODY_BYTES is ${config.MAX_BODY_BYTES}, and at /v1 images may add MAX_IMAGE_BYTES, ${config.MAX_IMAGE_BYTES}.`,
-  timeout: `The deadline of the request passed before there was an answer: CHAT_TIMEOUT_MS is ${config.CHAT_TIMEOUT_MS}; Prefer: wait=N asks for N seconds instead, up to CHAT_MAX_WAIT_S, ${config.CHAT_MAX_WAIT_S}.`,
+  payload_too_large: `The body is larger than this server accepts: MAX_BODY_BYTES is ${config.MAX_BODY_BYTES}, and at /v1 MAX_COMPATIBLE_BODY_BYTES, ${config.MAX_COMPATIBLE_BODY_BYTES}.`,
+  timeout: `The deadline of the request passed before there was an answer: CHAT_TIMEOUT_MS is ${config.CHAT_TIMEOUT_MS}, at /v1 CHAT_COMPATIBLE_TIMEOUT_MS, ${config.CHAT_COMPATIBLE_TIMEOUT_MS}; Prefer: wait=N asks for N seconds instead, up to CHAT_MAX_WAIT_S, ${config.CHAT_MAX_WAIT_S}.`,
 });
 
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps): void {
   const { config, chatService, shares, storedChats, models, blogs, feeds, admin, authentication } = deps;
   const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
-  const limits = { maxMessages, maxBodyBytes: config.MAX_BODY_BYTES, maxImageBytes, maxWaitS };
+  const { CHAT_COMPATIBLE_TIMEOUT_MS: compatibleTimeoutMs } = config;
+  const limits = { maxMessages, maxImageBytes, maxWaitS, compatibleTimeoutMs };
   const names = { models, aliases: config.MODEL_ALIASES ?? [] };
   const chat = { chatService, shares, storedChats, ...names, toStoredCompletion, ...limits };
   const parts = { ...chat, ...blogs, ...feeds, ...admin };
@@ -146,7 +146,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.jsonBody = jsonBody(body);
   app.locals.completionJsonBody = jsonBody({
     ...body,
-    maxBytes: config.MAX_BODY_BYTES + Math.ceil((config.MAX_IMAGE_BYTES * 4 * jsonBytesPerCharacter) / 3),
+    maxBytes: config.MAX_COMPATIBLE_BODY_BYTES,
     // Schemas of tools may nest 32 levels deep by themselves.
     maxDepth: 48,
   });

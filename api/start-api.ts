@@ -201,8 +201,9 @@ async function connect(
   const onLoad = () => void removed.update(directory.removedIds);
   lifecycle.opened('removed users', directory.onLoad(onLoad), (stop) => stop());
   onLoad();
-  const maxStreamMs = config.CHAT_TIMEOUT_MS + config.CHAT_STREAM_MAX_S * 1000;
-  const maxMs = Math.max(maxStreamMs, config.CHAT_MAX_WAIT_S * 1000);
+  const { CHAT_TIMEOUT_MS, CHAT_COMPATIBLE_TIMEOUT_MS, CHAT_MAX_WAIT_S, CHAT_STREAM_MAX_S } = config;
+  const maxWaitMs = Math.max(CHAT_TIMEOUT_MS, CHAT_COMPATIBLE_TIMEOUT_MS, CHAT_MAX_WAIT_S * 1000);
+  const maxMs = maxWaitMs + CHAT_STREAM_MAX_S * 1000;
   lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
   log.info('queue connected');
   await authentication.attempted;

@@ -41,7 +41,7 @@ Programs:
     .description('ask the API or the worker that listens here whether it is alive')
     .option('--ready', 'ask whether it can serve instead')
     .action(async (options) => (await import('./commands/health.js')).checkHealth(environment, options));
-  addStatusCommand(quillgate, environment);
+  addLookCommands(quillgate, environment);
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   quillgate
@@ -55,7 +55,14 @@ Programs:
   await quillgate.parseAsync();
 });
 
-function addStatusCommand(quillgate: Command, environment: Environment): void {
+function addLookCommands(quillgate: Command, environment: Environment): void {
+  quillgate
+    .command('record <provider>')
+    .description('make some calls of a provider, to be paid for, and write down what it answers')
+    .option('--to <folder>', 'folder of the recordings', 'test/recordings')
+    .action(async (provider, options) =>
+      (await import('./commands/record.js')).recordProvider(environment, provider, options),
+    );
   quillgate
     .command('status')
     .description('look at stores and workers once; ends with 1 unless every configured provider is served')

@@ -50,6 +50,14 @@ export function isSettable(pattern: string, environment: Omit<ModelRules, 'envir
 const isPlainName = (model: string): boolean =>
   /^[A-Za-z0-9][\w.:@-]{0,127}$/.test(model) && !model.toLowerCase().startsWith('arn:');
 
+/** The limit of a model, in tokens: of the first `model=number` that fits, else the number alone. */
+export function outputLimitOf(model: string, limits: readonly string[] = []): number | undefined {
+  const split = limits.map((limit) => limit.split('=').reverse());
+  const own = split.find(([, pattern]) => pattern !== undefined && matches(pattern, model));
+  const [tokens] = own ?? split.find(([, pattern]) => pattern === undefined) ?? [];
+  return tokens === undefined ? undefined : Number(tokens);
+}
+
 /** No regular expression: several `.*` in one would take time that grows with a power of the name's length. */
 function matches(pattern: string, model: string): boolean {
   const [first = '', ...rest] = pattern.split('*');

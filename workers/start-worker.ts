@@ -39,8 +39,8 @@ import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
 const closingMs = 5000;
-/** Images that the calls of this process take at once; without any it takes 350 MB, of 512 MiB in the manifests. */
-const maxImageBytes = 134_217_728;
+/** Images that the calls of this process take at once; without any it takes 350 MB, of 2 GiB in the manifests. */
+const maxImageBytes = 402_653_184;
 /** A relay over PostgreSQL carries a tenth of the messages. */
 const deltaWindowMs = { redis: 20, postgres: 50 };
 /** A store that is ready whenever it is asked and still refuses so often is not what is wrong. */

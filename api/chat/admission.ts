@@ -19,9 +19,9 @@ export interface Deadlines {
 
 /** How long chats may take, in milliseconds. */
 export interface TimeLimits {
-  /** How long a caller waits that does not say so. */
+  /** How long a caller of our own APIs waits who does not say so. */
   timeoutMs: number;
-  /** How long the job of an asynchronous chat may take. */
+  /** How long the job of an asynchronous chat may take, and a client wait that says so. */
   maxMs: number;
   /** How long a stream may go on after the time by which it has to begin. */
   maxStreamMs: number;
@@ -29,14 +29,18 @@ export interface TimeLimits {
 
 /** The deadlines of a command that came at `now`; throws `timeout` when it is too late already. */
 export function resolveDeadlines(
-  { storeOptions, stream, waitMs, clientTimeoutMs = Infinity, elapsedMs = 0, provider }: ChatCommand,
+  command: ChatCommand,
   { timeoutMs, maxMs, maxStreamMs }: TimeLimits,
   now: number,
 ): Deadlines {
+  const { storeOptions, stream, waitMs, clientTimeoutMs, elapsedMs = 0, provider } = command;
   const isAsync = storeOptions?.isAsync ?? false;
+  // Clients of the APIs of others say how long they wait, which is their way to ask for it.
+  const usualMs = command.timeoutMs === undefined ? timeoutMs : (clientTimeoutMs ?? command.timeoutMs);
   // Times in records are whole milliseconds.
   const startedAt = Math.round(now - elapsedMs);
-  const waitUntil = startedAt + Math.min(waitMs ?? (isAsync ? 0 : timeoutMs), clientTimeoutMs);
+  const ownMs = waitMs ?? (isAsync ? 0 : Math.min(usualMs, maxMs));
+  const waitUntil = startedAt + Math.min(ownMs, clientTimeoutMs ?? Infinity);
   const startBy = isAsync ? startedAt + maxMs : waitUntil;
   if (startBy <= now) throw new Failure('timeout', { provider, neverCalled: true });
   // A caller who says how long to wait means the whole reply.
@@ -44,6 +48,16 @@ export function resolveDeadlines(
   const deadline = startBy + maxStreamMs;
   return { waitUntil: deadline, deadline, startBy };
 }
+
+/**
+ * How long a chat may wait for its turn, and be answered. A caller who does not say how long it may take has a model
+ * in mind that thinks: a chat that queues for most of the time would have none left for that.
+ */
+export const backlogMs = (
+  { waitMs, storeOptions }: ChatCommand,
+  { startBy, now, timeoutMs }: { startBy: number; now: number; timeoutMs: number },
+): number =>
+  waitMs !== undefined || storeOptions?.isAsync ? startBy - now : Math.min(startBy - now, timeoutMs);
 
 interface AdmissionOptions {
   shares: Pick<UserShares, 'of' | 'nextLevel'>;

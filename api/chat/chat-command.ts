@@ -46,8 +46,10 @@ export interface ChatCommand extends Attachment {
   reasoning?: ChatJob['reasoning'];
   /** Whether no provider may be asked that would ignore a parameter, as one of the operators' fallback may. */
   isStrict?: boolean;
-  /** How long the caller waits, in milliseconds; absent means the configured time. */
+  /** How long the caller waits, in milliseconds; absent means the time that follows. */
   waitMs?: number | undefined;
+  /** How long callers of its API wait who do not say so, in milliseconds; absent means the time of our own APIs. */
+  timeoutMs?: number | undefined;
   /** How long the client itself waits for an answer to begin, in milliseconds; absent means for as long as it takes. */
   clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */

@@ -4,7 +4,7 @@ import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
-import { admit, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
+import { admit, backlogMs, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';
 import { type AttachedRequest, outcomeFor } from './attached-request.js';
 import {
   type Attachment,
@@ -117,9 +117,10 @@ export class ChatService {
     command: ChatCommand,
     { startBy, deadline, previousId }: Deadlines & Pick<NewChat, 'previousId'>,
   ): Promise<ResolvedChat> {
-    const { link, shares, now, defaultFallback } = this.#deps;
+    const { link, shares, now, defaultFallback, timeoutMs } = this.#deps;
     const fallback = command.fallback ?? defaultFallback?.(command.provider);
-    const current = await admit(command, { link, shares, fallback, timeoutMs: startBy - now() });
+    const withinMs = backlogMs(command, { startBy, now: now(), timeoutMs });
+    const current = await admit(command, { link, shares, fallback, timeoutMs: withinMs });
     if (isStored(command)) return this.#deps.storedChats.open(command, { deadline, current, previousId });
     throwIfLeft(command);
     return { chat: { id: command.requestId, deadline, current } };

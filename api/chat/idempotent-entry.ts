@@ -50,7 +50,7 @@ export interface IdempotentEntryDeps {
 
 /** A token is about four bytes. */
 const bytesPerToken = 4;
-/** What is reserved for an answer while its chat runs. */
+/** The room that is reserved for an answer while its chat runs. */
 const usualBytes = 65_536;
 /** Attempts to claim a key whose chat keeps failing concurrently, before giving up. */
 const maxAttempts = 5;

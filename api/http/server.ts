@@ -12,7 +12,7 @@ interface ServerOptions {
   draining: () => boolean;
   /** How long a client may read nothing of an answer that is ready for it, in milliseconds. */
   stalledMs?: number;
-  /** How long a request may take to arrive, headers and body together, in milliseconds. */
+  /** How long a request may take to arrive, headers and body together, in milliseconds: 30 MB by a slow line. */
   requestMs?: number;
 }
 
@@ -25,6 +25,8 @@ const keepAliveTimeout = 65_000;
 const backlog = 4096;
 /** These take some 30 ms; a burst of thousands must not delay the store's answers and the heartbeats for seconds. */
 const requestsPerTurn = 32;
+/** How long headers may take to arrive: a client that sends none holds a connection for as long. */
+const maxHeadersMs = 30_000;
 /** Time to write the last answers once the grace is over. */
 const lastAnswersMs = 500;
 
@@ -40,13 +42,13 @@ export class ApiServer {
   readonly #inFlight = new InFlight();
   readonly #turns = new TurnQueue(requestsPerTurn);
 
-  constructor({ app, draining, stalledMs = 30_000, requestMs = 30_000 }: ServerOptions) {
+  constructor({ app, draining, stalledMs = 30_000, requestMs = 120_000 }: ServerOptions) {
     this.#app = app;
     this.#draining = draining;
     this.#stalledMs = stalledMs;
     this.#server = createServer({
       keepAliveTimeout,
-      headersTimeout: requestMs,
+      headersTimeout: Math.min(requestMs, maxHeadersMs),
       requestTimeout: requestMs,
       connectionsCheckingInterval: Math.min(requestMs, 1000),
       // Node itself would refuse a request without a host header, but not with a problem; the application does.

@@ -93,6 +93,7 @@ export const fieldNames = {
   toolChoice: 'tool_choice',
   parallelToolCalls: 'parallel_tool_calls',
   format: 'response_format',
+  cacheKey: 'prompt_cache_key',
 } as const satisfies Record<ParameterName, keyof CompletionBody>;
 
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */

@@ -1,11 +1,11 @@
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { findAlias, type ModelAlias } from '../../shared/model-names.js';
 import {
   findUnsupported,
   ignoredHints,
   type ModelParameters,
+  modelParametersSchema,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
@@ -13,7 +13,7 @@ import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel } from '../chat-apis/quillgate/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { readConversation } from './conversation.js';
-import { isDataUrl, jsonBytesPerCharacter, type RequestImages } from './images.js';
+import type { RequestImages } from './images.js';
 import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
@@ -51,22 +51,6 @@ export function toCompletionRequest(
     isStream: fields.stream === true,
     includesUsage: fields.stream_options?.include_usage === true,
   };
-}
-
-/**
- * Throws `payload_too_large` for a body that is larger without its images than that of any other chat may be: before
- * anything takes a time for what only images leave room for.
- */
-export function checkSize(
-  { messages }: CompletionBody,
-  { bodyBytes, maxBytes }: { bodyBytes: number; maxBytes: number },
-): void {
-  let imageBytes = 0;
-  for (const { content } of messages)
-    for (const part of Array.isArray(content) ? content : [])
-      if (part.type === 'image_url' && isDataUrl(part.image_url.url))
-        imageBytes += part.image_url.url.length * jsonBytesPerCharacter;
-  if (bodyBytes - imageBytes > maxBytes) throw new Failure('payload_too_large');
 }
 
 /** `provider/model`, or a bare model of the provider that the header names, or else an alias. */
@@ -113,6 +97,8 @@ function readParameters(fields: CompletionBody): ModelParameters {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)
     throw invalid('/max_tokens', 'must be the same as max_completion_tokens, or absent');
+  // No answer needs it: one that cannot be used is as good as none.
+  const cacheKey = modelParametersSchema.shape.cacheKey.safeParse(fields.prompt_cache_key);
   const stops = typeof stop === 'string' ? [stop] : stop;
   const given = {
     maxOutputTokens: limit ?? older,
@@ -124,6 +110,7 @@ function readParameters(fields: CompletionBody): ModelParameters {
     presencePenalty: fields.presence_penalty,
     reasoningEffort: fields.reasoning_effort,
     verbosity: fields.verbosity,
+    cacheKey: cacheKey.success ? cacheKey.data : undefined,
     ...readTools(fields),
   } satisfies Record<ParameterName, unknown>;
   return givenFields(given);

@@ -77,11 +77,8 @@ function toExtraContent(
   }
 }
 
-/** The blocks of a call: those with a place in the text, with the lengths of the texts among them, and the others. */
-interface Kept {
-  readonly placed: (OpaquePart | number)[];
-  readonly atCall: OpaquePart[];
-}
+/** The blocks before a call, and in their places the lengths of texts. */
+type Kept = (OpaquePart | number)[];
 
 /**
  * The parts of a message before each of its calls. An array that is none of ours leaves out the blocks of the whole
@@ -94,21 +91,23 @@ export function partsBeforeCalls(
 ): Part[][] {
   const read = calls.map(({ extra_content: extra }, place) => readExtra(extra, (json) => check(json, place)));
   const isOurs = !read.includes(undefined);
-  const kept = read.map((each) => (isOurs && each ? each : { placed: [], atCall: [] }));
-  const lengths = kept.flatMap(({ placed }) => placed.filter((part) => typeof part === 'number'));
-  const unnamed = text.length - lengths.reduce((sum, length) => sum + length, 0);
+  const kept = read.map((each): Kept => (isOurs && each ? each : []));
+  const named = kept.flat().reduce<number>((sum, part) => sum + (typeof part === 'number' ? part : 0), 0);
+  const [first = []] = kept;
+  const atCall = first.findIndex(isAtCall);
+  first.splice(atCall < 0 ? first.length : atCall, 0, Math.max(0, text.length - named));
   let at = 0;
   const takeText = (length: number): Part[] => {
     const piece = text.slice(at, at + length);
     at += piece.length;
     return isBlank(piece) ? [] : [{ type: 'text', text: piece }];
   };
-  return kept.map(({ placed, atCall }, place) => [
-    ...placed.flatMap((part) => (typeof part === 'number' ? takeText(part) : [part])),
-    ...(place === 0 ? takeText(Math.max(0, unnamed)) : []),
-    ...atCall,
-  ]);
+  return kept.map((parts) => parts.flatMap((part) => (typeof part === 'number' ? takeText(part) : [part])));
 }
+
+/** Whether a block has no place in the text. */
+const isAtCall = (part: OpaquePart | number): boolean =>
+  typeof part !== 'number' && (part.model === undefined || part.provider === 'vertexai');
 
 /** Undefined for an array that is none of ours. */
 function readExtra(extra: ToolCallBody['extra_content'], check: (json: string) => void): Kept | undefined {
@@ -120,11 +119,7 @@ function readExtra(extra: ToolCallBody['extra_content'], check: (json: string) =
     { provider: 'vertexai', data: google?.thought_signature, model: google?.model },
   ];
   const read = fields.map((field) => readField(field, check));
-  if (read.includes(undefined)) return undefined;
-  return {
-    placed: read.flatMap((each) => each?.placed ?? []),
-    atCall: read.flatMap((each) => each?.atCall ?? []),
-  };
+  return read.includes(undefined) ? undefined : read.flatMap((each) => each ?? []);
 }
 
 interface Field {
@@ -135,19 +130,16 @@ interface Field {
 }
 
 function readField({ provider, data, model }: Field, check: (json: string) => void): Kept | undefined {
-  if (!data || (!model && provider === 'openai')) return { placed: [], atCall: [] };
-  if (!model) return { placed: [], atCall: [{ type: 'opaque', provider, data }] };
+  if (!data || (!model && provider === 'openai')) return [];
+  if (!model) return [{ type: 'opaque', provider, data }];
   const source = { type: 'opaque', provider, model } as const;
-  if (provider === 'vertexai') {
-    const block = JSON.stringify({ thoughtSignature: data, of: 'call' });
-    return { placed: [], atCall: [{ ...source, data: block }] };
-  }
+  if (provider === 'vertexai')
+    return [{ ...source, data: JSON.stringify({ thoughtSignature: data, of: 'call' }) }];
   check(data);
-  const placed = readArray(data, source);
-  return placed && { placed, atCall: [] };
+  return readArray(data, source);
 }
 
-function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept['placed'] | undefined {
+function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept | undefined {
   const said = readJson(json);
   if (!Array.isArray(said)) return undefined;
   const parts = said.map((block: unknown) => {

@@ -43,10 +43,7 @@ export class RequestImages {
   }
 }
 
-/** A client may escape each slash of base64. */
-export const jsonBytesPerCharacter = 1.05;
-
-export const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === 'data:';
+const isDataUrl = (url: string): boolean => url.slice(0, 5).toLowerCase() === 'data:';
 
 /** A media type with its parameters takes less; nothing behind it is searched for a comma. */
 const maxHeadLength = 256;

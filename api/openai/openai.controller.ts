@@ -22,11 +22,11 @@ import { answeredBy } from '../chat/chat-result.js';
 import type { ChatControllerDeps } from '../chat-apis/quillgate/chat.controller.js';
 import { readOptions } from '../chat-apis/quillgate/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat-apis/quillgate/chat-response.js';
-import { bodyBytesOf, holdAtLeast, readCompletionBody } from '../http/json-body.js';
+import { holdAtLeast, readCompletionBody } from '../http/json-body.js';
 import { elapsedMsOf, recordProvider } from '../http/problem.js';
 import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
 import { parseCompletionBody } from './completion-body.js';
-import { type CompletionRequest, checkSize, toCompletionRequest } from './completion-request.js';
+import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
 import { CompletionStream } from './completion-stream.js';
 import { markIgnoredFields } from './ignored-fields.js';
 import { RequestImages } from './images.js';
@@ -52,8 +52,8 @@ export interface ModelPage {
 /** The dependencies of the operations of OpenAI's API. */
 export interface OpenAiControllerDeps extends ChatControllerDeps {
   maxMessages: number;
-  /** Of a request without its images. */
-  maxBodyBytes: number;
+  /** How long a caller waits who does not say so, in milliseconds. */
+  compatibleTimeoutMs: number;
   /** Of all images of a request together. */
   maxImageBytes: number;
   /** The models that callers may name. */
@@ -80,7 +80,7 @@ export class OpenAiController extends Controller {
    * @param prefer As for `POST /chat`.
    * @param idempotencyKey As for `POST /chat`.
    * @param fallback As for `POST /chat`.
-   * @param timeout In seconds: OpenAI's clients send how long they wait. It bounds the deadline, of a stream that of
+   * @param timeout In seconds: OpenAI's clients send how long they wait. That is the deadline, of a stream the one of
    * its first chunk.
    */
   @Post('chat/completions')
@@ -106,11 +106,10 @@ export class OpenAiController extends Controller {
     @Header('X-LLM-Fallback') fallback?: string,
   ): Promise<ChatCompletion> {
     const response = request.res as HttpResponse;
-    const { chatService, maxWaitS, maxMessages, maxBodyBytes, maxImageBytes } = this.deps;
+    const { chatService, maxWaitS, maxMessages, maxImageBytes, compatibleTimeoutMs } = this.deps;
     const headers = { prefer, idempotencyKey, fallback };
     const { options, applied } = readOptions(request, headers, maxWaitS);
     const body = parseCompletionBody(request.body, maxMessages);
-    checkSize(body, { bodyBytes: bodyBytesOf(response), maxBytes: maxBodyBytes });
     const images = new RequestImages(maxImageBytes);
     const reading = { images, aliases: this.deps.aliases };
     const { isStream, includesUsage, ...asked } = toCompletionRequest(body, provider, reading);
@@ -124,7 +123,8 @@ export class OpenAiController extends Controller {
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
     const bytes = holdAtLeast(response, queuedBytesOf(asked));
-    const command = { ...options, ...asked, bytes, images: images.uploads, clientTimeoutMs, stream };
+    const times = { timeoutMs: compatibleTimeoutMs, clientTimeoutMs };
+    const command = { ...options, ...asked, ...times, bytes, images: images.uploads, stream };
     const replying = chatService.createChat(command);
     if (events) {
       await events.end(replying);

@@ -42,6 +42,8 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
         : refuse(exchange, format.errors.denied(call.model ?? ''));
     case 'endless-error':
       return refuseEndlessly(exchange, format.errors.status(behaviour.status));
+    case 'quota':
+      return refuse(exchange, format.errors.quotas[behaviour.place - 1] ?? format.errors.status(429));
     case 'not-ready':
       return refuse(exchange, format.errors.notReady());
     case 'context':
@@ -133,8 +135,6 @@ function findRefusal(
     }
     case 'lost-reasoning':
       return hasLostThinking(turns) ? errors.lostReasoning?.() : undefined;
-    case 'bare-id':
-      return errors.bareId?.(call.model ?? '');
     case 'effort':
       return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':

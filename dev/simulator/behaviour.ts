@@ -1,4 +1,4 @@
-import type { Ending, Lull, Reply } from './wire-format.js';
+import type { Ending, Lull } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,
@@ -37,10 +37,8 @@ export interface ReplyBehaviour {
   readonly hops?: number;
   /** Vertex AI's word for the end. */
   readonly endsAs?: string;
-  /** Before its text and before its calls it thinks. */
-  readonly thinks?: boolean;
-  /** The field in which a server that speaks Chat Completions sends what it thinks, in words; absent at OpenAI. */
-  readonly thinksIn?: Reply['thinksIn'];
+  /** Before its text and before its calls it thinks; aloud in words, also where nobody asks for them. */
+  readonly thinks?: boolean | 'aloud';
   /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
@@ -54,8 +52,7 @@ export interface ReplyBehaviour {
     | 'changed-signature'
     | 'reasoning'
     | 'effort'
-    | 'lost-reasoning'
-    | 'bare-id';
+    | 'lost-reasoning';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }
@@ -88,6 +85,7 @@ export type Behaviour =
   // No answer, or a 401 that names the model, to the first `times` calls, and an echo for all later ones.
   | { readonly kind: 'hang' | 'denied'; readonly times: number }
   | { readonly kind: 'endless-error'; readonly status: number }
+  | { readonly kind: 'quota'; readonly place: number }
   | { readonly kind: 'context'; readonly maxTokens: number }
   | { readonly kind: 'stream-error'; readonly reply: ReplyBehaviour }
   | { readonly kind: 'not-ready' | 'reset' | 'html' | 'garbage' };

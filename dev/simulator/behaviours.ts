@@ -62,6 +62,7 @@ const rows: Row[] = [
     'the first n calls get 401 with a text that names the model, then echo',
     (n = 0) => ({ kind: 'denied', times: n }),
   ],
+  ['sim-quota-<n>', "the provider's n-th error for what is spent", (n = 1) => ({ kind: 'quota', place: n })],
   ['sim-not-ready', "the provider's error for a model that is being loaded", () => ({ kind: 'not-ready' })],
   [
     'sim-context-<n>',
@@ -202,22 +203,15 @@ const rows: Row[] = [
   ['sim-tool-garbage', 'a call whose arguments are no JSON object', () => calls({ broken: 'garbage' })],
   ['sim-tool-nameless', 'a call without a name', () => calls({ broken: 'nameless' })],
   ['sim-no-hints', 'echo; refuses each parameter that only tunes a reply', () => reply({ refuses: 'hints' })],
-  [
-    'sim-plain',
-    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
-    () => reply({ refuses: 'reasoning' }),
-  ],
-  [
-    'sim-bare',
-    'echo; bedrock refuses the id, because it wants an inference profile',
-    () => reply({ refuses: 'bare-id' }),
-  ],
   ['sim-format-broken', 'echo, also where JSON is asked for', () => reply({ withoutJson: true })],
   ...thinkingRows,
 ];
 
 const placeholders: Record<string, string> = {
-  ...{ status: '([45]\\d\\d)', n: '(\\d{1,5})', key: '([\\w.-]+)', word: '([A-Z_]+)' },
+  status: '([45]\\d\\d)',
+  n: '(\\d{1,5})',
+  key: '([\\w.-]+)',
+  word: '([A-Z_]+)',
 };
 const number = '(\\d{1,7})';
 

@@ -5,14 +5,6 @@ import type { Place } from './part-rules.js';
 import type { Breach } from './refusal.js';
 import type { CallParameters, Thought } from './wire-format.js';
 
-/** What its signature says of a block. */
-interface Bond {
-  readonly maker: string;
-  /** The bond of the thinking before it. */
-  readonly previous: string;
-  readonly own: string;
-}
-
 interface Asked {
   readonly model: string;
   readonly turns: readonly Turn[];
@@ -27,14 +19,14 @@ interface Asked {
 export function findBreaches({ model, turns, parameters }: Asked): { place: Place; breach: Breach }[] {
   const maker = digestOf(model);
   let previous: string | undefined;
-  return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, bond }) => {
-    const isWhole = bond?.own === digestOf(maker, before, bond?.previous ?? '', text);
-    const isNext = previous === undefined || previous === bond?.previous;
+  return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, ...bond }) => {
+    const isWhole = bond.own === digestOf(maker, before, bond.previous, text);
+    const isNext = previous === undefined || previous === bond.previous;
     if (isWhole && isNext) {
-      previous = bond?.own;
+      previous = bond.own;
       return [];
     }
-    const isForeign = bond !== undefined && bond.maker !== maker;
+    const isForeign = bond.maker !== '' && bond.maker !== maker;
     const breach: Breach = isWhole ? 'gap' : isForeign ? 'foreign' : 'elsewhere';
     return [{ place, breach }];
   });
@@ -48,7 +40,7 @@ export function bindThoughts(
 ): Thought[] {
   const maker = digestOf(model);
   const { blocks, hash } = readConversation(turns, parameters);
-  let previous = blocks.findLast(({ bond }) => bond?.maker === maker)?.bond?.own ?? '';
+  let previous = blocks.findLast((block) => block.maker === maker)?.own ?? '';
   return texts.map((text, index) => {
     if (index > 0) hash.update(JSON.stringify(['assistant', { type: 'text', text: said }]));
     const own = digestOf(maker, hash.copy().digest('base64url'), previous, text);
@@ -80,15 +72,12 @@ function readConversation(turns: readonly Turn[], { tools = [] }: CallParameters
   return { blocks, hash };
 }
 
-function readBlock(block: JsonObject): { text: string; bond: Bond | undefined } {
+/** A block: its text, and what its signature says, the model and the signed digests of the block before it and its own. */
+function readBlock(block: JsonObject) {
   const { thinking, text, signature, data }: JsonObject = isObject(block.reasoningText)
     ? block.reasoningText
     : block;
-  const sealed = String(signature ?? data ?? block.redactedContent);
-  const facts = readJson(Buffer.from(sealed, 'base64').toString());
-  const [maker = '', previous = '', own = ''] = Array.isArray(facts) ? facts.map(String) : [];
-  return {
-    text: String(thinking ?? text ?? ''),
-    bond: Array.isArray(facts) ? { maker, previous, own } : undefined,
-  };
+  const sealed = Buffer.from(String(signature ?? data ?? block.redactedContent), 'base64').toString();
+  const [maker = '', previous = '', own = ''] = [readJson(sealed) ?? []].flat().map(String);
+  return { text: String(thinking ?? text ?? ''), maker, previous, own };
 }

@@ -43,7 +43,6 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
     thoughts: think(asked, behaviour, { text, hasCalls: calls.length > 0 }),
-    thinksIn: behaviour.thinksIn,
     isSigned: calling?.isSigned === true,
     isSlow: calling?.pieces !== undefined,
     ...end,
@@ -82,12 +81,12 @@ interface AskedCall {
 /** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
 function think(
   { call, turns, parameters }: AskedCall,
-  { thinks, thinksIn }: ReplyBehaviour,
+  { thinks }: ReplyBehaviour,
   { text, hasCalls }: { text: string; hasCalls: boolean },
 ): Thought[] {
   if (!thinks) return [];
   const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
-  const isShown = parameters.showsThinking || thinksIn !== undefined;
+  const isShown = parameters.showsThinking || thinks === 'aloud';
   const shown = thoughts.map((words) => (isShown ? words : ''));
   return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
 }

@@ -38,14 +38,14 @@ export interface ErrorBodies {
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;
   notReady(): Refusal;
+  /** Credit or a quota that is spent, as far as it has words of its own. */
+  readonly quotas: readonly Refusal[];
   /** The model does not take a hint, which has our name. */
   hint(name: string, value: unknown): Refusal;
   /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
   forcedChoice?(): Refusal;
   /** The model caches nothing that is marked; absent where marks do no harm. */
   cache?(): Refusal;
-  /** The model is there only by way of a profile of the account; absent where there is no such thing. */
-  bareId?(model: string): Refusal;
   /** What the model thought before its calls did not come back; absent where that may be. */
   lostReasoning?(): Refusal;
   /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */

@@ -1,6 +1,6 @@
 import { calls, type Row, reply } from './behaviour.js';
 
-/** Models that think, or are silent while they write. */
+/** Models that think, or do not, and what comes of that. */
 export const thinkingRows: readonly Row[] = [
   [
     'sim-think-<ms>',
@@ -28,14 +28,14 @@ export const thinkingRows: readonly Row[] = [
     (ms = 0) => calls({ pieces: 1 }, { lull: { ms, of: 'arguments' } }),
   ],
   [
-    'sim-foreign-vllm',
-    'sim-tools that thinks in the field `reasoning` of Chat Completions',
-    () => calls({}, { thinks: true, thinksIn: 'reasoning' }),
+    'sim-foreign-deepseek',
+    'sim-tools that thinks in `reasoning_content` of Chat Completions, and refuses calls that come back without it',
+    () => calls({}, { thinks: 'aloud', refuses: 'lost-reasoning' }),
   ],
   [
-    'sim-foreign-deepseek',
-    'the same in `reasoning_content`; refuses calls that come back without it',
-    () => calls({}, { thinks: true, thinksIn: 'reasoning_content', refuses: 'lost-reasoning' }),
+    'sim-plain',
+    "echo of a model that does not think: openai's Responses includes no reasoning, bedrock takes neither that nor marks of caches",
+    () => reply({ refuses: 'reasoning' }),
   ],
   [
     'sim-no-effort',

@@ -45,8 +45,6 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly format?: AskedFormat | undefined;
   /** Whether what the model thinks is wanted in the reply, encrypted. */
   readonly wantsReasoning?: boolean | undefined;
-  /** Whether the provider would keep the reply. */
-  readonly isStored?: boolean | undefined;
   /** Whether thinking is wanted in words. */
   readonly showsThinking?: boolean | undefined;
   /** Which part of a reply is asked for, 0 for the first; absent where the provider continues none. */
@@ -102,8 +100,6 @@ export interface Reply {
   readonly calls: readonly ReplyCall[];
   /** What it thinks: the first before all else, a second between its text and its calls. */
   readonly thoughts: readonly Thought[];
-  /** The field of Chat Completions that has the thinking; OpenAI itself has none. */
-  readonly thinksIn?: 'reasoning' | 'reasoning_content' | undefined;
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
   /** Whether the pieces of its calls come one after the other, with a wait between them. */

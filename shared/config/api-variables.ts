@@ -108,13 +108,18 @@ export const apiVariables = {
   CHAT_TIMEOUT_MS: milliseconds(1000)
     .default(55_000)
     .describe('Deadline of a chat request that does not name its own, in milliseconds.'),
-  CHAT_MAX_WAIT_S: count(3600)
-    .default(300)
+  CHAT_COMPATIBLE_TIMEOUT_MS: milliseconds(1000)
+    .default(600_000)
     .describe(
-      'Longest deadline a caller may ask for with Prefer: wait=N, in seconds; must be the same for all API processes, each of which forgets jobs that are a minute older.',
+      'The same for requests by the APIs of others, at /v1, in milliseconds: their clients wait for ten minutes, and models may think for as long.',
+    ),
+  CHAT_MAX_WAIT_S: count(3600)
+    .default(3600)
+    .describe(
+      'Longest deadline a caller may ask for with Prefer: wait=N, or a client by its own timeout, in seconds; must be the same for all API processes, each of which forgets jobs that are a minute older.',
     ),
   CHAT_STREAM_MAX_S: count(3600)
-    .default(300)
+    .default(3600)
     .describe(
       'How long a stream may go on after the deadline for its first delta, in seconds; a request with Prefer: wait=N ends with that.',
     ),
@@ -133,12 +138,12 @@ export const apiVariables = {
       'Maximum concurrent chat requests of one user, asynchronous chats included, per API process; when it is not set, ten times what all pools can run at once, and at least 100.',
     ),
   CHAT_USER_MAX_QUEUED_BYTES: byteCount
-    .default(67_108_864)
+    .default(134_217_728)
     .describe(
       'Maximum bytes that the requests of one user may hold, from the first byte of a body to the end of the request or of its stored chat, per API process: of the body, or of the job on the queue if that is longer; a single one may be larger.',
     ),
   CHAT_MAX_QUEUED_BYTES: byteCount
-    .default(268_435_456)
+    .default(536_870_912)
     .describe(
       'Maximum bytes that the requests of all users may hold, counted in the same way, per API process.',
     ),
@@ -154,11 +159,14 @@ export const apiVariables = {
     ),
   MAX_BODY_BYTES: whole(1024, 67_108_864)
     .default(1_048_576)
+    .describe('Largest request body, in bytes, but for those at /v1.'),
+  MAX_COMPATIBLE_BODY_BYTES: whole(1024, 134_217_728)
+    .default(33_554_432)
     .describe(
-      'Largest request body, in bytes; at /v1 the images in base64 that MAX_IMAGE_BYTES allows come on top.',
+      'Largest body of a request by the APIs of others, at /v1, in bytes, with its images: agents send long histories.',
     ),
   MAX_IMAGE_BYTES: whole(1024, 67_108_864)
-    .default(5_242_880)
+    .default(20_971_520)
     .describe(
       'Most bytes of all images in a chat completion together, decoded; the larger they are, the longer one request keeps an API process busy.',
     ),

@@ -22,9 +22,14 @@ export interface PoolConfig {
   models?: readonly string[] | undefined;
   /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
-  maxOutputTokens: number;
+  /** The limits of replies, as in `outputLimitOf`; absent means none. */
+  maxOutputTokens?: readonly string[] | undefined;
+  /** Whether models are asked for their thinking in words, where a caller can be shown it; absent: they are not. */
+  asksThinking?: boolean | undefined;
   /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
   imageHosts?: readonly string[] | undefined;
+  /** The key of the hashes that name users to the provider; absent: it is told no user. */
+  userKey?: string | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;
   /** Whether the simulator plays the provider; absent: it does not. */
@@ -51,20 +56,34 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   const { OPENAI_BASE_URL: openai, ANTHROPIC_BASE_URL: anthropic } = config;
   // A server there may be inside of a private network, and would fetch images from it.
   const baseUrls: Partial<Record<ProviderId, string | undefined>> = { openai, anthropic };
+  const isForeign = baseUrls[id] !== undefined && !isPlayed;
+  const { firstTokenTimeoutMs, idleTimeoutMs } = usualTimes(id, isForeign);
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
-    firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`],
-    idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`],
+    firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`] ?? firstTokenTimeoutMs,
+    idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`] ?? idleTimeoutMs,
     fallbackAfterMs: config[`${prefix}_FALLBACK_AFTER_MS`],
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     models: isPlayed ? undefined : config[`${prefix}_MODELS`],
     maxOutputTokens: config[`${prefix}_MAX_OUTPUT_TOKENS`],
-    imageHosts: baseUrls[id] && !isPlayed ? config.IMAGE_HOSTS : undefined,
+    asksThinking: config[`${prefix}_THINKING`] === 'shown' || undefined,
+    imageHosts: isForeign ? config.IMAGE_HOSTS : undefined,
+    userKey: config.PROVIDER_USER_KEY,
     breakerResetMs: config.BREAKER_RESET_MS,
     isSimulated: isPlayed || undefined,
   };
 }
+
+/**
+ * How long a model may think in silence. OpenAI and Anthropic say within seconds that they have begun, and then send
+ * `keepalive` or `ping` twice a minute. Bedrock sends nothing between its frames (anthropics/claude-code#25407), Vertex
+ * AI and servers of others nothing before the first part.
+ */
+const usualTimes = (id: ProviderId, isForeign: boolean) =>
+  isForeign || id === 'bedrock' || id === 'vertexai'
+    ? { firstTokenTimeoutMs: 300_000, idleTimeoutMs: 600_000 }
+    : { firstTokenTimeoutMs: 60_000, idleTimeoutMs: 300_000 };
 
 /** The settings that operators may change, and the end of their variables after the name of the provider. */
 const variables = {
@@ -77,18 +96,22 @@ const variables = {
   models: 'MODELS',
 } as const;
 
-/** The settings of a provider's pools by name, as far as the variable is not at its default. */
+/** The settings of a provider's pools by name, as far as they are not at the defaults of its own address. */
 export function configuredSettings(config: Config, id: ProviderId): Readonly<Record<string, unknown>> {
   const presets = defaultSettings(id);
-  const set = settingsOf(id, (variable) => config[variable]);
+  const { firstTokenTimeoutMs, idleTimeoutMs } = poolConfig(config, id);
+  const own = settingsOf(id, (variable) => config[variable]);
+  const set = { ...own, firstTokenTimeoutMs, idleTimeoutMs };
   return Object.fromEntries(
     Object.entries(set).filter(([name, value]) => !isDeepStrictEqual(value, presets[name])),
   );
 }
 
 /** The same settings without an environment. */
-export const defaultSettings = (id: ProviderId): Readonly<Record<string, unknown>> =>
-  settingsOf(id, (variable) => environmentSchema.shape[variable].safeParse(undefined).data);
+export const defaultSettings = (id: ProviderId): Readonly<Record<string, unknown>> => ({
+  ...settingsOf(id, (variable) => environmentSchema.shape[variable].safeParse(undefined).data),
+  ...usualTimes(id, false),
+});
 
 type Variable = `${Uppercase<ProviderId>}_${(typeof variables)[keyof typeof variables]}`;
 

@@ -5,7 +5,7 @@ export const credentialVariables: Record<ProviderId, string> = {
   openai: 'OPENAI_API_KEY',
   anthropic: 'ANTHROPIC_API_KEY',
   bedrock: 'AWS_REGION (with credentials from the AWS chain)',
-  vertexai: 'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or GOOGLE_API_KEY',
+  vertexai: 'GOOGLE_CLOUD_PROJECT or GOOGLE_API_KEY',
 };
 
 /** Any one of these sets of variables is enough to call the provider. */
@@ -14,7 +14,7 @@ const sufficient: Record<ProviderId, readonly (readonly string[])[]> = {
   anthropic: [['ANTHROPIC_API_KEY']],
   // The AWS chain also finds roles and profiles that no variable shows.
   bedrock: [['AWS_REGION']],
-  vertexai: [['GOOGLE_API_KEY'], ['GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION']],
+  vertexai: [['GOOGLE_API_KEY'], ['GOOGLE_CLOUD_PROJECT']],
 };
 
 /** The variable that has providers without credentials played by a simulator. */

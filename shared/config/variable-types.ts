@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from '../contract.js';
+import { modelPattern } from '../model-names.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
 import { parseAlias, parseTargets } from './targets.js';
 
@@ -62,6 +63,13 @@ export const list = z.string().transform((text) =>
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== ''),
+);
+
+const outputLimit = new RegExp(`^(${modelPattern.source.slice(1, -1)}=)?[1-9]\\d{0,6}$`);
+/** Limits in tokens, as in `outputLimitOf`. */
+export const outputLimits = list.refine(
+  (parts) => parts.length > 0 && parts.every((part) => outputLimit.test(part)),
+  'must be a whole number from 1 to 9999999, or a comma list of them with model=number, in which * stands for any characters',
 );
 
 const imageHost = /^(\*\.)?([a-z0-9-]+\.)+[a-z0-9-]+(:\d{1,5})?$/i;

@@ -6,7 +6,9 @@ import {
   count,
   httpUrl,
   imageHosts,
+  longSecret,
   milliseconds,
+  outputLimits,
   providerList,
   providerUrl,
   secret,
@@ -29,24 +31,35 @@ const poolFields = {
     .describe(
       'Comma list of the models that callers may name besides the default one, with * for any characters; any plain name when it is not set.',
     ),
-  CONCURRENCY: count(10_000).default(20).describe('Jobs at once in each worker process.'),
+  CONCURRENCY: count(10_000).default(100).describe('Jobs at once in each worker process.'),
   TIMEOUT_MS: milliseconds(100)
-    .default(45_000)
+    .default(600_000)
     .describe('Longest call, or until the first delta of a stream, in milliseconds.'),
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
-    .default(40_000)
-    .describe('Longest wait for the first sign of life of a stream, in milliseconds.'),
-  IDLE_TIMEOUT_MS: milliseconds(100)
-    .default(20_000)
+    .optional()
     .describe(
-      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer.',
+      'Longest wait for the first sign of life of a stream, in milliseconds; when it is not set, 60000 at OpenAI and Anthropic, and 300000 at Bedrock, Vertex AI and at a base URL of your own.',
+    ),
+  IDLE_TIMEOUT_MS: milliseconds(100)
+    .optional()
+    .describe(
+      'Longest silence within a stream, in milliseconds; before the first delta <PROVIDER>_FIRST_TOKEN_TIMEOUT_MS, if that is longer. When it is not set, 300000 at OpenAI and Anthropic, and 600000 at Bedrock, Vertex AI and at a base URL of your own.',
     ),
   FALLBACK_AFTER_MS: milliseconds(100)
     .optional()
     .describe(
       'How long a stream may take to begin, with thinking or with text, before its fallback is asked instead, in milliseconds; never when it is not set.',
     ),
-  MAX_OUTPUT_TOKENS: count(1_000_000).default(4096).describe('Longest reply, in tokens.'),
+  MAX_OUTPUT_TOKENS: outputLimits
+    .optional()
+    .describe(
+      'Longest reply with its thinking, in tokens, for which a request can ask: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider has to be told, 32000 at Anthropic and 16000 at Bedrock.',
+    ),
+  THINKING: choice(['default', 'shown'])
+    .default('default')
+    .describe(
+      'Whether models are asked for their thinking in words (shown) in requests of APIs that show it; no API does so yet.',
+    ),
 };
 
 type PoolFields = typeof poolFields;
@@ -92,6 +105,10 @@ export const workerVariables = {
     .describe(
       'Comma list of the hosts, such as example.org or .example.org, that are called without HTTPS_PROXY; addresses of this machine always are.',
     ),
+  PROVIDER_USER_KEY: secret(
+    longSecret(16),
+    'Key with which OpenAI and Anthropic are told a hash of the user who asks, so that misuse is laid to that user and not to the account; none is told without it.',
+  ),
   IMAGE_HOSTS: imageHosts
     .default(['none'])
     .describe(
@@ -109,25 +126,34 @@ export const workerVariables = {
 
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
-  ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto'])
-    .default('off')
+  ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto', '1h'])
+    .default('auto')
     .describe(
-      'Whether Anthropic is asked to cache the beginning of prompts (auto) or not (off); reading it from there costs less, and writing it costs more.',
+      'Whether Anthropic is asked to cache the beginning of prompts with tools or earlier turns: for five minutes (auto), for an hour (1h), or not (off): reading it from there costs less, and writing it costs more.',
     ),
   ...poolVariables('ANTHROPIC'),
 
   AWS_REGION: text
     .optional()
-    .describe('Region of Bedrock; credentials come from the AWS chain (keys, profile, role).'),
+    .describe(
+      'Region of Bedrock; credentials come from the AWS chain (keys, profile, role) or, as a key of Bedrock alone, from AWS_BEARER_TOKEN_BEDROCK.',
+    ),
   AWS_ENDPOINT_URL_BEDROCK_RUNTIME: providerUrl
     .optional()
     .describe("Bedrock's address, as the AWS SDK names it."),
+  BEDROCK_PROMPT_CACHE: choice(['off', 'auto'])
+    .default('auto')
+    .describe(
+      'Whether Claude and Nova at Bedrock are asked to cache the beginning of prompts with tools or earlier turns (auto) or not (off).',
+    ),
   ...poolVariables('BEDROCK'),
 
   GOOGLE_CLOUD_PROJECT: text
     .optional()
     .describe('Project of Vertex AI, used with application default credentials.'),
-  GOOGLE_CLOUD_LOCATION: text.optional().describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT.'),
+  GOOGLE_CLOUD_LOCATION: text
+    .optional()
+    .describe('Location of Vertex AI, used with GOOGLE_CLOUD_PROJECT; global when it is not set.'),
   GOOGLE_API_KEY: secret(z.string().min(1), 'Credential of Vertex AI in express mode, instead of a project.'),
   GOOGLE_VERTEX_BASE_URL: providerUrl.optional().describe("Vertex AI's address, as its SDK names it."),
   ...poolVariables('VERTEXAI'),

@@ -88,6 +88,14 @@ const mendable: ReadonlySet<string> = new Set([
   'provider_unavailable',
 ]);
 
-/** Whether another provider may do what this one has failed to do: another model may take a longer conversation. */
-export const isMendable = ({ code, credentialsRefused = false }: EndedAttempt): boolean =>
-  mendable.has(code) || credentialsRefused;
+/** The beginning of the error type of a conversation that a provider's classifier has refused, with its category. */
+export const refusalWord = 'refusal_';
+
+/**
+ * Whether another provider may do what this one has failed to do: another model may take a longer conversation, and one
+ * that a classifier has refused.
+ */
+export const isMendable = ({ code, credentialsRefused = false, providerError }: EndedAttempt): boolean =>
+  mendable.has(code) ||
+  credentialsRefused ||
+  (code === 'content_blocked' && providerError?.type?.startsWith(refusalWord) === true);

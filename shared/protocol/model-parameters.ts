@@ -70,6 +70,8 @@ export const modelParametersSchema = z.object({
   /** False: at most one call in a reply. */
   parallelToolCalls: z.boolean().optional(),
   format: formatSchema.optional(),
+  /** Equal for requests that begin alike: OpenAI finds what it has cached by it. */
+  cacheKey: z.string().min(1).max(512).optional(),
 });
 
 export type ModelParameters = z.output<typeof modelParametersSchema>;
@@ -80,6 +82,8 @@ const { maxOutputTokens, temperature, topP, stop, parallelToolCalls } = modelPar
 
 /** Their schemas were checked when they were read, and are fitted to the provider. */
 const ofTools = { tools: z.unknown(), toolChoice: z.unknown() };
+/** It asks for nothing, so no provider ignores it. */
+const cacheKey = z.unknown();
 const schemaFormat = z.object({ type: z.literal('json_schema') });
 
 /** Claude's words for effort. https://platform.claude.com/docs/en/build-with-claude/effort */
@@ -91,20 +95,25 @@ const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = 
   // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white
   // space. https://platform.claude.com/docs/en/api/messages
   anthropic: {
-    ...{ maxOutputTokens, ...ofTools, parallelToolCalls },
+    ...{ maxOutputTokens, ...ofTools, parallelToolCalls, cacheKey },
     ...{ format: schemaFormat, reasoningEffort: claudeEffort },
     stop: stop.refine((texts) => texts?.every((text) => text.trim() !== '')),
   },
   // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
   bedrock: {
     ...{ maxOutputTokens, temperature: z.number().max(1), topP, stop },
-    ...{ ...ofTools, format: schemaFormat, reasoningEffort: claudeEffort },
+    ...{ ...ofTools, format: schemaFormat, reasoningEffort: claudeEffort, cacheKey },
   },
   // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
   vertexai: {
     ...{ maxOutputTokens, temperature, topP, stop, seed: z.int32() },
     ...{ frequencyPenalty: z.number().lt(2), presencePenalty: z.number().lt(2) },
-    ...{ ...ofTools, format: z.unknown(), reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']) },
+    ...{
+      ...ofTools,
+      format: z.unknown(),
+      reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']),
+      cacheKey,
+    },
   },
 };
 

@@ -32,9 +32,10 @@ export async function openGateway(name: StoreName, options: GatewayOptions, plac
   await migrate(store, place, checkout);
   const environment = {
     ...{ PATH: process.env.PATH, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: '0', WORKER_PORT: '0' },
-    ...{ CHAT_USERNAME: 'bench', CHAT_PASSWORD: secret, OPENAI_CONCURRENCY: '1000', ...options.settings },
+    ...{ CHAT_USERNAME: 'bench', CHAT_PASSWORD: secret, OPENAI_CONCURRENCY: '1000' },
     ...store.variables,
     ...simulatorEnvironment([...providerIds], simulatorUrl),
+    ...options.settings,
   };
   const start = async (title: string, command: string) => {
     const program = await startProgram({ name: title, args: [command], environment, checkout }, place);

@@ -32,6 +32,25 @@ describe.each(providerIds)('what is asked of a model of %s', (provider) => {
   });
 });
 
+describe.each([false, true])('a hint that OpenAI’s Responses has no field for (stream: %s)', (stream) => {
+  const model = `sim-echo@seeded-${stream}`;
+  const asked = { model: `openai/${model}`, stream, seed: 7, presence_penalty: 0 };
+
+  it('→ the reply comes without it, and names it', async () => {
+    const { status, ignored } = await askWithTools(deployment, asked);
+    expect({ status, ignored }).toEqual({ status: 200, ignored: 'seed' });
+    expect(callOf(model)?.parameters).not.toHaveProperty('seed');
+  });
+
+  it('for a caller who wants it strictly → 400 with its name, and no call', async () => {
+    const since = deployment.simulator.calls.lastId;
+    const headers = { Prefer: 'handling=strict' };
+    const { status, error } = await askWithTools(deployment, asked, { headers });
+    expect([status, error?.code, error?.param]).toEqual([400, 'provider_rejected', 'seed']);
+    expect(deployment.simulator.calls.list({ since, model })).toEqual([]);
+  });
+});
+
 describe('a fallback', () => {
   it.each([
     {

@@ -142,6 +142,24 @@ describe('the state of the fleet', () => {
     }, patience);
   });
 
+  it('has an account without credit → all its models are refused, and the board says why until operators close it', async () => {
+    const ask = (model: string) =>
+      deployment.chat({ provider: 'anthropic', model, headers: { 'X-LLM-Fallback': 'none' } });
+    const spent = [{ model: null, state: 'open', reason: 'credit' }];
+    const seen = async () => (await fleet()).providers[1]?.workers[0]?.breakers;
+    expect((await ask('sim-quota-1')).body).toMatchObject({ code: 'provider_error', retryable: false });
+    await vi.waitFor(async () => expect(await seen()).toMatchObject(spent), patience);
+    expect((await ask('sim-echo')).body).toMatchObject({ code: 'provider_unavailable' });
+    expect(
+      await quillgate(['pools', 'set', 'anthropic', '--breaker', 'closed'], deployment.stores),
+    ).toMatchObject({
+      code: 0,
+    });
+    await vi.waitFor(async () => expect(await seen()).toEqual([]), patience);
+    await quillgate(['pools', 'reset', 'anthropic'], deployment.stores);
+    expect((await ask('sim-echo')).status).toBe(200);
+  });
+
   it('is followed with a token that is revoked → the stream ends with an error', async () => {
     const { id, ask } = await createToken(deployment);
     const events = readEvents(await ask('/admin/events'));

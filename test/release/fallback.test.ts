@@ -99,6 +99,22 @@ describe('a chat with a fallback', () => {
     expect(callsOf(named.second)).toEqual([]);
   });
 
+  it.each([
+    ['sim-refused', 'openai'],
+    ['sim-blocked-reply', undefined],
+  ])(
+    'meets %s of a classifier → is answered elsewhere, if no text stood before it: by %s',
+    async (behaviour, by) => {
+      const { first, second } = models(behaviour);
+      const asked = withFallback(`openai/${second}`, { provider: 'anthropic', model: first });
+      const { headers, body } = await deployment.chat(asked);
+      expect([headers.get('x-llm-provider') ?? undefined, body.code]).toEqual(
+        by ? [by, undefined] : [undefined, 'content_blocked'],
+      );
+      expect(callsOf(first)).toHaveLength(1);
+    },
+  );
+
   it('has four targets that fail at one provider → six calls at most', async () => {
     const [first = '', ...targets] = Array.from({ length: 5 }, () => `sim-status-500@${randomUUID()}`);
     const fallback = targets.map((model) => `openai/${model}`).join();

@@ -85,6 +85,29 @@ const modes = providerIds.flatMap((provider) =>
 );
 const hintOf = (ignored: string | null) => (ignored ?? '').split(', ').filter(Boolean);
 
+const claudes = modes.filter(([provider]) => provider === 'anthropic' || provider === 'bedrock');
+
+describe.each(claudes)('an agent at Claude of %s (stream: %s)', (provider, stream) => {
+  it('works in two loops, and thinking counts only where it was → gets that of its loop back, and is never refused', async () => {
+    const model = modelOf('sim-bound');
+    const messages: object[] = [{ role: 'system', content: 'Be brief.' }, user('Hello')];
+    const next = () => askWithTools(deployment, { model: `${provider}/${model}`, stream, tools, messages });
+    for (const question of ['And now?', 'Thanks.']) {
+      const { status, content, calls } = await next();
+      expect([status, calls.length]).toEqual([200, 2]);
+      messages.push({ role: 'assistant', content, tool_calls: calls }, ...calls.map(({ id }) => result(id)));
+      const last = await next();
+      expect([last.status, last.finish]).toEqual([200, 'stop']);
+      messages.push({ role: 'assistant', content: last.content }, user(question));
+    }
+    // Thinking before a call and a text came with the calls; that before the last text has no place in a completion.
+    const thinking = callsOf(model).map(
+      ({ turns = [] }) => JSON.stringify(turns).split('"opaque"').length - 1,
+    );
+    expect(thinking).toEqual([0, 2, 0, 2]);
+  });
+});
+
 describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
   it.each(rows)('%s (%s) → its calls, or an error', async (_, model, asked, seen) => {
     const reply = await ask({ provider, stream, behaviour: model, ...asked });
@@ -116,19 +139,39 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
       const { calls, status, finish } = await askWithTools(deployment, { ...asked, messages });
       expect([turn, status, finish]).toEqual([turn, 200, 'tool_calls']);
       const [call] = calls;
-      expect(call?.extra_content !== undefined).toBe(provider !== 'openai');
+      expect(call?.extra_content).toBeDefined();
       messages.push({ role: 'assistant', content: null, tool_calls: calls });
       messages.push(result(call?.id ?? ''), user('And now?'));
       // A signature that was refused would cost a call more.
       expect(callsOf(model)).toHaveLength(turn);
     }
     const text = JSON.stringify(messages).replace(
-      /(_signature":"|\\"(?:signature|data|redactedContent)\\":\\")/g,
+      /(_signature":"|\\"(?:signature|data|redactedContent|encrypted_content)\\":\\")/g,
       '$1AAAA',
     );
     const changed = await askWithTools(deployment, { ...asked, messages: JSON.parse(text) });
     expect([changed.status, changed.finish]).toEqual([200, 'tool_calls']);
-    expect(callsOf(model)).toHaveLength(provider === 'openai' ? 4 : 5);
+    expect(callsOf(model)).toHaveLength(5);
+  });
+
+  it('thinks before its texts and calls, over two loops → its thinking goes back in its place, and nothing is asked twice', async () => {
+    const model = modelOf('sim-bound');
+    const asked = { model: `${provider}/${model}`, stream, tools };
+    const messages: object[] = [user('Hello')];
+    for (const next of ['And now?', 'And then?']) {
+      const { calls, content, finish } = await askWithTools(deployment, { ...asked, messages });
+      expect([finish, calls.length]).toEqual(['tool_calls', 2]);
+      messages.push({ role: 'assistant', content, tool_calls: calls });
+      messages.push(...calls.map(({ id }) => result(id)));
+      const answered = await askWithTools(deployment, { ...asked, messages });
+      expect(answered).toMatchObject({ status: 200, finish: 'stop', calls: [] });
+      messages.push({ role: 'assistant', content: answered.content }, user(next));
+    }
+    const [, second, ...others] = callsOf(model).map(({ body }) => JSON.stringify(body));
+    expect(others).toHaveLength(2);
+    const signed = second?.match(/"(?:signature|thoughtSignature|encrypted_content)":/g);
+    // Gemini does not think before its text here.
+    expect(signed).toHaveLength(provider === 'vertexai' ? 1 : 2);
   });
 
   it('is cut by the token limit in a call → ends with length, and has what there is of the call', async () => {

@@ -130,4 +130,19 @@ describe('two releases at once', () => {
         });
     },
   );
+
+  it('newer API and worker -> a stored chat that thinks before its calls is read there, and may be tried again at the older', async () => {
+    const body = { model: 'anthropic/sim-bound@kept', tools: [weatherTool] };
+    const keyed = { headers: { 'Idempotency-Key': 'upgrade-bound' } };
+    const { calls, headers } = await askWithTools(apis.newer, body, keyed);
+    const id = headers.get('content-location')?.split('/').at(-1);
+    expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
+      completion: { choices: [{ message: { tool_calls: calls } }] },
+    });
+    const atOlder = await keptChat(apis.older, id);
+    expect([atOlder.status, await atOlder.json()]).toMatchObject([
+      500,
+      { code: 'internal', retryable: true },
+    ]);
+  });
 });

@@ -36,7 +36,7 @@ export function callOf(own: Own = {}): Call {
   const { request = { model: 'm', maxOutputTokens: 1, turns: [] }, schema } = own;
   const settings = {
     ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },
-    ...{ model: 'm', maxOutputTokens: 1, breakerResetMs: 1000 },
+    ...{ model: 'm', breakerResetMs: 1000 },
     ...own.settings,
   };
   const first = { ...firstCall({ job, chatJob, request, settings }), user, schema };

@@ -11,7 +11,7 @@ import { unavailableResults } from './stored-results.js';
 
 /** The settings of a pool, with times that no test reaches by chance. */
 export const poolSettings = (own: Partial<LivePoolSettings> = {}): LivePoolSettings => ({
-  ...{ concurrency: 1, model: 'm', maxOutputTokens: 100, breakerResetMs: 60_000 },
+  ...{ concurrency: 1, model: 'm', breakerResetMs: 60_000 },
   ...{ timeoutMs: 10_000, firstTokenTimeoutMs: 40_000, idleTimeoutMs: 20_000 },
   ...own,
 });

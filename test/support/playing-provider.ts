@@ -3,7 +3,7 @@ import { text as readText } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
 import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
 import type { ProviderId } from '../../shared/contract.js';
-import { callsOf, textOfTape } from '../../shared/protocol/parts.js';
+import { callsOf, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { providerSetups } from './providers.js';
 import { ask, type ProviderCommand } from './replies.js';
@@ -59,12 +59,12 @@ export async function startPlaying(setup?: string) {
   return {
     /** The body of the last request, as it was written. */
     sent: () => played.sent,
-    /** Makes the call, and gives the reply with its calls as lists, and its text. */
+    /** Makes the call, and gives the reply with its calls as lists, its text, and its parts. */
     play: async (id: ProviderId, answer: PlayedAnswer, asked: Omit<ProviderCommand, 'model'>) => {
       played.answer = answer;
       const reply = await ask(providers.get(id) as Provider, { model: 'm', ...asked });
       const calls = callsOf(reply).map((call) => [call.id, call.name, call.arguments, call.signature]);
-      return { ...reply, calls, text: textOfTape(reply) };
+      return { ...reply, calls, text: textOfTape(reply), pieces: piecesOf(reply) };
     },
   };
 }

@@ -12,6 +12,7 @@ const never = 120_000;
  */
 const plain: Record<string, string> = {
   CHAT_TIMEOUT_MS: String(never),
+  CHAT_COMPATIBLE_TIMEOUT_MS: String(never),
   WORKER_LOCK_MS: '60000',
   TRUSTED_PROXIES: 'loopback',
   ...ofEveryPool('TIMEOUT_MS', never),

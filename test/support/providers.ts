@@ -43,9 +43,7 @@ export const providerSetups: readonly ProviderSetup[] = [
     credentials: { accessKeyId: 'test-id', secretAccessKey: 'test-key' },
   })),
   setup('vertexai with an API key', 'vertexai', (baseUrl) => ({ apiKey, baseUrl })),
-  setup('vertexai in a project', 'vertexai', (baseUrl) => ({
-    ...{ project: 'test-project', location: 'us-central1', authClient, baseUrl },
-  })),
+  setup('vertexai in a project', 'vertexai', (baseUrl) => ({ project: 'test-project', authClient, baseUrl })),
 ];
 
 /** How a reply may be asked for. */

@@ -38,6 +38,8 @@ const minWindowMs = 30_000;
 const maxGood = 100;
 /** Fast failures give many samples in this time; in the long window the good ones before would outweigh them. */
 const shortWindowMs = 10_000;
+/** Spent credit is paid in minutes at best: so many pauses there are to its probe. */
+const creditResets = 30;
 /** This many bad samples without a good one between them are enough, after any history. */
 const maxBadInRow = 10;
 
@@ -122,7 +124,9 @@ export class Breaker {
   open(reason: string): void {
     if (this.#forced) return;
     this.#reason = reason;
-    this.#windows ??= this.#openWindows();
+    // Failed probes keep the long pause, an answer ends it with its windows.
+    if (reason === 'credit' && this.state !== 'open') this.dispose();
+    this.#windows ??= this.#openWindows(reason === 'credit' ? creditResets : 1);
     this.#windows.long.open();
   }
 
@@ -154,9 +158,10 @@ export class Breaker {
     this.probe = undefined;
   }
 
-  #openWindows(): Windows {
+  #openWindows(resets = 1): Windows {
     const { times, onChange } = this.#options;
-    const { timeoutMs, resetMs } = times();
+    const { timeoutMs } = times();
+    const resetMs = resets * times().resetMs;
     const windowMs = Math.max(2 * timeoutMs, minWindowMs);
     const long = createWindow({ windowMs, resetMs })
       .on('open', () => {

@@ -84,6 +84,7 @@ export class AccountSamples {
     const cause = callErrorOf(error);
     if (cause?.isUnreachable) return { kind: 'bad', reason: 'unreachable', isCertain: true };
     if (cause?.isOutOfCredit) return { kind: 'down', reason: 'credit', isCertain: true };
+    if (cause?.seemsOutOfCredit) return { kind: 'bad', reason: 'credit' };
     if (cause?.concernsAccount) return { kind: 'bad', reason: 'credentials' };
     const isAnswered = error === undefined || cause?.status !== undefined;
     return isAnswered && !cause?.namesModel ? { kind: 'good' } : undefined;

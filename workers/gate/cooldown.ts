@@ -18,6 +18,8 @@ interface CooldownOptions {
 
 /** The longest cooldown, even for a longer `Retry-After`: quotas are raised, and clocks and headers are wrong. */
 const maxMs = 60_000;
+/** The longest one when the quota of a day is spent. */
+const maxOfDayMs = 300_000;
 const minPauseMs = 250;
 const maxPauseMs = 8000;
 /** Running calls are refused at about the same time; a cooldown that grows by less than this is not reported again. */
@@ -93,14 +95,14 @@ export class Cooldown {
       return result;
     } catch (error) {
       const doubles = since === this.#limitCount && kind === 'first';
-      if (isLimit(error)) this.#recordLimit(user, error.facts.retryAfterMs, doubles);
+      if (isLimit(error)) this.#recordLimit(user, error, doubles);
       throw error;
     }
   }
 
   /** Makes it last at least this long: another pool of the provider has met a 429. */
   extend({ holdMs, user }: Limit): void {
-    this.#hold(user, Math.min(holdMs, maxMs));
+    this.#hold(user, Math.min(holdMs, maxOfDayMs));
   }
 
   /** Ends it for good, without a report. */
@@ -122,14 +124,15 @@ export class Cooldown {
     this.#options.onChange();
   }
 
-  #recordLimit(user: string | undefined, retryAfterMs: number | undefined, doubles: boolean): void {
+  #recordLimit(user: string | undefined, { facts, retryable }: Failure, doubles: boolean): void {
     // The pauses of one user must not make those of all longer.
     if (!this.#isOfAll && user !== this.#user) this.#pauseMs = this.#pauseOfAllMs;
     if (doubles) {
       this.#limitCount += 1;
       this.#pauseMs = this.#pauseMs === 0 ? minPauseMs : Math.min(2 * this.#pauseMs, maxPauseMs);
     }
-    const holdMs = Math.min(Math.max(retryAfterMs ?? 0, this.#pauseMs, minPauseMs), maxMs);
+    const askedMs = Math.min(facts.retryAfterMs ?? 0, retryable ? maxMs : maxOfDayMs);
+    const holdMs = Math.max(askedMs, this.#pauseMs, minPauseMs);
     const isNoticeable = this.#hold(user, holdMs);
     const isOfAll = this.#holdsAll(user);
     if (isOfAll) this.#pauseOfAllMs = this.#pauseMs;

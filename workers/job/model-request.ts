@@ -3,7 +3,7 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { isModelAllowed } from '../../shared/model-names.js';
+import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
 import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import {
@@ -15,13 +15,14 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 import { type AddedPart, addedParts } from '../providers/refusals.js';
+import { hashUser } from '../providers/user-hash.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'reasoning'>,
+  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'user' | 'reasoning'>,
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -29,21 +30,38 @@ export function toModelRequest(
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
-  const { imageHosts } = settings;
+  const { imageHosts, userKey } = settings;
   const isForeign = (part: Part) =>
     imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
   if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
   const taken = parametersFor(job.provider, job.parameters ?? {});
-  const { maxOutputTokens = settings.maxOutputTokens, ...parameters } = taken;
+  const { maxOutputTokens: asked, cacheKey = ownCacheKey(job), ...parameters } = taken;
+  const limit = outputLimitOf(model, settings.maxOutputTokens);
+  const maxOutputTokens = limit === undefined ? asked : Math.min(asked ?? limit, limit);
   return {
     turns: job.turns,
     model,
-    maxOutputTokens: Math.min(maxOutputTokens, settings.maxOutputTokens),
+    maxOutputTokens,
     parameters,
+    cacheKey,
     reasoning: job.reasoning,
+    ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
     mayBeBlankAt: blankEndsOf(job),
+    ...(userKey !== undefined && { user: hashUser(userKey, job.user) }),
   } satisfies ModelRequest;
+}
+
+/** The same for all requests of a user's conversation, which begin with the same turn of the user. */
+function ownCacheKey({
+  provider,
+  turns,
+  user,
+}: Pick<ChatJob, 'provider' | 'turns' | 'user'>): string | undefined {
+  if (provider !== 'openai') return undefined;
+  const first = turns.find(({ role }) => role === 'user');
+  const digest = createHash('sha256').update(JSON.stringify([user, first]));
+  return digest.digest('hex').slice(0, 32);
 }
 
 /**

@@ -10,31 +10,72 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
+import { keepThinking } from './claude-thinking.js';
 import { parseExactly } from './exact-json.js';
-import { argumentsOf, resultText, toAlternating, toFittingId, withThinkingFirst } from './message-shaping.js';
+import {
+  type AlternatingTurn,
+  argumentsOf,
+  isCached,
+  resultText,
+  toAlternating,
+  toFittingId,
+} from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /**
- * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own.
+ * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own, and
+ * what Anthropic advises for the highest efforts.
+ * https://platform.claude.com/docs/en/build-with-claude/effort
  */
-const defaultMaxTokens = 32_000;
+const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);
+
 /** For older models, which take no more. */
 const fewMaxTokens = 8192;
 
+/** How a server is asked. */
+export interface BodyOptions {
+  /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
+  isForeign?: boolean;
+  /** For how long it caches the beginnings of prompts that will be sent again: minutes, or an hour; absent means off. */
+  promptCache?: 'off' | 'auto' | '1h';
+}
+
 /** The body of a request for a message. */
-export function toBody({ turns, model, maxOutputTokens, parameters = {}, omits }: ProviderRequest) {
-  const { system, turns: alternating } = toAlternating(turns);
+export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
+  const { turns, model, maxOutputTokens, parameters = {}, user, omits, asksThinking } = request;
+  const keepsSystem = !isForeign && !omits?.has('laterSystem');
+  const reads = (part: OpaquePart) => toThinking(part).length > 0;
+  const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
+  const { system, turns: alternating } = toAlternating(kept, { keepsSystem });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
-    max_tokens: maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : defaultMaxTokens),
-    messages: alternating.map((turn) => ({
-      role: turn.role,
-      content: typeof turn.content === 'string' ? turn.content : withThinkingFirst(turn).flatMap(toBlocks),
-    })),
+    max_tokens:
+      maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
+    messages: alternating.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
-    ...(tools && { tools: tools.map(toTool), ...givenFields({ tool_choice: toChoice(parameters) }) }),
+    ...(user !== undefined && { metadata: { user_id: user } }),
+    ...(tools && {
+      tools: tools.map((tool) => toTool(tool, isForeign)),
+      ...givenFields({ tool_choice: toChoice(parameters) }),
+    }),
+    // `ThinkingConfigAdaptive` of the SDK; what a model shows by default depends on it.
+    ...(asksThinking && { thinking: { type: 'adaptive' as const, display: 'summarized' as const } }),
+    ...(isCached(request, promptCache) && { cache_control: toCacheControl(promptCache) }),
   };
+}
+
+/** By the server, up to the last block that it can cache. */
+const toCacheControl = (promptCache: BodyOptions['promptCache']): Anthropic.CacheControlEphemeral => ({
+  type: 'ephemeral',
+  ...(promptCache === '1h' && { ttl: promptCache }),
+});
+
+function toMessages({ role, content, system }: AlternatingTurn): Anthropic.MessageParam[] {
+  return [
+    { role, content: typeof content === 'string' ? content : content.flatMap(toBlocks) },
+    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+  ];
 }
 
 function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
@@ -64,22 +105,27 @@ const toSource = (image: ImagePart): Anthropic.ImageBlockParam['source'] =>
     : { type: 'base64', media_type: image.mediaType, data: image.data ?? '' };
 
 /** Thinking that Anthropic has signed. It comes back from a client, and goes on byte for byte. */
-const thinking = z.array(
-  z.discriminatedUnion('type', [
-    z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
-    z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() }),
-  ]),
-);
+const thinking = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
+  z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() }),
+]);
 
 export type Thinking = z.output<typeof thinking>;
 
-const toThinking = ({ provider, data }: OpaquePart): Thinking =>
-  provider === 'anthropic' ? (thinking.safeParse(readJson(data)).data ?? []) : [];
+/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
+const toThinking = ({ data }: OpaquePart): Thinking[] =>
+  z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
 
-function toTool(tool: Tool): Anthropic.Tool {
+/**
+ * Without `eager_input_streaming` a value of a lax tool's arguments comes in one piece, a file after minutes of silence.
+ * With it they may be no JSON, which the tape refuses. Each request has it: tools may not change behind thinking.
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
+ */
+function toTool(tool: Tool, isForeign: boolean): Anthropic.Tool {
   const { name, description, parameters = { properties: {} }, strict } = tool;
   const input_schema = fitSchema('anthropic', parameters, useOf(tool)).schema as Anthropic.Tool.InputSchema;
-  return { name, input_schema, ...(description && { description }), ...(strict && { strict }) };
+  const own = strict ? { strict } : !isForeign && { eager_input_streaming: true };
+  return { name, input_schema, ...(description && { description }), ...own };
 }
 
 function toChoice({ toolChoice, parallelToolCalls }: ModelParameters): Anthropic.ToolChoice | undefined {

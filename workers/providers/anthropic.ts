@@ -3,7 +3,7 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
 import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
-import { type Thinking, toBody } from './anthropic-body.js';
+import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
@@ -14,12 +14,10 @@ import { jsonOf, readEvents } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
-interface AnthropicSettings {
+interface AnthropicSettings extends BodyOptions {
   apiKey: string;
   /** Without the version, as the SDK has it: `https://api.anthropic.com`. */
   baseUrl?: string | undefined;
-  /** Whether it caches the beginning of prompts; absent means not. */
-  promptCache?: 'off' | 'auto';
 }
 
 /**
@@ -42,12 +40,11 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     openTelemetry: false,
   });
   reuseRequest(client);
-  const caching = settings.promptCache === 'auto' && { cache_control: { type: 'ephemeral' as const } };
   return {
     id: 'anthropic',
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, { ...toBody(own), ...caching });
+        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -56,20 +53,25 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 
+/** `messages.create` without its warnings, which it prints on the console for models that are near their end. */
+const post = (client: Anthropic, body: object, fetchOptions: object): Promise<Response> =>
+  client.post('/v1/messages', { body, fetchOptions }).asResponse();
+
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
-  const response = await client.messages.create(body, { fetchOptions: toFetchOptions(request) }).asResponse();
+  const response = await post(client, body, toFetchOptions(request));
   const answer = message.parse(parseAnswer(await response.text()));
   const { stop_reason, model, usage } = answer;
-  yield { reason: toEnd(stop_reason), isWhole: true, model, usage: toUsage(usage) };
-  const blocks = new Blocks();
-  yield* answer.content.map((said, index) => blocks.begin(index, said));
+  const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
+  const refusal = isBegun ? undefined : refusalOf(answer);
+  yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, usage: toUsage(usage) };
+  for (const [index, said] of answer.content.entries())
+    yield { ...toPart(index, said), opaque: toOpaque(toThinking(said)) };
 }
 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   let counts: z.infer<typeof usage>;
   const blocks = new Blocks();
-  const fetchOptions = toFetchOptions(request);
-  const response = await client.messages.create({ ...body, stream: true }, { fetchOptions }).asResponse();
+  const response = await post(client, { ...body, stream: true }, toFetchOptions(request));
   for await (const events of readEvents(response)) {
     for (const raw of events) {
       const event = parseEvent(raw, response.headers);
@@ -80,6 +82,7 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
         ...blocks.read(event),
         // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
         reason: toEnd(event.delta?.stop_reason),
+        refusal: event.delta ? refusalOf(event.delta) : undefined,
         isWhole: event.type === 'message_stop' || undefined,
         model: event.message?.model,
         usage: counted ? toUsage(counts) : undefined,
@@ -88,36 +91,55 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
   }
 }
 
-/** The blocks of an answer. Thinking is kept for the next call, whose signature it becomes. */
+/** The blocks of a stream. A block of thinking is whole at its end. */
 class Blocks {
-  #thinking: Thinking = [];
+  #thinking: Thinking | undefined;
 
   read({ type, index = 0, content_block: block, delta }: z.infer<typeof streamEvent>): ReplyPart {
-    if (type === 'content_block_start' && block) return withPreset(this.begin(index, block));
-    if (type === 'content_block_stop') return { call: { key: index, isEnded: true } };
+    if (type === 'content_block_start' && block) {
+      // Some relays do not say that one has ended.
+      const opaque = this.#end();
+      this.#thinking = toThinking(block);
+      return { opaque, ...withPreset(toPart(index, block)) };
+    }
+    if (type === 'content_block_stop') return { opaque: this.#end(), call: { key: index, isEnded: true } };
     if (type !== 'content_block_delta' || !delta) return {};
     const { text, partial_json: json } = delta;
     if (delta.type === 'text_delta') return { text: text ?? undefined };
     if (delta.type === 'input_json_delta') return { call: { key: index, arguments: json ?? undefined } };
-    const last = this.#thinking.at(-1);
-    if (last?.type === 'thinking') {
-      last.thinking += delta.thinking ?? '';
-      last.signature += delta.signature ?? '';
-    }
-    return {};
+    if (this.#thinking?.type !== 'thinking') return {};
+    this.#thinking.thinking += delta.thinking ?? '';
+    this.#thinking.signature += delta.signature ?? '';
+    return { thinking: delta.thinking ?? undefined };
   }
 
-  begin(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
-    const { text, id, name, thinking = '', signature = '', data = '' } = givenFields(said);
-    if (type === 'text') return { text };
-    if (type === 'thinking') this.#thinking.push({ type, thinking, signature });
-    if (type === 'redacted_thinking') this.#thinking.push({ type, data });
-    if (type !== 'tool_use') return {};
-    const thought = this.#thinking.length > 0 ? JSON.stringify(this.#thinking) : undefined;
-    this.#thinking = [];
-    return { call: { key, id, name, signature: thought, arguments: toJsonText(input) } };
+  #end(): ReplyPart['opaque'] {
+    const opaque = toOpaque(this.#thinking);
+    this.#thinking = undefined;
+    return opaque;
   }
 }
+
+/** The beginning of a block, or all of it. */
+function toPart(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
+  const { text, id, name, thinking = '' } = givenFields(said);
+  if (type === 'text') return { isNewText: true, text };
+  if (type === 'thinking' || type === 'redacted_thinking') return { thinking };
+  if (type !== 'tool_use') return {};
+  return { call: { key, id, name, arguments: toJsonText(input) } };
+}
+
+function toThinking({ type, ...said }: z.infer<typeof block>): Thinking | undefined {
+  const { thinking = '', signature = '', data = '' } = givenFields(said);
+  if (type === 'thinking') return { type, thinking, signature };
+  return type === 'redacted_thinking' ? { type, data } : undefined;
+}
+
+/** Thinking that was cut has no signature, without which it is not taken back. */
+const toOpaque = (thinking: Thinking | undefined): ReplyPart['opaque'] =>
+  thinking && (thinking.type !== 'thinking' || thinking.signature !== '')
+    ? { data: JSON.stringify(thinking) }
+    : undefined;
 
 /** Arguments come in pieces behind the beginning of their call, which has them empty; some relays fill them there. */
 function withPreset({ call, ...part }: ReplyPart): ReplyPart {
@@ -143,6 +165,10 @@ const toEnd = endReader({
   broken: ['pause_turn'],
 });
 
+/** The category of a refusal by a classifier: https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback */
+const refusalOf = ({ stop_reason, stop_details }: z.infer<typeof stopped>): string | undefined =>
+  stop_reason === 'refusal' ? (stop_details?.category ?? 'other') : undefined;
+
 const usage = tokenCounts({
   input_tokens: tokenCount,
   output_tokens: tokenCount,
@@ -163,7 +189,17 @@ const block = z.object({
   data: text,
 });
 
-const message = z.object({ model: modelName, content: z.array(block), stop_reason: text, usage });
+/** `RefusalStopDetails` of the SDK. */
+const details = z.object({
+  category: z
+    .string()
+    .regex(/^\w{1,50}$/)
+    .nullish()
+    .catch(undefined),
+});
+const stopped = z.object({ stop_reason: text, stop_details: details.nullish().catch(undefined) });
+
+const message = z.object({ model: modelName, content: z.array(block), ...stopped.shape, usage });
 
 const streamEvent = z.object({
   type: text,
@@ -171,7 +207,7 @@ const streamEvent = z.object({
   message: z.object({ model: modelName, usage }).nullish(),
   content_block: block.nullish(),
   delta: z
-    .object({ type: text, text, partial_json: text, thinking: text, signature: text, stop_reason: text })
+    .object({ type: text, text, partial_json: text, thinking: text, signature: text, ...stopped.shape })
     .nullish(),
   usage,
 });

@@ -1,6 +1,13 @@
 import type * as Bedrock from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import type { ImagePart, OpaquePart, Part, ToolCallPart, Turn } from '../../shared/conversation.js';
+import {
+  type ImagePart,
+  type OpaquePart,
+  type Part,
+  partsOf,
+  type ToolCallPart,
+  type Turn,
+} from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
@@ -10,15 +17,9 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
+import { keepThinking } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
-import {
-  argumentsOf,
-  callsIn,
-  resultText,
-  toAlternating,
-  toFittingId,
-  withThinkingFirst,
-} from './message-shaping.js';
+import { argumentsOf, callsIn, isCached, resultText, toAlternating, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
@@ -30,10 +31,23 @@ type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;
  */
 const defaultMaxTokens = 16_000;
 
+/** How Bedrock is asked. */
+export interface InputOptions {
+  /** Whether it caches the beginnings of prompts that will be sent again; absent means off. */
+  promptCache?: 'off' | 'auto';
+}
+
 /** The input of Converse and ConverseStream. */
-export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
-  const { turns, model, maxOutputTokens, parameters = {}, omits } = request;
-  const { system, turns: alternating } = toAlternating(turns);
+export function toInput(request: ProviderRequest, { promptCache }: InputOptions = {}) {
+  const input = toPlainInput(request);
+  return isCached(request, promptCache) ? withCachePoints(input) : input;
+}
+
+function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
+  const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
+  const reads = (part: OpaquePart) => toThinking(part).length > 0;
+  const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
+  const { system, turns: alternating } = toAlternating(kept);
   const { temperature, topP, stop: stopSequences } = parameters;
   // Without a limit it is the model's own.
   const maxTokens = maxOutputTokens ?? (omits?.has('cap') ? undefined : defaultMaxTokens);
@@ -41,11 +55,42 @@ export function toInput(request: ProviderRequest): Bedrock.ConverseCommandInput 
     modelId: model,
     messages: alternating.map((turn) => ({
       role: turn.role,
-      content: withThinkingFirst(turn).flatMap(toBlocks),
+      content: partsOf(turn).flatMap(toBlocks),
     })),
     inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
     ...(system !== undefined && { system: [{ text: system }] }),
+    ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
+  };
+}
+
+const isClaude = (model: string): boolean => /\bclaude\b/i.test(model);
+
+/** In the words of Anthropic's API, to which Bedrock passes them: https://github.com/theopenco/llmgateway/pull/2593 */
+const summarized = { type: 'adaptive', display: 'summarized' };
+
+const cachePoint = { cachePoint: { type: 'default' as const } };
+
+/**
+ * The input with marks behind what is cached: tools, system, and the last turn, which is the user's. Nova refuses those
+ * behind tools and results, and other models all of them, also where they are no more than ignored elsewhere.
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
+ */
+function withCachePoints(input: Bedrock.ConverseCommandInput): Bedrock.ConverseCommandInput {
+  const { modelId = '', messages = [], system, toolConfig } = input;
+  const takesAll = isClaude(modelId);
+  if (!takesAll && !/\bnova\b/i.test(modelId)) return input;
+  const { tools } = toolConfig ?? {};
+  const marked = messages.map((message, place) => {
+    const { content = [] } = message;
+    const isLast = place === messages.length - 1 && (takesAll || !content.some((block) => block.toolResult));
+    return isLast ? { ...message, content: [...content, cachePoint] } : message;
+  });
+  return {
+    ...input,
+    messages: marked,
+    ...(system && { system: [...system, cachePoint] }),
+    ...(takesAll && tools && { toolConfig: { ...toolConfig, tools: [...tools, cachePoint] } }),
   };
 }
 
@@ -77,18 +122,17 @@ function toImage(image: ImagePart): Bedrock.ContentBlock[] {
 }
 
 /** Thinking that the model has signed, as it is in Bedrock's JSON. It comes back from a client. */
-const thinking = z.array(
-  z.union([
-    z.strictObject({ reasoningText: z.strictObject({ text: z.string(), signature: z.string().optional() }) }),
-    z.strictObject({ redactedContent: z.base64() }),
-  ]),
-);
+const thinking = z.union([
+  z.strictObject({ reasoningText: z.strictObject({ text: z.string(), signature: z.string().optional() }) }),
+  z.strictObject({ redactedContent: z.base64() }),
+]);
 
 export type Thinking = z.output<typeof thinking>;
 
-function toThinking({ provider, data }: OpaquePart): Bedrock.ContentBlock[] {
-  const said = provider === 'bedrock' ? thinking.safeParse(readJson(data)).data : undefined;
-  return (said ?? []).map((block) =>
+/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
+function toThinking({ data }: OpaquePart): Bedrock.ContentBlock[] {
+  const said = z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
+  return said.map((block) =>
     'redactedContent' in block
       ? { reasoningContent: { redactedContent: Buffer.from(block.redactedContent, 'base64') } }
       : { reasoningContent: block },

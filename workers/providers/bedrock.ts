@@ -5,7 +5,7 @@ import {
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
 import { endReader, tokenCount, tokenCounts } from './answer-fields.js';
-import { type Thinking, toInput } from './bedrock-body.js';
+import { type InputOptions, type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import { type HttpClient, singleFields } from './http-client.js';
@@ -13,7 +13,7 @@ import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 
 /** How to reach Amazon Bedrock. */
-interface BedrockSettings {
+interface BedrockSettings extends InputOptions {
   region: string;
   /** Left out, the SDK works it out from the region. */
   endpoint?: string | undefined;
@@ -39,7 +39,8 @@ export function createBedrockProvider(settings: BedrockSettings, http: HttpClien
   return {
     id: 'bedrock',
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own);
+      const parts = (own: ProviderRequest) =>
+        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toInput(own, settings));
       return callProvider({ provider: 'bedrock', request, parts, readError }, onDelta);
     },
     close: () => client.destroy(),
@@ -86,65 +87,82 @@ function toSearch(query: Query = {}): string {
   return fields.length === 0 ? '' : `?${fields.join('&')}`;
 }
 
-async function* whole(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const command = new ConverseCommand(toInput(request));
+type Input = ReturnType<typeof toInput>;
+
+async function* whole(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  input: Input,
+): AsyncGenerator<ReplyPart> {
+  const command = new ConverseCommand(input);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
+  yield { opaque: blocks.end() };
 }
 
-async function* streamed(client: BedrockRuntimeClient, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const answer = await client.send(new ConverseStreamCommand(toInput(request)), toOptions(request));
+async function* streamed(
+  client: BedrockRuntimeClient,
+  request: ProviderRequest,
+  input: Input,
+): AsyncGenerator<ReplyPart> {
+  const answer = await client.send(new ConverseStreamCommand(input), toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
     const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);
     const { messageStop, metadata } = event;
     const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? contentBlockStop ?? {};
+    const said = contentBlockStart?.start ?? contentBlockDelta?.delta;
     yield {
-      ...blocks.add(index, contentBlockStart?.start ?? contentBlockDelta?.delta ?? {}),
-      ...(contentBlockStop && { call: { key: index, isEnded: true } }),
+      ...(said && blocks.add(index, said)),
+      ...(contentBlockStop && { opaque: blocks.end(), call: { key: index, isEnded: true } }),
       reason: toEnd(messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage),
     };
   }
 }
 
-/** The blocks of an answer, or pieces of them. Thinking is kept for the next call, whose signature it becomes. */
+/** The blocks of an answer, or pieces of them. A block of thinking is whole at its end, or when the next one begins. */
 class Blocks {
-  readonly #thinking = new Map<number, z.infer<typeof reasoning>[]>();
+  #key: number | undefined;
+  #textKey: number | undefined;
+  #thinking: z.infer<typeof reasoning>[] = [];
 
   add(key: number, { text, toolUse, reasoningContent }: z.infer<typeof block>): ReplyPart {
+    const opaque = key === this.#key ? undefined : this.end();
+    this.#key = key;
     if (reasoningContent) {
-      const pieces = this.#thinking.get(key) ?? [];
-      pieces.push(reasoningContent);
-      this.#thinking.set(key, pieces);
+      this.#thinking.push(reasoningContent);
+      return { opaque, thinking: (reasoningContent.reasoningText ?? reasoningContent).text ?? '' };
     }
-    if (!toolUse) return { text };
+    if (text !== undefined) {
+      const isNewText = key !== this.#textKey;
+      this.#textKey = key;
+      return { opaque, isNewText, text };
+    }
+    if (!toolUse) return { opaque };
     const { toolUseId: id, name, input } = toolUse;
-    const signature = id && this.#takeSignature();
-    return { text, call: { key, id, name, arguments: toJsonText(input), signature } };
+    return { opaque, call: { key, id, name, arguments: toJsonText(input) } };
   }
 
-  #takeSignature(): string | undefined {
-    const thinking = [...this.#thinking.values()].map(toThinking);
-    this.#thinking.clear();
-    return thinking.length > 0 ? JSON.stringify(thinking) : undefined;
+  /** The thinking that has ended, if there is any. */
+  end(): ReplyPart['opaque'] {
+    const thinking = this.#thinking.length > 0 ? toThinking(this.#thinking) : undefined;
+    this.#thinking = [];
+    return thinking && { data: JSON.stringify(thinking) };
   }
 }
 
-/** One block of thinking of its pieces, with bytes as base64. */
-function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking[number] {
+/** One block of thinking of its pieces, with bytes as base64. Unsigned, no model takes it back. */
+function toThinking(pieces: z.infer<typeof reasoning>[]): Thinking | undefined {
   const redacted = pieces.flatMap(({ redactedContent = [] }) => redactedContent);
   if (redacted.length > 0) return { redactedContent: Buffer.concat(redacted).toString('base64') };
   const texts = pieces.map((piece) => piece.reasoningText ?? piece);
-  const signature = texts.map((piece) => piece.signature ?? '').join('');
-  return {
-    reasoningText: {
-      text: texts.map((piece) => piece.text ?? '').join(''),
-      ...(signature !== '' && { signature }),
-    },
-  };
+  const [text, signature] = (['text', 'signature'] as const).map((name) =>
+    texts.map((piece) => piece[name] ?? '').join(''),
+  );
+  return signature ? { reasoningText: { text: text ?? '', signature } } : undefined;
 }
 
 const toEnd = endReader({

@@ -1,6 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
+import { givenFields } from '../../shared/given-fields.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
@@ -23,7 +24,7 @@ export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStre
 /** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
 const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
   ...toBody(request),
-  ...(isOpenAiHost(client.baseURL) && { store: false }),
+  ...(isOpenAiHost(client.baseURL) && { store: false, ...givenFields({ safety_identifier: request.user }) }),
 });
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {

@@ -1,12 +1,13 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
-import type { ProviderError, Usage } from '../../shared/protocol/attempts.js';
+import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn } from './answer-fields.js';
-import { codeByText, readContextTokens, readPlace } from './provider-texts.js';
+import { nameOf, unreachable, wordsOf } from './error-words.js';
+import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
 import { codesOfResponses } from './responses-codes.js';
-import { readRetryAfter, type WaitFacts } from './retry-after.js';
+import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
 export interface ErrorFacts extends WaitFacts {
@@ -23,38 +24,39 @@ export interface ErrorFacts extends WaitFacts {
   advice?: string | undefined;
 }
 
-const unreachable: ReadonlySet<string> = new Set([
-  'EAI_AGAIN',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
 // Bedrock answers these with a 403.
 const badCredentials: ReadonlySet<string> = new Set([
   'ExpiredTokenException',
   'InvalidSignatureException',
   'UnrecognizedClientException',
 ]);
-// Of OpenAI, in a 429 or inside a stream; then of Anthropic, in a 429 or, with the last, a 402.
+// Of OpenAI, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then of
+// Anthropic (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
 const spentCredit: ReadonlySet<string> = new Set([
   'insufficient_quota',
   'credit_balance_exhausted',
+  'billing_not_active',
+  'project_spend_limit_exceeded',
+  'organization_spend_limit_exceeded',
+  'organization_usage_limit_exceeded',
   'enforced_spend_limit_reached',
   'contract_spend_limit_reached',
+  'linked_organization_spend_limit_reached',
+  'linked_organization_billing_unavailable',
   'billing_error',
 ]);
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
-  /** Only of a 400. */
+  /** Only of a 400, or that of a cache. */
   readonly refusal?: Refusal | undefined;
   /** Only of a 401: it names the model that was asked, so that another model might not have met it. */
   readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
-  /** A step that operators can take. */
+  /** Whether a 402 or a text says that credit is spent, which at a gateway may be so for a costly request alone. */
+  readonly seemsOutOfCredit?: boolean | undefined;
+  /** What operators can do about it. */
   readonly advice?: string | undefined;
 
   constructor(
@@ -119,35 +121,42 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const telling = [unreachable, badCredentials, spentCredit];
   const word =
     words.find((each) => telling.some((one) => one.has(each))) ?? words.find((each) => each !== name);
-  const cause = new ProviderCallError(name, facts.status, word);
-  if (cause.isOutOfCredit) return new Failure(code, { retryable: false, cause });
-  const isPassing = code === 'provider_error' || code === 'provider_rate_limited';
-  const retryAfterMs = isPassing ? readRetryAfter(facts, nowMs) : undefined;
+  const isByText = known === 'provider_rejected' && code === 'provider_error';
+  const seemsOutOfCredit = facts.status === 402 || isByText || undefined;
+  const advice = facts.advice ?? readAdvice(facts.text);
   const refused = code === 'provider_rejected' ? readRefused(facts) : {};
+  const said = givenFields({ seemsOutOfCredit, advice, ...refused });
+  const cause = Object.assign(new ProviderCallError(name, facts.status, word), said);
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
-  return new Failure(code, { retryAfterMs, contextTokens, cause: Object.assign(cause, refused) });
+  const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
+  const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
+  return new Failure(code, { ...wait, contextTokens, cause });
 }
+
+function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
+  const isLimited = code === 'provider_rate_limited';
+  if (!isLimited && code !== 'provider_error') return {};
+  const retryAfterMs = readRetryAfter(facts, nowMs);
+  return isLimited && retryAfterMs === undefined && isOfDay(facts) ? spentForDay : { retryAfterMs };
+}
+
+/** A quota of a day is asked again after minutes, since it may have been raised. */
+const spentForDay = { retryable: false, retryAfterMs: 300_000 };
 
 function readRefused(facts: ErrorFacts) {
-  const { status, param, details, text, model, advice } = facts;
+  const { status, param, details, text, model } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
-  if (status !== 400) return givenFields({ advice });
+  const refusal = readRefusal(facts);
+  if (status !== 400) return refusal === 'cache' ? { refusal } : {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal: readRefusal(facts), place: readPlace(field, text), advice });
-}
-
-/** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
-function wordsOf(error: unknown, { status, words = [] }: ErrorFacts): string[] {
-  const system = systemCode(error);
-  const isAnswered = status !== undefined || words.includes(system);
-  return [...words, system].filter(isWord).filter((word) => !(isAnswered && unreachable.has(word)));
+  return givenFields({ refusal, place: readPlace(field, text) });
 }
 
 /** Why an answer that came cannot be used. */
 export type Unusable =
-  | ('unfinished' | 'blank' | 'oversized')
+  | ('unfinished' | 'unknown_end' | 'blank' | 'oversized')
   | ('unknown_tool' | 'nameless_call' | 'too_many_calls' | 'interleaved_calls')
   | ('malformed_arguments' | 'malformed_call' | 'malformed_json');
 
@@ -159,6 +168,12 @@ export type Unusable =
 export function unusableAnswer(what: Unusable, usage?: Usage): Failure {
   const cause = new ProviderCallError(unusable, undefined, what);
   return new Failure('provider_error', { retryable: what !== 'blank' && what !== 'oversized', usage, cause });
+}
+
+/** The failure for a conversation that a classifier refused before any part of a reply: it also meets harmless work. */
+export function refusedAnswer(category: string, usage?: Usage): Failure {
+  const cause = new ProviderCallError('RefusedAnswer', undefined, `${refusalWord}${category}`);
+  return new Failure('content_blocked', { usage, cause });
 }
 
 // Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
@@ -202,6 +217,8 @@ function codeByWord(words: readonly string[], codes: ReadonlyMap<string, Failure
 function codeByStatus(status: number | undefined): FailureCode | undefined {
   if (status === undefined || status < 400) return undefined;
   if (status === 429) return 'provider_rate_limited';
+  // Spent credit: https://platform.claude.com/docs/en/api/errors, https://openrouter.ai/docs/api-reference/errors
+  if (status === 402) return 'provider_error';
   // Of Anthropic it comes from a proxy in front, without a word. https://platform.claude.com/docs/en/api/errors
   if (status === 413) return 'context_length_exceeded';
   // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.
@@ -212,24 +229,6 @@ function codeByStatus(status: number | undefined): FailureCode | undefined {
 function ownFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   return error instanceof Error ? ownFailure(error.cause) : undefined;
-}
-
-function isWord(value: unknown): value is string {
-  return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value);
-}
-
-function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'Error';
-  const name = error.name === 'Error' ? error.constructor.name : error.name;
-  return isWord(name) ? name : 'Error';
-}
-
-/** The operating system's or undici's code at the bottom of a network error, such as `ECONNRESET`. */
-function systemCode(error: unknown): unknown {
-  if (!(error instanceof Error)) return undefined;
-  const { code = '' } = error as NodeJS.ErrnoException;
-  // The cause of a connection that took too long is that of one address.
-  return unreachable.has(code) ? code : (systemCode(error.cause) ?? code);
 }
 
 /** The provider's status, its error type, and the place that it refuses; undefined if no call has failed. */

@@ -4,7 +4,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { EndWord } from './answer-fields.js';
-import { classifyError, type ErrorFacts, unusableAnswer } from './error-classification.js';
+import { classifyError, type ErrorFacts, refusedAnswer, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
@@ -21,6 +21,8 @@ export interface ReplyPart {
   call?: CallPiece | undefined;
   /** How the reply ends; only once the provider has said that it is complete. */
   reason?: EndWord | undefined;
+  /** The kind of conversations for which a classifier has blocked this one; absent where none has. */
+  refusal?: string | undefined;
   /** Whether the answer has come to its own end: then a provider may have left out the reason. */
   isWhole?: boolean | undefined;
   model?: string | undefined;
@@ -49,7 +51,8 @@ interface ProviderCall {
  *    the token counts, and silence, errors behind the reply, and a missing or new word for its end count for nothing;
  * 5. a text to stop at that the provider does not know ends the reply and its reading: the token counts of a stream are
  *    unknown then;
- * 6. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 6. a reply that a classifier has refused before any part of it is a failure that another provider may mend;
+ * 7. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -125,11 +128,13 @@ class Answer {
 
   reply(): ProviderReply {
     if (this.isComplete && this.#end.reason !== 'blocked') this.#endText();
-    const { model = this.request.model } = this.#end;
+    const { model = this.request.model, refusal } = this.#end;
     const usage = completeUsage(this.#end.usage);
     const reason = this.#reason;
-    if (reason === undefined) throw unusableAnswer('unfinished', usage);
+    const isUnknown = this.#end.reason === 'unknown';
+    if (reason === undefined) throw unusableAnswer(isUnknown ? 'unknown_end' : 'unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
+    if (reason === 'blocked' && refusal && this.tape.isEmpty) throw refusedAnswer(refusal, usage);
     return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };
   }
 
@@ -154,13 +159,14 @@ class Answer {
   }
 
   #take(part: ReplyPart): void {
-    const { reason, isWhole, model, usage } = part;
+    const { reason, refusal, isWhole, model, usage } = part;
     this.request.onLife?.();
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
     if (isFirst) this.request.onBegin?.();
     const end = this.#end;
     end.reason = reason ?? end.reason;
+    end.refusal = refusal ?? end.refusal;
     end.isWhole = isWhole ?? end.isWhole;
     end.model = model ?? end.model;
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };

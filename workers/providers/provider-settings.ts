@@ -29,11 +29,16 @@ export async function loadProvider<Id extends ProviderId>(
   return (await factories[id]())(settings, http);
 }
 
+/** How the providers are reached. */
+export const connectingOf = ({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }: Config) => ({ proxy, noProxy });
+
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
-export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
+export function openProvider<Id extends ProviderId>(
+  id: Id,
+  config: Config,
+  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connectingOf(config)),
+): Promise<Provider> {
   const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  const connecting = { proxy: config.HTTPS_PROXY, noProxy: config.NO_PROXY };
-  const http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connecting);
   return loadProvider(id, settings[id](config), http);
 }
 
@@ -46,19 +51,28 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   anthropic: (config) => ({
     apiKey: present(config.ANTHROPIC_API_KEY),
     baseUrl: config.ANTHROPIC_BASE_URL,
+    isForeign: isElsewhere(config.ANTHROPIC_BASE_URL, 'anthropic.com'),
     promptCache: config.ANTHROPIC_PROMPT_CACHE,
   }),
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
     endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
       ? { apiKey: config.GOOGLE_API_KEY }
-      : { project: present(config.GOOGLE_CLOUD_PROJECT), location: present(config.GOOGLE_CLOUD_LOCATION) }),
+      : {
+          project: present(config.GOOGLE_CLOUD_PROJECT),
+          location: config.GOOGLE_CLOUD_LOCATION,
+        }),
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };
+
+/** Whether a base URL has another host than those of the domain. */
+const isElsewhere = (url: string | undefined, domain: string): boolean =>
+  url !== undefined && !`.${new URL(url).hostname}`.endsWith(`.${domain}`);
 
 /** The simulator wants to see some credential. */
 const credential = 'simulator';
@@ -79,6 +93,7 @@ const simulated: typeof settingsOf = {
     region: 'us-east-1',
     endpoint: simulatorUrl(config),
     credentials: { accessKeyId: credential, secretAccessKey: credential },
+    promptCache: config.BEDROCK_PROMPT_CACHE,
   }),
   vertexai: (config) => ({ apiKey: credential, baseUrl: simulatorUrl(config) }),
 };

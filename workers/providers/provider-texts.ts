@@ -10,7 +10,7 @@ const maxCompared = 2000;
 const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs',
-  'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any',
+  'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
 ].join('|');
 
 // No quotation mark stands behind a letter: that is an apostrophe, or the end of one of the words.
@@ -41,12 +41,29 @@ const tooLong = [
   /`inputs` tokens \+ `max_new_tokens` must be\b/,
 ];
 
+/**
+ * Spent credit, where Anthropic answers 400 without a code of its own. It counts at the beginning of a text alone, where
+ * no word of a caller stands. https://github.com/anthropics/claude-code/issues/2127, 66314 and 91322
+ */
+const spent =
+  /^(You have reached your specified (workspace )?API usage limits|Your credit balance is too low)\b/;
+
 /** The failure that a text of a refusal means; undefined for any other refusal. */
 export function codeByText(text = ''): FailureCode | undefined {
   const said = unquoted(text);
+  if (spent.test(said)) return 'provider_error';
   if (tooLong.some((pattern) => pattern.test(said))) return 'context_length_exceeded';
   return /\bblocked by content filtering policy\b/i.test(said) ? 'content_blocked' : undefined;
 }
+
+/**
+ * What an operator can do, in words of ours: Bedrock has newer models by inference profiles alone, and says so.
+ * https://github.com/terricain/aioboto3/issues/352
+ */
+export const readAdvice = (text = ''): string | undefined =>
+  /\bon-demand throughput\b/.test(unquoted(text))
+    ? 'name an inference profile in place of the model'
+    : undefined;
 
 const fields = [
   'messages|system|content|parts|part|role|type|text|image|image_url|source|url|media_type|contents|value|thinking',

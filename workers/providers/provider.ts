@@ -18,7 +18,7 @@ export interface ProviderRequest {
    * An adapter passes on those that its provider's models can be asked for; the others were refused before. Schemas are
    * as the caller sent them: the adapter fits them to its provider (`fitSchema`).
    */
-  parameters?: Omit<ModelParameters, 'maxOutputTokens'> | undefined;
+  parameters?: Omit<ModelParameters, 'maxOutputTokens' | 'cacheKey'> | undefined;
   /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
   mayBeBlankAt?: readonly FinishReason[];
   /** Sent along as the header of that name; absent when the call is not traced. */
@@ -29,6 +29,8 @@ export interface ProviderRequest {
   reasoning?: 'opaque' | 'shown' | undefined;
   /** Whether the provider is asked for a stream; absent means if the reply is read piece by piece. */
   isStreamed?: boolean;
+  /** Equal for requests that begin alike; absent where no provider needs it. */
+  cacheKey?: string | undefined;
   /** Keyed hash of the user who asks; absent where the provider is not told. */
   user?: string | undefined;
   /** Whether the model is asked for its thinking in words. */

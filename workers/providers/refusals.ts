@@ -2,12 +2,14 @@ import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 import { unquoted } from './provider-texts.js';
 
 /**
- * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, system
- * texts in their places, marks for the cache, a limit that the caller has not asked for, kept reasoning of others, and
- * the wish for a stream: its reader can have the reply in one piece.
+ * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, reasoning
+ * in words, system texts in their places, marks for the cache, a limit that the caller has not asked for, and the wish
+ * for a stream, whose reader can have the reply in one piece. One is the other way round: without `reasoningContent`,
+ * something stands for the reasoning that a server demands back.
  */
 export const addedParts = [
   'encryptedReasoning',
+  'summary',
   'laterSystem',
   'cache',
   'cap',
@@ -39,10 +41,13 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
   if (param !== '') return refusalOf(param, said);
   if (signatures.test(said)) return 'signatures';
   if (reasoningContent.test(said)) return 'reasoningContent';
+  if (laterSystem.test(said)) return 'laterSystem';
   if (stream.test(said)) return 'stream';
   if (cap.test(said)) return 'cap';
   // The schema of a tool may have properties of these names.
-  if (/schema/i.test(said) || ofCaller.test(said)) return undefined;
+  if (/schema/i.test(said)) return undefined;
+  if (cache.test(said)) return 'cache';
+  if (ofCaller.test(said)) return undefined;
   const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
   if (named.length > 0 && refused.test(said)) return named;
   return toolChoice.test(said) ? 'toolChoice' : undefined;
@@ -51,6 +56,8 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
 function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
   if (param === 'include') return 'encryptedReasoning';
+  // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
+  if (param === 'reasoning.summary') return 'summary';
   if (param === 'stream') return 'stream';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
   const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
@@ -99,9 +106,22 @@ const noEffort = /\bset reasoning_effort to 'none'/;
 
 /** The second line is OpenAI's: https://github.com/openai/codex/issues/8145. It has the code as well, where others have none. */
 const signatures =
-  /\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b|\bencrypted content\b.{0,200}\bcould not be verified\b|`encrypted_content` was not issued to this caller\b/i;
+  /\bsignature: field required\b|\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b|\bencrypted content\b.{0,200}\bcould not be verified\b|`encrypted_content` was not issued to this caller\b/i;
 
 /** Of DeepSeek, about the calls of earlier replies: https://github.com/earendil-works/pi/issues/3636 */
 const reasoningContent = /\breasoning_content`? in the thinking mode must be passed back\b/i;
+
+/**
+ * Of models that take system texts before all other turns alone, and of those that did not know them there at all.
+ * https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+ */
+const laterSystem = /\brole 'system' is not supported\b|\bunexpected role "system"/i;
+
+/**
+ * Bedrock says the first of a place that the model has no mark in, and the second, with a 403 too, of a model that has
+ * none at all. https://github.com/NousResearch/hermes-agent/blob/main/agent/bedrock_adapter.py
+ */
+const cache =
+  /\bcache_?(control|point)\b.{0,9} (is )?not (permitted|supported)\b|\bcache_control: extra inputs\b|\bdid not allow prompt caching\b/i;
 
 const toolChoice = /\b(tool[ _]?choice|function[ _]calling[ _](config|mode)|allowed_function_names)\b/i;

@@ -22,7 +22,8 @@ export function toBody({ turns, model, reasoning, maxOutputTokens, ...request }:
   const { parameters = {}, asksThinking, user, omits } = request;
   const { topP, temperature, tools, toolChoice, parallelToolCalls } = parameters;
   const { reasoningEffort, verbosity, format } = parameters;
-  const thinking = givenFields({ effort: reasoningEffort, summary: asksThinking ? ('auto' as const) : null });
+  const summary = asksThinking && !omits?.has('summary') ? ('auto' as const) : undefined;
+  const thinking = givenFields({ effort: reasoningEffort, summary });
   const text = givenFields({ verbosity, format: format && toFormat(format) });
   return {
     model,
@@ -85,8 +86,8 @@ function ofAssistant(parts: readonly Part[], model: string): Item[] {
   });
 }
 
-const summary = z.array(z.strictObject({ type: z.literal('summary_text'), text: z.string() }));
-const reasoningBlock = z.strictObject({ summary, encrypted_content: z.string().min(1) });
+const summaries = z.array(z.strictObject({ type: z.literal('summary_text'), text: z.string() }));
+const reasoningBlock = z.strictObject({ summary: summaries, encrypted_content: z.string().min(1) });
 const messageStart = z.strictObject({ phase: z.enum(['commentary', 'final_answer']) });
 
 /** They come back from a client, so anything may be in them. */

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../../shared/json.js';
 import { detailsIn } from './answer-fields.js';
 
 /** The parts of a provider's answer that may say how long to wait. */
@@ -30,8 +31,21 @@ function toNumber(value: string | null | undefined): number | undefined {
   return value && /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) : undefined;
 }
 
+/**
+ * Whether the quota that is spent has the name of one of a whole day at Google. An answer that says how long to wait is
+ * an ordinary limit for all that: https://github.com/google-gemini/gemini-cli/pull/18073,
+ * https://github.com/diegosouzapw/OmniRoute/issues/9504
+ */
+export const isOfDay = ({ details }: WaitFacts): boolean =>
+  [detailOf('QuotaFailure', details)?.violations]
+    .flat()
+    .some((each) => isObject(each) && /PerDay/.test(String(each.quotaId)));
+
 /** Seconds, sent as `34.5s`. */
 function retryDelayIn(details: unknown): string | undefined {
-  const info = detailsIn(details).find((each) => String(each['@type']).endsWith('google.rpc.RetryInfo'));
-  return typeof info?.retryDelay === 'string' ? info.retryDelay.replace(/s$/, '') : undefined;
+  const delay = detailOf('RetryInfo', details)?.retryDelay;
+  return typeof delay === 'string' ? delay.replace(/s$/, '') : undefined;
 }
+
+const detailOf = (type: string, details: unknown): JsonObject | undefined =>
+  detailsIn(details).find((each) => String(each['@type']).endsWith(`google.rpc.${type}`));

@@ -45,6 +45,7 @@ export class StopText {
   #longestAt(unit: string): number {
     let longest = 0;
     for (const search of this.#searches) {
+      if (search.matched === 0 && search.stop[0] !== unit) continue;
       search.matched = step(search, search.matched, unit);
       if (search.matched === search.stop.length) longest = Math.max(longest, search.matched);
     }

@@ -67,10 +67,10 @@ export class TapeMarks {
     return this.list.length >= 2000;
   }
 
-  /** Counts a block. Whether it is kept: behind one that is not, no other is. */
-  countOpaque({ data }: OpaqueBlock): boolean {
+  /** Counts a block. Behind one that is not kept, no other is. */
+  haveRoomFor({ data }: OpaqueBlock): boolean {
     this.#opaqueLength += data.length;
-    return this.#opaqueLength <= maxOpaqueLength;
+    return this.#opaqueLength <= maxOpaqueLength && !this.areMany;
   }
 
   /** The mark of a block that stands on the tape at `at`. */

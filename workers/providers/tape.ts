@@ -81,13 +81,9 @@ export class Tape {
   }
 
   addOpaque(block: OpaqueBlock): void {
-    if (this.#marks.countOpaque(block)) this.#addOpaque(block);
-  }
-
-  #addOpaque(block: OpaqueBlock): void {
-    if (!this.#endCall()) return void this.#wait(() => this.#addOpaque(block));
+    if (!this.#endCall()) return void this.#wait(() => this.addOpaque(block));
+    if (!this.#marks.haveRoomFor(block)) return;
     if (this.#request.reasoning === undefined) return void this.#marks.keepFor08(block);
-    if (this.#marks.areMany) return;
     this.#open = undefined;
     this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
   }

@@ -1,9 +1,10 @@
 import type * as Google from '@google/genai';
 import { FunctionCallingConfigMode } from '@google/genai';
-import { type Part, partsOf, type ToolResultPart } from '../../shared/conversation.js';
+import { z } from 'zod';
+import { type OpaquePart, type Part, partsOf, type ToolResultPart } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
-import { readObject } from '../../shared/json.js';
+import { readJson, readObject } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../shared/protocol/model-parameters.js';
 import { parseExactly } from './exact-json.js';
@@ -19,7 +20,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
   const { reasoningEffort: effort, format } = parameters;
   return {
     model,
-    contents: toContents(alternating),
+    contents: toContents(alternating, model),
     config: {
       ...givenFields({
         maxOutputTokens,
@@ -69,10 +70,10 @@ const modes = {
 };
 
 /** Results stand in a content of their own: with a text behind them newer models answer 400. */
-function toContents(turns: readonly AlternatingTurn[]): Google.Content[] {
+function toContents(turns: readonly AlternatingTurn[], model: string): Google.Content[] {
   return turns.flatMap((turn, place) => {
     const parts = partsOf(turn);
-    if (turn.role === 'assistant') return [{ role: 'model', parts: toModelParts(parts) }];
+    if (turn.role === 'assistant') return [{ role: 'model', parts: toModelParts(parts, model) }];
     const names = new Map(callsIn(turns.slice(place - 1, place)).map(({ id, name }) => [id, name]));
     const results = parts.filter((part) => part.type === 'tool_result');
     // No ids are sent, because models before Gemini 3 refuse them: the order says which call a result belongs to.
@@ -88,25 +89,47 @@ function toContents(turns: readonly AlternatingTurn[]): Google.Content[] {
 /** Stands for a signature that is missing. https://ai.google.dev/gemini-api/docs/thought-signatures */
 const skipValidation = 'skip_thought_signature_validator';
 
-function toModelParts(parts: readonly Part[]): Google.Part[] {
+function toModelParts(parts: readonly Part[], model: string): Google.Part[] {
+  const sent: Google.Part[] = [];
   // Of parallel calls only the first has a signature.
-  let signature: string | undefined = skipValidation;
-  return parts.flatMap((part): Google.Part[] => {
-    if (part.type === 'text') return [{ text: part.text }];
-    if (part.type === 'opaque' && part.provider === 'vertexai' && isBase64.test(part.data))
-      signature = part.data;
-    if (part.type !== 'tool_call') return [];
+  let ofCall: string | undefined = skipValidation;
+  for (const part of parts) {
+    if (part.type === 'text') sent.push({ text: part.text });
+    const signed = part.type === 'opaque' ? readSigned(part, model) : undefined;
+    if (signed?.of === 'call') ofCall = signed.thoughtSignature;
+    if (signed?.of === 'text') signText(sent, signed.thoughtSignature);
+    if (part.type !== 'tool_call') continue;
     const functionCall = { name: part.name, args: toStruct(argumentsOf(part)) };
-    const thoughtSignature = signature;
-    signature = undefined;
-    return [{ functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
-  });
+    sent.push({ functionCall, ...givenFields({ thoughtSignature: ofCall }) });
+    ofCall = undefined;
+  }
+  return sent;
+}
+
+/** Without a text before it that is not signed, it stands on an empty one, as it does in streams. */
+function signText(sent: Google.Part[], thoughtSignature: string): void {
+  const last = sent.at(-1);
+  if (last?.text && last.thoughtSignature === undefined) last.thoughtSignature = thoughtSignature;
+  else sent.push({ text: '', thoughtSignature });
 }
 
 const toStruct = (text: string) => parseExactly(text) as Record<string, unknown>;
 
 /** It comes back from a client. */
-const isBase64 = /^[\w+/=-]+$/;
+const signature = z.object({
+  thoughtSignature: z.string().regex(/^[\w+/=-]+$/),
+  of: z.enum(['call', 'text']),
+});
+
+/** The block of a signature on the tape: a call's comes before the call, a text's behind the text. */
+export const toOpaque = (block: z.infer<typeof signature>) => ({ data: JSON.stringify(block) });
+
+/** Earlier releases kept the bare signature of a call, without the model. */
+function readSigned({ provider, model, data }: OpaquePart, asked: string) {
+  if (provider !== 'vertexai' || (model ?? asked) !== asked) return undefined;
+  return signature.safeParse(model === undefined ? { thoughtSignature: data, of: 'call' } : readJson(data))
+    .data;
+}
 
 function toResponse({ content, isError }: ToolResultPart): Record<string, unknown> {
   if (isError) return { error: content };

@@ -2,20 +2,20 @@ import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
-import type { ErrorFacts } from './error-classification.js';
+import { type ErrorFacts, unusableAnswer } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
-import { toBody } from './vertexai-body.js';
+import { toBody, toOpaque } from './vertexai-body.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
 /** How to reach Vertex AI: with an API key ("express mode"), or in a project with Google's default credentials. */
 type VertexAiSettings = { baseUrl?: string | undefined } & (
   | { apiKey: string }
-  | { project: string; location: string; authClient?: AuthClient }
+  | { project: string; location?: string | undefined; authClient?: AuthClient }
 );
 
 /**
@@ -34,8 +34,12 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
     run: (request, onDelta) => {
       // Kept, because the SDK's errors drop its headers (`Retry-After`).
       let response: Response | undefined;
+      let requests = 0;
       const parts = (own: ProviderRequest) => {
         const ownFetch: typeof fetch = async (input, init) => {
+          own.signal.throwIfAborted();
+          requests += 1;
+          if (requests > maxRequests) throw unusableAnswer('oversized');
           response = await fetch(input, { ...init, ...toFetchOptions(own) });
           return response;
         };
@@ -48,25 +52,30 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
   };
 }
 
+/** Of one reply: it would be longer than any model writes. */
+const maxRequests = 32;
+
 function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
   // Project and location are filled so that the SDK takes neither from the environment, nor prints that it did not.
   if ('apiKey' in settings) return { apiKey: settings.apiKey, project: '', location: 'global' };
-  const { project, location, authClient } = settings;
+  const { project, location = 'global', authClient } = settings;
   return { project, location, ...(authClient && { googleAuthOptions: { authClient } }) };
 }
 
-/** The argument of the SDK's methods. */
+/**
+ * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a token
+ * by which it can go on, they ask again with that token by themselves, and add up the usage.
+ */
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
-  // On by default, continuation would call the provider again by itself when a reply breaks off.
-  return { ...body, config: { ...config, automaticContinuation: false, httpOptions: { fetch } } };
+  return { ...body, config: { ...config, automaticContinuation: true, httpOptions: { fetch } } };
 }
 
 type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
   const said = answer.parse(await client.models.generateContent(parameters));
-  for (const part of toParts(said, 0)) yield part;
+  yield* toParts(said, newKeys());
   const { candidates, promptFeedback, usageMetadata } = said;
   // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
   const saysNothing = !candidates?.[0] && usageMetadata?.promptTokenCount !== undefined;
@@ -74,45 +83,60 @@ async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerat
 }
 
 async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
+  const newKey = newKeys();
+  for await (const chunk of await client.models.generateContentStream(parameters))
+    yield* toParts(answer.parse(chunk), newKey);
+}
+
+/** Gives the calls of a reply their keys. */
+function newKeys(): () => number {
   let calls = 0;
-  for await (const chunk of await client.models.generateContentStream(parameters)) {
-    for (const part of toParts(answer.parse(chunk), calls)) {
-      if (part.call) calls += 1;
-      yield part;
-    }
-  }
+  return () => calls++;
 }
 
 /**
- * One part for each call, with the text before it, and one for the rest; the keys of the calls begin at `firstKey`.
- * Reads the fields itself: the SDK's own `text` warns on the console about parts that are not text.
+ * The parts of an answer in their order; the last has the rest of what it says. Reads the fields itself: the SDK's own
+ * `text` warns on the console about parts that are not text.
  */
-function toParts(said: z.infer<typeof answer>, firstKey: number): ReplyPart[] {
+function toParts(said: z.infer<typeof answer>, newKey: () => number): ReplyPart[] {
   const candidate = said.candidates?.[0];
-  const isBlocked = said.promptFeedback?.blockReason;
-  const reason = isBlocked ? 'blocked' : toEnd(candidate?.finishReason);
-  const rest = { text: '', reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
-  const parts: ReplyPart[] = [];
-  for (const { text, thought, functionCall, thoughtSignature } of candidate?.content?.parts ?? []) {
-    if (!thought) rest.text += text ?? '';
-    if (!functionCall || reason === 'blocked') continue;
-    const { id, name, args } = functionCall;
-    const call = { key: firstKey + parts.length, id, name, arguments: toJsonText(args) ?? '{}' };
-    parts.push({ text: rest.text, call: { ...call, signature: thoughtSignature } });
-    rest.text = '';
-  }
-  return [...parts, rest];
+  const reason = said.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
+  const written = reason === 'blocked' ? [] : (candidate?.content?.parts ?? []);
+  const parts = written.flatMap((part) => toPieces(part, newKey));
+  const rest = { reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
+  return [...parts.slice(0, -1), { ...parts.at(-1), ...rest }];
 }
 
+/**
+ * The signature of a call stands before it, and that of a text behind it, since it may come with an empty part.
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+function toPieces(
+  { text, thought, functionCall, thoughtSignature }: z.infer<typeof part>,
+  newKey: () => number,
+): ReplyPart[] {
+  if (thought) return [{ thinking: text }];
+  const of = functionCall ? 'call' : 'text';
+  const opaque = thoughtSignature === undefined ? undefined : toOpaque({ thoughtSignature, of });
+  if (!functionCall) return opaque ? [{ text }, { opaque }] : [{ text }];
+  const { id, name, args } = functionCall;
+  return [{ opaque, call: { key: newKey(), id, name, arguments: toJsonText(args) ?? '{}' } }];
+}
+
+// `CONTINUATION` is met by the SDK, which asks for the rest; without a token for that it is a word like a new one.
 const toEnd = endReader({
   stop: ['STOP'],
   length: ['MAX_TOKENS'],
-  blocked: ['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
+  blocked: [
+    ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE'],
+    ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
+  ],
   malformed: ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
 });
 
 const usage = tokenCounts({
   promptTokenCount: tokenCount,
+  toolUsePromptTokenCount: tokenCount,
   candidatesTokenCount: tokenCount,
   cachedContentTokenCount: tokenCount,
   thoughtsTokenCount: tokenCount,
@@ -139,14 +163,15 @@ const answer = z.object({
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   if (!counts) return undefined;
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
+  const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
   // The other providers count thinking tokens as output, so they are added here, also if no text came.
   const outputTokens =
     candidatesTokenCount === undefined && thoughtsTokenCount === undefined
       ? undefined
       : (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0);
   return {
-    inputTokens: promptTokenCount,
+    inputTokens:
+      promptTokenCount === undefined ? undefined : promptTokenCount + (toolUsePromptTokenCount ?? 0),
     outputTokens,
     cachedTokens: counts.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,

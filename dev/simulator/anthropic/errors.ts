@@ -36,6 +36,15 @@ function errorType(status: number): string {
   return kinds[status]?.[0] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
+function spent(error_code: string): Refusal {
+  const error = { type: 'rate_limit_error', message: 'A spend limit is reached.', details: { error_code } };
+  return jsonRefusal(429, { type: 'error', error });
+}
+
+function regained(limits: string): string {
+  return `You have reached your ${limits} API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.`;
+}
+
 /** Anthropic's errors. */
 export const anthropicErrors: ErrorBodies = {
   contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
@@ -47,5 +56,17 @@ export const anthropicErrors: ErrorBodies = {
   tooLong: (tokens, maxTokens) =>
     anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
   notReady: () => anthropicError(529, 'Overloaded'),
+  quotas: [
+    // Codes of `resources/shared.d.ts` of Anthropic's SDK, without `retry-after`.
+    spent('enforced_spend_limit_reached'),
+    spent('contract_spend_limit_reached'),
+    spent('linked_organization_spend_limit_reached'),
+    spent('linked_organization_billing_unavailable'),
+    anthropicError(402, 'Your organization cannot be billed.'),
+    // Limits of one's own, and low credit: https://github.com/anthropics/claude-code/issues/2127 and 66314
+    invalid(regained('specified')),
+    invalid(regained('specified workspace')),
+    invalid('Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.'),
+  ],
   ...claudeErrors(invalid),
 };

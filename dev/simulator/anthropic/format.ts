@@ -78,7 +78,11 @@ function writeStop({ ending, stoppedBy, calls }: Reply): object {
   const reason = stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
   const details =
     reason === 'refusal'
-      ? { type: 'refusal', category: null, explanation: 'Refused by the simulator as asked.' }
+      ? {
+          type: 'refusal',
+          category: ending === 'refused' ? 'cyber' : null,
+          explanation: 'Refused by the simulator as asked.',
+        }
       : null;
   return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
 }

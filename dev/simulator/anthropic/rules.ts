@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
 import { claudeEfforts, thinkingConfig } from '../claude.js';
-import { isBlank, repeatedRoleAt } from '../json.js';
+import { isBlank } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
 import { type Complaints, checkShape, dotted, type Issue, json, text, unread } from '../shape.js';
 import { invalid } from './errors.js';
 
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
-/**
- * The error for the first rule of Messages that a body violates, by the rules of newer models. One rule is stricter
- * than the provider: consecutive messages of one role are refused here, where the provider would merge them.
- */
+/** The error for the first rule of Messages that a body violates, by the rules of newer models. */
 export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
   const retired = retiredParameters.find((name) => name in body);
   if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
@@ -30,6 +27,7 @@ function checkTexts({ stop_sequences: stops = [], system = [], messages }: Anthr
           )
         : checkText(content, 'messages'),
     ) ??
+    checkSystem(messages) ??
     checkOrder(messages)
   );
 }
@@ -45,15 +43,27 @@ function checkText(content: string | AnthropicBlock[], at: string): Refusal | un
   return invalid(`${at}: text content blocks must ${must}`);
 }
 
+/**
+ * Newer models take system texts behind messages of the user, and not right before another one of the user's.
+ * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/change-tools-or-instructions
+ */
+function checkSystem(messages: { role: string }[]): Refusal | undefined {
+  return firstRefusal(messages, ({ role }, index) => {
+    if (role !== 'system') return undefined;
+    if (index === 0)
+      return invalid("messages.0: use the top-level 'system' parameter for the initial system prompt");
+    if (messages[index - 1]?.role !== 'user')
+      return invalid(`messages.${index}: a system message must immediately follow a user turn`);
+    const isBeforeUser = messages[index + 1]?.role === 'user';
+    return isBeforeUser
+      ? invalid(`messages.${index}: a system message must not precede a user turn`)
+      : undefined;
+  });
+}
+
 function checkOrder(messages: { role: string }[]): Refusal | undefined {
   if (messages[0]?.role !== 'user') return invalid('messages: first message must use the "user" role');
-  const repeated = messages[repeatedRoleAt(messages)];
-  if (repeated !== undefined) {
-    return invalid(
-      `messages: roles must alternate between "user" and "assistant", but found multiple "${repeated.role}" roles in a row`,
-    );
-  }
-  if (messages.at(-1)?.role === 'user') return undefined;
+  if (messages.at(-1)?.role !== 'assistant') return undefined;
   return invalid(
     'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
@@ -103,7 +113,10 @@ const bodyShape = z.strictObject({
     .strictObject({ effort: z.enum(claudeEfforts).nullish(), format: format.nullish() })
     .optional(),
   messages: z.array(
-    z.strictObject({ role: z.enum(['user', 'assistant']), content: z.union([text, z.array(block)]) }),
+    z.strictObject({
+      role: z.enum(['user', 'assistant', 'system']),
+      content: z.union([text, z.array(block)]),
+    }),
   ),
   ...cache,
   thinking: thinkingConfig.optional(),
@@ -119,11 +132,6 @@ const anthropicComplaints: Complaints = {
   unknown: (path, [key = '']) => invalid(`${dotted([...path, key])}: Extra inputs are not permitted`),
   wrong(path, value, issue) {
     if (value === undefined) return invalid(`${dotted(path)}: Field required`);
-    if (path.at(-1) === 'role' && value === 'system') {
-      return invalid(
-        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an input message role.',
-      );
-    }
     return invalid(`${dotted(path)}: Input should be ${wanted(issue)}`);
   },
 };

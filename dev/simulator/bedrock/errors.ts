@@ -84,12 +84,14 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
-  ...claudeErrors(modelError),
-  // https://github.com/anthropics/anthropic-sdk-python/issues/894
-  bareId: (model) =>
-    validationException(
-      `Invocation of model ID ${model} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`,
+  quotas: [
+    bedrockError(
+      400,
+      'ServiceQuotaExceededException',
+      'Your request exceeds the service quota of your account.',
     ),
+  ],
+  ...claudeErrors(modelError),
   // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
   reasoning: () =>
     validationException("This model doesn't support the reasoningContent field. Remove it and try again."),

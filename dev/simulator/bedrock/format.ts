@@ -84,9 +84,11 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
 function writeMetadata(reply: Reply): object {
   const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, hasUsage } = reply;
   const usage = {
-    ...{ inputTokens: inputTokens - cachedTokens - cacheWriteTokens, outputTokens },
+    inputTokens: inputTokens - cachedTokens - cacheWriteTokens,
+    outputTokens,
     totalTokens: inputTokens + outputTokens,
-    ...{ cacheReadInputTokens: cachedTokens, cacheWriteInputTokens: cacheWriteTokens },
+    cacheReadInputTokens: cachedTokens,
+    cacheWriteInputTokens: cacheWriteTokens,
   };
   return {
     ...(hasUsage && { usage }),

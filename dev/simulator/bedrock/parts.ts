@@ -13,12 +13,14 @@ import type { BedrockBlock, BedrockBody } from './rules.js';
 export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): Turn[] {
   const turns = messages.map(({ role, content = [] }) => ({
     role,
-    content: joinThinking(content.map(readBlock)),
+    content: joinThinking(content.filter(isSaid).map(readBlock)),
   }));
   return system.length === 0
     ? turns
-    : [{ role: 'system', content: joinThinking(system.map(readBlock)) }, ...turns];
+    : [{ role: 'system', content: joinThinking(system.filter(isSaid).map(readBlock)) }, ...turns];
 }
+
+const isSaid = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
 
 function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
   if (reasoningContent !== undefined) return thought('bedrock', reasoningContent);
@@ -49,10 +51,11 @@ export function readBedrockParameters({
   const schema = readJson(format?.schema ?? '');
   return givenFields({
     ...{ maxOutputTokens, stop, ...sampling },
-    tools: tools?.map(({ toolSpec: { inputSchema, ...tool } }) => ({
-      ...tool,
-      parameters: inputSchema.json,
-    })),
+    tools: tools?.flatMap(({ toolSpec }) => {
+      if (toolSpec === undefined) return [];
+      const { inputSchema, ...tool } = toolSpec;
+      return [{ ...tool, parameters: inputSchema.json }];
+    }),
     toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,

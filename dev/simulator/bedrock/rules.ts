@@ -59,6 +59,10 @@ const toolSpec = z.strictObject({
   inputSchema,
   strict: z.boolean().optional(),
 });
+/** What stands before it is cached: `CachePointBlock` of the SDK. */
+const cachePoint = z
+  .strictObject({ type: z.literal('default'), ttl: z.enum(['5m', '1h']).optional() })
+  .optional();
 const toolChoice = z
   .strictObject({ auto: nothing, any: nothing, tool: z.strictObject({ name: text }).optional() })
   .refine(hasOneField);
@@ -87,6 +91,7 @@ const block = z
     toolUse: z.strictObject({ toolUseId: text, name: text, input: json }).optional(),
     toolResult: toolResult.optional(),
     reasoningContent: z.strictObject({ reasoningText, redactedContent: text.optional() }).optional(),
+    cachePoint,
   })
   .refine(hasOneField);
 
@@ -100,9 +105,14 @@ const bodyShape = z.strictObject({
       stopSequences: z.array(text.min(1)).optional(),
     })
     .optional(),
-  system: z.array(z.strictObject({ text })).optional(),
+  system: z.array(z.strictObject({ text: text.optional(), cachePoint }).refine(hasOneField)).optional(),
   toolConfig: z
-    .strictObject({ tools: z.array(z.strictObject({ toolSpec })).min(1), toolChoice: toolChoice.optional() })
+    .strictObject({
+      tools: z
+        .array(z.strictObject({ toolSpec: toolSpec.optional(), cachePoint }).refine(hasOneField))
+        .min(1),
+      toolChoice: toolChoice.optional(),
+    })
     .optional(),
   outputConfig: z
     .strictObject({ effort: z.enum(claudeEfforts).optional(), textFormat: textFormat.optional() })

@@ -87,6 +87,29 @@ export const openAiErrors: ErrorBodies = {
       'That model is currently overloaded with other requests. You can retry your request.',
       serverError,
     ),
+  quotas: [
+    // The second comes with the type of the first: https://github.com/vercel/ai/issues/21345
+    spent(
+      'insufficient_quota',
+      'You exceeded your current quota, please check your plan and billing details.',
+    ),
+    spent('credit_balance_exhausted', 'Your organization has no API credits remaining.'),
+    // Codes of `resources/beta/agents/agents.d.ts` of OpenAI's SDK.
+    spent(
+      'billing_not_active',
+      'Your account is not active, please check your billing details on our website.',
+    ),
+    spent('project_spend_limit_exceeded', 'The project has reached its enforced spend limit.'),
+    spent('organization_spend_limit_exceeded', 'The organization has reached its enforced spend limit.'),
+    spent('organization_usage_limit_exceeded', 'The organization has reached its usage limit.'),
+    // Of OpenRouter, where it is about the request: https://github.com/can1357/oh-my-pi/issues/9569
+    jsonRefusal(402, {
+      error: {
+        message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens.',
+        code: 402,
+      },
+    }),
+  ],
   hint: refuseHint,
   // DeepSeek's: https://github.com/earendil-works/pi/issues/3636
   lostReasoning: () =>
@@ -102,6 +125,10 @@ export const openAiErrors: ErrorBodies = {
     return invalid(`${why} ${how}`, 'reasoning_effort');
   },
 };
+
+function spent(code: string, message: string): Refusal {
+  return openAiError(429, message, { type: 'insufficient_quota', code });
+}
 
 /** The error of a model that always thinks, for the effort `none`. */
 export const refuseNone = (param: string): Refusal =>

@@ -64,9 +64,11 @@ const finishReasonOf = ({ ending, calls }: Reply): string =>
 const hasContent = ({ ending, text, calls }: Reply): boolean =>
   ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
 
-/** As vLLM has it in `reasoning`, and llama.cpp, LM Studio and DeepSeek in `reasoning_content`. */
-const thinkingOf = ({ thinksIn, thoughts }: Reply): object =>
-  thinksIn ? { [thinksIn]: thoughts.map(({ text }) => text).join(' ') } : {};
+/** What a model says of its thinking at servers that speak this format; nothing at OpenAI. */
+const thinkingOf = ({ thoughts }: Reply) => {
+  const words = thoughts.map(({ text }) => text).join(' ');
+  return words.trim() === '' ? undefined : { reasoning_content: words };
+};
 
 function writeCompletion(reply: Reply): object {
   const { ending } = reply;
@@ -107,10 +109,11 @@ function writeChunks(reply: Reply): StreamFrames {
   const pieces = ending === 'refused' ? [refusalText] : reply.pieces;
   const first = ending === 'null' || (ending !== 'refused' && !hasContent(reply)) ? null : '';
   const field = ending === 'refused' ? 'refusal' : 'content';
+  const thinking = thinkingOf(reply);
   return {
     opening: [chunk({ role: 'assistant', content: first, refusal: null })],
     deltas: [
-      ...(reply.thinksIn ? [chunk(thinkingOf(reply))] : []),
+      ...(thinking ? [chunk(thinking)] : []),
       ...pieces.map((piece) => chunk({ [field]: piece })),
       ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
     ],
@@ -135,9 +138,7 @@ function writeUsage(reply: Reply): object {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: {
-      ...{ cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, audio_tokens: 0 },
-    },
+    prompt_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
     completion_tokens_details: { reasoning_tokens: reasoningTokens, audio_tokens: 0 },
   };
 }

@@ -68,7 +68,7 @@ const message = z.discriminatedUnion('role', [
     content: texts.nullish(),
     tool_calls: z.array(call).min(1).optional(),
     // Of servers that speak this format, not of OpenAI.
-    ...{ reasoning: text.nullish(), reasoning_content: text.nullish() },
+    reasoning_content: text.nullish(),
     ...unread('name refusal audio function_call annotations'),
   }),
   z.strictObject({ role: z.literal('tool'), content: texts, tool_call_id: text }),

@@ -66,28 +66,39 @@ const reasons: Partial<Record<Ending, string>> = {
 const statusOf = ({ ending }: Reply) =>
   ending === 'failed' ? 'failed' : reasons[ending] === undefined ? 'completed' : 'incomplete';
 
-/** A response as it ends, or without items as it begins. Some fields of the request stand in it. */
+/** A response as it ends, or without items as it begins. */
 function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
   const { callId, createdAt, model, ending, request } = reply;
   const reason = items && reasons[ending];
+  const asked = { ...unasked, ...request };
   return {
-    ...{ id: `resp_sim${callId}`, object: 'response', created_at: Math.floor(createdAt / 1000), model },
-    ...{ status: items ? statusOf(reply) : 'in_progress', background: false, instructions: null },
-    ...{ error: items && ending === 'failed' ? serverError : null, max_output_tokens: null },
-    ...{ parallel_tool_calls: true, previous_response_id: null, service_tier: 'default', store: true },
-    ...{ reasoning: { effort: null, summary: null }, temperature: 1, text: { format: { type: 'text' } } },
-    ...{ tool_choice: 'auto', tools: [], top_p: 1, truncation: 'disabled', metadata: {} },
-    ...Object.fromEntries(echoed.flatMap((name) => (name in request ? [[name, request[name]]] : []))),
+    id: `resp_sim${callId}`,
+    object: 'response',
+    created_at: Math.floor(createdAt / 1000),
+    model,
+    status: items ? statusOf(reply) : 'in_progress',
+    error: items && ending === 'failed' ? serverError : null,
     incomplete_details: reason ? { reason } : null,
     output: items?.map(({ whole }) => whole) ?? [],
     usage: items && reply.hasUsage ? writeUsage(reply) : null,
+    ...Object.fromEntries(Object.keys(unasked).map((name) => [name, asked[name as keyof typeof unasked]])),
   };
 }
 
-const echoed = [
-  ...['instructions', 'max_output_tokens', 'parallel_tool_calls', 'reasoning', 'store', 'temperature'],
-  ...['text', 'tool_choice', 'tools', 'top_p'],
-];
+/** The fields of a request that stand in its response, with their values where they are not asked for. */
+const unasked = {
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  reasoning: { effort: null, summary: null },
+  store: true,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_p: 1,
+};
 
 const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({
   input_tokens: inputTokens,

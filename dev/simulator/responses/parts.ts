@@ -7,7 +7,10 @@ import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem, ResponsesPart } from './rules.js';
 
 const roleNames: Record<string, Role> = {
-  ...{ user: 'user', results: 'user', system: 'system', developer: 'system' },
+  results: 'user',
+  user: 'user',
+  system: 'system',
+  developer: 'system',
 };
 
 /**
@@ -74,8 +77,6 @@ export function readResponsesParameters(body: ResponsesBody): CallParameters {
     parallelToolCalls: body.parallel_tool_calls,
     format: text?.format && readFormat(text.format),
     wantsReasoning: include?.includes('reasoning.encrypted_content'),
-    // `store` is true when omitted, by the type; what is stored stays for 30 days.
-    isStored: body.store ?? true,
     showsThinking: reasoning?.summary == null ? undefined : true,
     markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });

@@ -47,8 +47,9 @@ function checkSeal(item: ResponsesItem, model: string): Refusal | undefined {
   return openAiError(400, `The encrypted content ${shown} ${why}`, { code: 'invalid_encrypted_content' });
 }
 
-const id = { id: text.nullish() };
-const status = { status: z.enum(['in_progress', 'completed', 'incomplete']).optional() };
+const id = text.nullish();
+const status = z.enum(['in_progress', 'completed', 'incomplete']).optional();
+const contentOf = <Part extends z.ZodType>(part: Part) => z.union([text, z.array(part).min(1)]);
 const image = z.strictObject({
   type: z.literal('input_image'),
   detail: z.enum(['low', 'high', 'auto', 'original']),
@@ -61,60 +62,45 @@ const said = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('refusal'), refusal: text }),
 ]);
 
-const message = { type: z.literal('message').optional(), ...id, ...status };
+const message = { type: z.literal('message').optional(), id, status };
+const phase = z.enum(['commentary', 'final_answer']).nullish();
+const summary = z.array(z.strictObject({ type: z.literal('summary_text'), text }));
+const call = { type: z.literal('function_call'), call_id: text, name: text, arguments: text };
+const result = { type: z.literal('function_call_output'), call_id: text, output: contentOf(inputPart) };
 const item = z.discriminatedUnion('type', [
   z.discriminatedUnion('role', [
-    z.strictObject({
-      ...message,
-      role: z.enum(['system', 'developer']),
-      content: z.union([text, z.array(inputText).min(1)]),
-    }),
-    z.strictObject({
-      ...message,
-      role: z.literal('user'),
-      content: z.union([text, z.array(inputPart).min(1)]),
-    }),
-    z.strictObject({
-      ...message,
-      role: z.literal('assistant'),
-      content: z.union([text, z.array(said).min(1)]),
-      phase: z.enum(['commentary', 'final_answer']).nullish(),
-    }),
+    z.strictObject({ ...message, role: z.enum(['system', 'developer']), content: contentOf(inputText) }),
+    z.strictObject({ ...message, role: z.literal('user'), content: contentOf(inputPart) }),
+    z.strictObject({ ...message, role: z.literal('assistant'), content: contentOf(said), phase }),
   ]),
-  z.strictObject({
-    ...{ type: z.literal('function_call'), call_id: text, name: text, arguments: text, ...id, ...status },
-    ...unread('caller namespace'),
-  }),
-  z.strictObject({
-    ...{ type: z.literal('function_call_output'), call_id: text, ...id, ...status },
-    output: z.union([text, z.array(inputPart).min(1)]),
-  }),
-  z.strictObject({
-    ...{ type: z.literal('reasoning'), ...id, ...status },
-    summary: z.array(z.strictObject({ type: z.literal('summary_text'), text })),
-    content: z.array(z.strictObject({ type: z.literal('reasoning_text'), text })).optional(),
-    encrypted_content: text.nullish(),
-  }),
+  z.strictObject({ ...call, id, status }),
+  z.strictObject({ ...result, id, status }),
+  z.strictObject({ type: z.literal('reasoning'), summary, encrypted_content: text.nullish(), id, status }),
 ]);
 
+const strict = z.boolean().nullish();
+const description = text.nullish();
 const tool = z.strictObject({
-  ...{ type: z.literal('function'), name: text, description: text.nullish() },
-  ...{ parameters: json.nullable(), strict: z.boolean().nullish() },
+  type: z.literal('function'),
+  name: text,
+  description,
+  parameters: json.nullable(),
+  strict,
 });
 const choice = z.strictObject({ type: z.literal('function'), name: text });
 const format = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('text') }),
   z.strictObject({ type: z.literal('json_object') }),
-  z.strictObject({
-    ...{ type: z.literal('json_schema'), name: text, schema: json },
-    ...{ description: text.optional(), strict: z.boolean().nullish() },
-  }),
+  z.strictObject({ type: z.literal('json_schema'), name: text, schema: json, description, strict }),
 ]);
+const efforts = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish();
+const summaries = z.enum(['auto', 'concise', 'detailed']).nullish();
+const verbosity = z.enum(['low', 'medium', 'high']).nullish();
 
 /** Not in it are stops, a seed, penalties and biases: Responses has none. */
 const bodyShape = z.strictObject({
   model: text,
-  input: z.union([text, z.array(item).min(1)]),
+  input: contentOf(item),
   instructions: text.nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.strictObject({ include_obfuscation: z.boolean().optional() }).nullish(),
@@ -124,19 +110,8 @@ const bodyShape = z.strictObject({
   max_output_tokens: z.int().min(16).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  reasoning: z
-    .strictObject({
-      effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish(),
-      summary: z.enum(['auto', 'concise', 'detailed']).nullish(),
-      ...unread('context mode'),
-    })
-    .nullish(),
-  text: z
-    .strictObject({
-      format: format.optional(),
-      verbosity: z.enum(['low', 'medium', 'high']).nullish(),
-    })
-    .optional(),
+  reasoning: z.strictObject({ effort: efforts, summary: summaries, ...unread('context mode') }).nullish(),
+  text: z.strictObject({ format: format.optional(), verbosity }).optional(),
   tools: z.array(tool).max(128).optional(),
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
   parallel_tool_calls: z.boolean().nullish(),

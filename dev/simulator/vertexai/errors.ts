@@ -69,6 +69,16 @@ const messages: Record<number, string> = {
   504: 'Deadline expired before operation could complete.',
 };
 
+/** As the Gemini API has it: https://github.com/diegosouzapw/OmniRoute/issues/9504 */
+function spent(period: string, retryDelay?: string): Refusal {
+  const quotaId = `GenerateRequests${period}PerProjectPerModel`;
+  const message = 'You exceeded your current quota, please check your plan and billing details.';
+  return vertexError(429, message, [
+    { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId, quotaValue: '20' }] },
+    ...(retryDelay ? [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay }] : []),
+  ]);
+}
+
 /** Vertex AI's errors. */
 export const vertexErrors: ErrorBodies = {
   contentType: (received) =>
@@ -94,6 +104,8 @@ export const vertexErrors: ErrorBodies = {
       `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${maxTokens}).`,
     ),
   notReady: () => vertexError(503, 'The model is overloaded. Please try again later.'),
+  // The name of a quota says nothing beside a wait: https://github.com/google-gemini/gemini-cli/pull/18073
+  quotas: [spent('PerDay'), spent('PerDay', '36s'), spent('PerMinute', '21s')],
   hint: (name) =>
     vertexError(
       400,

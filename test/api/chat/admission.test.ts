@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { admit, resolveDeadlines } from '../../../api/chat/admission.js';
+import { admit, backlogMs, resolveDeadlines } from '../../../api/chat/admission.js';
 import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
@@ -38,7 +38,16 @@ describe('resolveDeadlines', () => {
     ['a stream whose caller means the whole', { stream, waitMs: 7000 }, [7000, 7000, 7000]],
     ['a chat whose client gives up sooner', { clientTimeoutMs: 9000 }, [9000, 9000, 9000]],
     ['one whose caller does', { clientTimeoutMs: 9000, waitMs: 7000 }, [7000, 7000, 7000]],
-    ['a chat whose client never gives up', { clientTimeoutMs: 600_000 }, [55_000, 55_000, 55_000]],
+    ['a chat of another API', { timeoutMs: 250_000 }, [250_000, 250_000, 250_000]],
+    ['one whose client waits for less', { timeoutMs: 250_000, clientTimeoutMs: 9000 }, [9000, 9000, 9000]],
+    ['for more', { timeoutMs: 90_000, clientTimeoutMs: 250_000 }, [250_000, 250_000, 250_000]],
+    ['for too long', { timeoutMs: 90_000, clientTimeoutMs: 999_000 }, [300_000, 300_000, 300_000]],
+    ['a stream of another API', { stream, timeoutMs: 250_000 }, [450_000, 250_000, 450_000]],
+    [
+      'one of those that is asynchronous',
+      { storeOptions: stored(true), timeoutMs: 9 },
+      [0, 300_000, 300_000],
+    ],
     [
       'a stream whose client waits for its beginning',
       { stream, clientTimeoutMs: 9000 },
@@ -60,6 +69,17 @@ describe('resolveDeadlines', () => {
       );
     },
   );
+});
+
+it.each<[string, Partial<ChatCommand>, number]>([
+  ['a chat', {}, 55_000],
+  ['one that has come late', { elapsedMs: 5000 }, 50_000],
+  ['one that may take longer', { timeoutMs: 250_000 }, 55_000],
+  ['one whose caller says for how long', { waitMs: 250_000 }, 250_000],
+  ['an asynchronous one', { storeOptions: stored(true) }, 300_000],
+])('%s (%j) -> may wait in the queue for %i ms', (_, own, expected) => {
+  const { startBy } = resolveDeadlines(command(own), limits, 1_000_000);
+  expect(backlogMs(command(own), { startBy, now: 1_000_000, timeoutMs: 55_000 })).toBe(expected);
 });
 
 const shares = new UserShares();

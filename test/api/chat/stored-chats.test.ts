@@ -455,7 +455,7 @@ describe('a chat that a newer release has recorded', () => {
 
   it('whose worker could not record how it ended -> is not recorded as failed', async () => {
     const opened = await open(command('also by a newer release'));
-    await work(opened, async () => '{"v":3}');
+    await work(opened, async () => '{"v":4}');
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
     expect(await store.records.read(resultKey(opened.chat.id))).toBeUndefined();
   });

@@ -27,9 +27,10 @@ describe('a field', () => {
     expect(readBody({ [field]: null })).toEqual(readBody({}));
   });
 
-  it.each(
-    Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 'x' }),
-  )('%s is %j → accepted, and never read', (field, value) => {
+  it.each([
+    ...Object.entries({ user: 'me', metadata: { a: 'b' }, safety_identifier: 'x', prompt_cache_key: 5 }),
+    ['prompt_cache_key', 'x'.repeat(513)],
+  ])('%s is %j → accepted, and never read', (field, value) => {
     expect(readBody({ [field]: value })).toEqual(readBody({}));
   });
 
@@ -40,6 +41,7 @@ describe('a field', () => {
     [{ max_completion_tokens: null, max_tokens: 5 }, { maxOutputTokens: 5 }],
     [{ max_completion_tokens: 5, max_tokens: null }, { maxOutputTokens: 5 }],
     [{ stop: 'END' }, { stop: ['END'] }],
+    [{ prompt_cache_key: 'x' }, { cacheKey: 'x' }],
     [{ stop: ['a', 'b', 'c', 'd'] }, { stop: ['a', 'b', 'c', 'd'] }],
   ])('says %j → every model is asked for %j', (fields, parameters) => {
     for (const provider of providerIds) expect(readBody(fields, provider).parameters).toEqual(parameters);

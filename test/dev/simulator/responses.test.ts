@@ -137,7 +137,7 @@ describe('a request that breaks a rule -> is refused', () => {
     expect(turns).toEqual(asked.turns);
     expect(parameters).toMatchObject({
       ...{ tools: asked.tools, toolChoice: asked.choice, reasoningEffort: 'low', parallelToolCalls: false },
-      ...{ maxOutputTokens: 16, temperature: 1, isStored: false, wantsReasoning: true },
+      ...{ maxOutputTokens: 16, temperature: 1, wantsReasoning: true },
       format: { type: 'json_schema', schema: city },
     });
   });

@@ -5,6 +5,7 @@ import { type Asked, imageOf, type SaidPart } from './requests.js';
 const user = (...content: SaidPart[]) => ({ role: 'user', content });
 const hello = { role: 'user', content: 'Hello' };
 const hi = { role: 'assistant', content: 'Hi!' };
+const system = { role: 'system', content: 'Be brief.' };
 const text = (said: string): SaidPart => ({ type: 'text', text: said });
 const called = (facts: Partial<ToolCallPart> = {}) => ({
   role: 'assistant',
@@ -64,7 +65,7 @@ has no blank text           |                      | non-whitespace        | is 
 has no empty system text    |                      | system: text content  | SystemContentBlock   | empty text param
 has parts in each turn      | [0].content': empty  | non-empty content     | messages.0 is empty  | at least one parts
 begins with the user        |                      | use the "user" role   | must start with      |
-alternates                  |                      | multiple "user" roles | must alternate       | alternate between
+alternates                  |                      |                       | must alternate       | alternate between
 ends with the user          |                      | message prefill       | message prefill      | with a user role
 lists tools                 | 'tools': empty array |                       | toolConfig.tools'    | _declarations
 names tools by a pattern    | not match pattern    | 0.custom.name         | toolSpec.name'       | function name
@@ -168,7 +169,9 @@ export const ownRules: Record<ProviderId, OwnRule[]> = {
   ],
   anthropic: [
     [{ model: undefined }, 'model: Field required'],
-    [{ messages: [{ role: 'system', content: 'x' }] }, 'messages: Unexpected role "system".'],
+    [{ messages: [system] }, "messages.0: use the top-level 'system' parameter"],
+    [{ messages: [hello, hi, system] }, 'messages.2: a system message must immediately follow a user turn'],
+    [{ messages: [hello, system, hello] }, 'messages.1: a system message must not precede a user turn'],
     [{ messages: [user({ type: 'audio' } as never)] }, 'messages.0.content.0.type: Input should be'],
     [{ max_tokens: '9' }, 'max_tokens: Input should be a valid integer'],
     [{ top_k: 5 }, '`top_k` is deprecated for this model.'],

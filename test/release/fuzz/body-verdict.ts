@@ -8,7 +8,7 @@ export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
 
 const maxBytes = 1_048_576;
 /** Where images may come along. */
-const maxBytesOfCompletions = 8_388_608;
+const maxBytesOfCompletions = 33_554_432;
 const deepest = 32;
 const maxMessages = 1000;
 

@@ -3,7 +3,7 @@ import { ConfigError, type Environment, namesSet, parseConfig } from '../../../s
 import { configuredSettings, defaultSettings, poolConfig } from '../../../shared/config/pool-config.js';
 import { hasCredentials } from '../../../shared/config/provider-credentials.js';
 import type { Program } from '../../../shared/config/requirements.js';
-import { providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contract.js';
 
 const parse = (environment: Environment) => parseConfig(environment, 'config');
 
@@ -100,6 +100,7 @@ describe('parseConfig', () => {
     ['WORKER_PROVIDERS', ' vertexai , openai', ['vertexai', 'openai']],
     // Each mention would start a pool, and both would report under the same worker's name.
     ['WORKER_PROVIDERS', 'openai,openai', ['openai']],
+    ['BEDROCK_MAX_OUTPUT_TOKENS', '32000, us.*=8192', ['32000', 'us.*=8192']],
     ['TRUSTED_PROXIES', '', undefined],
     ['TRUSTED_PROXIES', '10.0.0.0/8, loopback', ['10.0.0.0/8', 'loopback']],
     ['TRUSTED_PROXIES', '::1,192.168.1.1', ['::1', '192.168.1.1']],
@@ -134,6 +135,7 @@ describe('parseConfig', () => {
     ['WORKER_PROVIDERS', 'must be', ', openai, OpenAI openai;bedrock openai%20bedrock __proto__'],
     ['VERTEXAI_MODELS', 'must', `, gpt-5, a%20b gpt%205 -x é ${'x'.repeat(257)} ${'x,'.repeat(60)}`],
     ['PROVIDER_MAX_RESPONSE_BYTES', 'must be a whole number', '65535 268435457 1e9 many'],
+    ['OPENAI_MAX_OUTPUT_TOKENS', 'must be a whole number', ', 0 -1 1.5 1e9 99999999 =5 a%20b=5 m= many'],
     ['IMAGE_HOSTS', images, ', none,https https: * 10.0.0.1/8'],
     ['TRUSTED_PROXIES', 'must', 'true 1 proxy.example 10.0.0.0/40'],
     [
@@ -223,9 +225,8 @@ describe('hasCredentials', () => {
     ['bedrock', { AWS_REGION: 'x' }, true],
     ['bedrock', { AWS_ACCESS_KEY_ID: 'x' }, false],
     ['vertexai', { GOOGLE_API_KEY: 'x' }, true],
-    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, false],
+    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x' }, true],
     ['vertexai', { GOOGLE_CLOUD_LOCATION: 'x' }, false],
-    ['vertexai', { GOOGLE_CLOUD_PROJECT: 'x', GOOGLE_CLOUD_LOCATION: 'x' }, true],
   ] as const)('of %s with %o is %s', (id, environment, expected) => {
     expect(hasCredentials(namesSet(parse(environment)), id)).toBe(expected);
   });
@@ -240,14 +241,29 @@ describe('poolConfig', () => {
     const own = Object.entries(variables).map(([name, value]) => [`${id.toUpperCase()}_${name}`, value]);
     const config = parse({ BREAKER_RESET_MS: '700', ...Object.fromEntries(own) });
     expect(poolConfig(config, id)).toEqual({
-      ...{ concurrency: 7, model: 'm', models: ['m', 'n-*'], maxOutputTokens: 9, breakerResetMs: 700 },
+      ...{ concurrency: 7, model: 'm', models: ['m', 'n-*'], maxOutputTokens: ['9'], breakerResetMs: 700 },
       ...{ timeoutMs: 100, firstTokenTimeoutMs: 101, idleTimeoutMs: 102, fallbackAfterMs: 103 },
     });
     for (const other of providerIds.filter((one) => one !== id))
-      expect(poolConfig(config, other)).toEqual({
-        ...{ concurrency: 20, model: undefined, maxOutputTokens: 4096, breakerResetMs: 700 },
-        ...{ timeoutMs: 45_000, firstTokenTimeoutMs: 40_000, idleTimeoutMs: 20_000 },
-      });
+      expect(poolConfig(config, other)).toMatchObject({ concurrency: 100, timeoutMs: 600_000 });
+  });
+
+  const url = 'https://models.example.org';
+  it.each<[ProviderId, Environment, firstTokenTimeoutMs: number, idleTimeoutMs: number]>([
+    ['openai', {}, 60_000, 300_000],
+    ['anthropic', {}, 60_000, 300_000],
+    ['bedrock', {}, 300_000, 600_000],
+    ['vertexai', {}, 300_000, 600_000],
+    // Nothing is known of a server of others.
+    ['openai', { OPENAI_BASE_URL: url }, 300_000, 600_000],
+    ['anthropic', { ANTHROPIC_BASE_URL: url }, 300_000, 600_000],
+    ['openai', { OPENAI_BASE_URL: url, OPENAI_IDLE_TIMEOUT_MS: '7000' }, 300_000, 7000],
+    ['openai', { OPENAI_BASE_URL: url, SIMULATOR_URL: 'http://s' }, 60_000, 300_000],
+  ])('%s with %j -> a model may think in silence for %i ms, then %i', (id, environment, first, idle) => {
+    const times = { firstTokenTimeoutMs: first, idleTimeoutMs: idle };
+    const config = parse(environment);
+    expect(poolConfig(config, id)).toMatchObject(times);
+    expect({ ...defaultSettings(id), ...configuredSettings(config, id) }).toMatchObject(times);
   });
 
   it("leaves the real provider's models out where the simulator plays it", () => {
@@ -258,8 +274,8 @@ describe('poolConfig', () => {
 
 describe('configuredSettings', () => {
   it('has what the environment sets of a provider, and not what is at its default', () => {
-    const config = parse({ OPENAI_CONCURRENCY: '7', OPENAI_TIMEOUT_MS: '45000', BEDROCK_CONCURRENCY: '9' });
+    const config = parse({ OPENAI_CONCURRENCY: '7', OPENAI_TIMEOUT_MS: '600000', BEDROCK_CONCURRENCY: '9' });
     expect(configuredSettings(config, 'openai')).toEqual({ concurrency: 7 });
-    expect(defaultSettings('openai')).toMatchObject({ timeoutMs: 45_000 });
+    expect(defaultSettings('openai')).toMatchObject({ timeoutMs: 600_000, idleTimeoutMs: 300_000 });
   });
 });

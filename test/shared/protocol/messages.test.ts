@@ -117,6 +117,7 @@ describe('queuedBytesOf', () => {
 });
 
 describe('chatJobSchema', () => {
+  const block: Part = { type: 'opaque', provider: 'anthropic', model: 'm', role: 'start', data: '{}' };
   const { model: _, ...withoutModel } = job;
   it.each<[string, ChatJob]>([
     ['a model', job],
@@ -148,6 +149,7 @@ describe('chatJobSchema', () => {
       { type: 'image', url: 'https://x' },
       { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 },
       { type: 'opaque', provider: 'vertexai', data: 's' },
+      block,
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' },
       { type: 'tool_result', callId: 'a', content: '', isError: true },
     ];
@@ -162,6 +164,9 @@ describe('chatJobSchema', () => {
     [{ parameters: { tools: [{ name: 'f' }] } }, 2],
     [{ parameters: { format: { type: 'json_object' } } }, 2],
     [{ turns: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, 2],
+    // Else a worker of 0.8 would return every chat with tools to the queue.
+    [{ parameters: { tools: [{ name: 'f' }] }, reasoning: 'opaque' }, 2],
+    [{ turns: [{ role: 'assistant', content: [block] }] }, 3],
   ])('is written with %j as version %i, and says 1 when it is read', (own, v) => {
     const encoded = encodeChatJob({ ...job, ...own });
     expect([encoded.v, chatJobSchema.parse(encoded).v]).toEqual([v, 1]);

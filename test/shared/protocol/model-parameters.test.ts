@@ -24,6 +24,7 @@ const all: Required<ModelParameters> = {
   toolChoice: { name: 'look' },
   parallelToolCalls: false,
   format: { type: 'json_schema', name: 'answer', schema: { type: 'object' } },
+  cacheKey: 'k',
 };
 
 describe('modelParametersSchema', () => {
@@ -46,6 +47,7 @@ describe('modelParametersSchema', () => {
     ['tools', [Array.from({ length: 129 }, (_, n) => ({ name: `a${n}` }))]],
     ['toolChoice', ['any']],
     ['format', [{ type: 'text' }, { type: 'json_schema', name: 'a' }]],
+    ['cacheKey', ['', 'k'.repeat(513), 5]],
   ])('%s that is one of %j -> is refused', (name, values) => {
     for (const value of values)
       expect(modelParametersSchema.safeParse({ [name]: value }).success, String(value)).toBe(false);

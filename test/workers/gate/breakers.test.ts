@@ -58,12 +58,17 @@ const ends: Record<string, Error | undefined> = {
   'failed for good': new Failure('provider_error', { retryable: false }),
   'no JSON': unusableAnswer('malformed_json'),
   'an unknown tool': unusableAnswer('unknown_tool'),
+  'an unknown end': unusableAnswer('unknown_end'),
   'malformed arguments': unusableAnswer('malformed_arguments'),
   '401': called(new ProviderCallError('Error', 401)),
   '401 for the model': called(
     Object.assign(new ProviderCallError('Error', 401), { namesModel: true as const }),
   ),
   'out of credit': called(new ProviderCallError('Error', 429, 'insufficient_quota'), 'provider_error'),
+  '402': called(
+    Object.assign(new ProviderCallError('Error', 402), { seemsOutOfCredit: true }),
+    'provider_error',
+  ),
   '404': called(new ProviderCallError('Error', 404)),
   unreachable: called(new ProviderCallError('Error', undefined, 'ECONNREFUSED'), 'provider_error'),
 };
@@ -111,6 +116,7 @@ describe.each<[calls: string, user: string | undefined]>([
   const nothing = [
     ...['provider_rejected', 'provider_rate_limited', 'content_blocked', 'timeout', 'internal', '401'],
     ...['provider_unavailable', 'failed for good', 'no JSON', 'an unknown tool', 'malformed arguments'],
+    'an unknown end',
     // A model that thinks for longer than it may.
     ...['timed out, alive', 'timed out, begun'],
   ];
@@ -364,8 +370,22 @@ describe('the account', () => {
     // No user can have brought this about.
     ['5 of M unreachable', 'open for all: unreachable'],
     ['1 of M out of credit; V is refused', 'open for all: credit'],
-    ['100 of V answered; 1 of M out of credit; 100 ms; 1 of V out of credit', 'open for all: credit'],
-    ['1 of M out of credit; 100 ms; 1 of V answered', 'closed'],
+    // Which is asked again after thirty pauses, and after one once it was there.
+    [
+      '100 of V answered; 1 of M out of credit; 2999 ms; V is refused; 1 ms; 1 of V out of credit',
+      'open for all: credit',
+    ],
+    [
+      '1 of M out of credit; 3000 ms; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of V answered',
+      'closed',
+    ],
+    ['1 of M out of credit; 3000 ms; 1 of V answered; 5 of M unreachable; 100 ms; 1 of V answered', 'closed'],
+    ['4 of M 401; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of M 404', 'closed'],
+    // A request may have been too costly for what is left.
+    ['5 of M 402; M is refused; 1 of V answered', 'open for M: credit'],
+    ['5 of M 402; 100 ms; 1 of M 402; 2999 ms; M is refused; 1 ms; 1 of M answered', 'closed'],
+    [`${'1 of M 402; 1 of V answered; '.repeat(20)}1 of M 402`, 'open for M: credit'],
+    [`${'1 of M 402; 1 of V 402; '.repeat(3)}V is refused`, 'open for all: credit'],
     ['5 of M unreachable; 100 ms; 1 of M unreachable', 'open for all: unreachable'],
     ['5 of M unreachable; 100 ms; 1 of M 404', 'closed'],
     [

@@ -63,6 +63,11 @@ describe.each([undefined, 'M'])('calls of one user alone (%j)', (name) => {
     },
   );
 
+  it('a 429 for the quota of a day -> a cooldown of five minutes, which is published', async () => {
+    await fail(new Failure('provider_rate_limited', { retryable: false, retryAfterMs: 300_000 }));
+    expect([leftMs(), publishedMs()]).toEqual([300_000, [300_000]]);
+  });
+
   it.each([undefined, 0, 100])(
     '429s with a Retry-After of %j ms -> a pause of 250 ms that doubles up to 8 s, until a call is answered',
     async (retryAfterMs) => {
@@ -96,10 +101,10 @@ describe.each([undefined, 'M'])('calls of one user alone (%j)', (name) => {
     expect([leftMs(), changes]).toEqual([0, []]);
   });
 
-  it('a 429 elsewhere -> is not published, lasts a minute at most as well, ends by itself, and can begin again', () => {
+  it('a 429 elsewhere -> is not published, lasts five minutes at most, ends by itself, and can begin again', () => {
     cooldown.extend({ holdMs: 1e9, user });
-    expect(leftMs()).toBe(60_000);
-    vi.advanceTimersByTime(60_000);
+    expect(leftMs()).toBe(300_000);
+    vi.advanceTimersByTime(300_000);
     expect(leftMs()).toBe(0);
     cooldown.extend({ holdMs: 20, user });
     vi.advanceTimersByTime(20);

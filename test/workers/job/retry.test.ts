@@ -328,6 +328,30 @@ describe('hints that the requests of a provider have no field for', () => {
   });
 });
 
+describe('a part that we add, and that is refused', () => {
+  const laterSystem = refusal("role 'system' is not supported on this model");
+  const cache = refusal('tools.0.cache_control: Extra inputs are not permitted');
+
+  it('it, also of a chat that must not be asked without its hints -> once more without it, and nothing is named', async () => {
+    const { asked, end } = await run([cache, 'done'], { request: tuned, isStrict: true, budget: noBudget });
+    expect(end).toBe('done');
+    expect(asked[1]).toMatchObject({
+      request: { ...tuned, omits: new Set(['cache']) },
+      ignored: undefined,
+    });
+  });
+
+  it('it by two users -> the calls of all are made without it, and without another that is refused then', async () => {
+    const notes = new ModelNotes();
+    for (const user of ['M', 'N']) await run([cache, 'done'], { request: tuned, notes, user });
+    const { asked } = await run([laterSystem, 'done'], { request: tuned, notes, user: 'V' });
+    expect(asked.map(({ request }) => [...(request.omits ?? [])])).toEqual([
+      ['cache'],
+      ['cache', 'laterSystem'],
+    ]);
+  });
+});
+
 describe('the notes about refused parts', () => {
   const [silent, long] = [new Failure('provider_timeout'), new Failure('context_length_exceeded')];
   const none = refusal("'reasoning_effort' does not support 'none' with this model.", 'reasoning_effort');

@@ -36,7 +36,7 @@ describe('LiveSettings', () => {
     settings.apply(record(1, { model: 'projects/evil/x', models: ['n', 'projects/*', '*'] }));
     expect(settings.current).toMatchObject({ model: 'm', models: ['n', '*'] });
     const request = (model: string) =>
-      toModelRequest({ provider: 'openai', model, turns: [] }, settings.current);
+      toModelRequest({ provider: 'openai', user: 'M', model, turns: [] }, settings.current);
     expect(request('gpt-5').model).toBe('gpt-5');
     expect(() => request('projects/evil/x')).toThrow('invalid_request');
   });

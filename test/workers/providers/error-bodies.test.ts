@@ -72,7 +72,7 @@ const rows: Row[] = [
   ['openai', 200, { error: { code: '429', message: 'no' } }, isLimited],
   ['openai', 200, { choices: [{ ...choice, error: { code: 429, message: 'no' } }] }, isLimited],
   ['openai', 200, { choices: [{ ...choice, error: { code: 400, message: tooLong } }] }, isTooLong],
-  ['openai', 200, { error: { code: 402, message: 'no' } }, rejected],
+  ['openai', 200, { error: { code: 402, message: 'no' } }, { code: 'provider_error', retryable: false }],
   ['openai', 200, { error: { code: 502, message: 'no' } }, { code: 'provider_error' }],
   ['openai', 200, { error: { code: 'rate_limit_exceeded', message: 'no' } }, isLimited],
   ['openai', 200, { error: { code: 7 } }, { code: 'provider_error' }],

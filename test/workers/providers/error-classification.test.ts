@@ -15,7 +15,7 @@ const classify = (...[facts, nowMs]: [Parameters<typeof classifyError>[1], numbe
 
 describe('an answer is classified by its status and words', () => {
   it.each<[FailureCode, statuses: (number | undefined)[], word?: string]>([
-    ['provider_rejected', [400, 401, 402, 403, 404, 405, 410, 415, 422, 451, 499]],
+    ['provider_rejected', [400, 401, 403, 404, 405, 410, 415, 422, 451, 499]],
     ['provider_error', [undefined, 200, 408, 409, 500, 501, 502, 503, 504, 529]],
     ['provider_rate_limited', [429]],
     ['context_length_exceeded', [413]],
@@ -124,6 +124,15 @@ describe('the text of a refusal', () => {
     too long          |                  | Invalid request: Your request exceeded model token limit: 4 (requested: 9)
     too long          |                  | prompt too long; exceeded max context length by 5 tokens
     too long          |                  | prompt is too long; \`temperature\` is deprecated
+    Spent credit, in the words of Anthropic, at the beginning alone:
+    spent             |                  | You have reached your specified API usage limits. You will regain access on 2027-01-01.
+    spent             |                  | You have reached your specified workspace API usage limits.
+    spent             |                  | Your credit balance is too low to access the Anthropic API.
+    spent             |                  | Your credit balance is too low.
+                      |                  | «messages.0.content»: Your credit balance is too low
+                      |                  | Unknown role: Your credit balance is too low
+                      |                  | 'Your credit balance is too low' is no role
+                      |                  | Your credit balance is too lower
     Other refusals, and words of one in what a text quotes of the request:
                       |                  | max_tokens exceeds the limit of 8192
     blocked           |                  | Output blocked by content filtering policy
@@ -151,6 +160,7 @@ describe('the text of a refusal', () => {
     temperature       |                  | This model doesn't support the temperature field. Remove it and try again.
     signatures        |                  | «messages.1.content.0»: Invalid \`signature\` in \`thinking\` block
     signatures        |                  | «messages.1.content.2»: Invalid \`data\` in \`redacted_thinking\` block
+    signatures        |                  | ${behind} «messages.1.content.0.thinking.signature»: Field required
     signatures        |                  | Thought signature is not valid.
     signatures        |                  | Corrupted thought signature.
     signatures        |                  | This model doesn't support the reasoningContent.reasoningText.signature field.
@@ -158,6 +168,7 @@ describe('the text of a refusal', () => {
     signatures        |                  | \`encrypted_content\` was not issued to this caller
     encryptedReasoning | «include»       | Encrypted content is not supported with this model.
     reasoningContent  |                  | The \`reasoning_content\` in the thinking mode must be passed back to the API.
+    summary           | «reasoning.summary» | Your organization must be verified to generate reasoning summaries.
     reasoningContent  |                  | The reasoning_content in the thinking mode must be passed back to the API.
     cap               |                  | The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.
     cap               |                  | «max_tokens»: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku-20241022
@@ -166,6 +177,11 @@ describe('the text of a refusal', () => {
     stream            |                  | The model is unsupported for streaming.
     reasoningEffort   | «reasoning.effort» | Unsupported parameter: 'reasoning.effort' is not supported with this model.
     verbosity         | «text.verbosity» | Unsupported value: 'text.verbosity' does not support 'high' with this model.
+    laterSystem       |                  | «messages»: role 'system' is not supported on this model
+    laterSystem       |                  | «messages»: Unexpected role "system". The Messages API accepts a top-level \`system\` parameter
+    cache             |                  | «system.0».cache_control: Extra inputs are not permitted
+    cache             |                  | Malformed input request: #/toolConfig/tools/3: extraneous key [cachePoint] is not permitted
+    cache             |                  | You invoked an unsupported model or your request did not allow prompt caching.
     toolChoice        | «tool_choice»    |
     toolChoice        |                  | «tool_choice»: type "tool" and "any" are not supported for this model.
     toolChoice        |                  | ${behind} «tool_choice»: type "tool" and "any" are not supported for this model.
@@ -201,6 +217,8 @@ describe('the text of a refusal', () => {
                       |                  | Value 'x': tool_choice may not force a tool
                       |                  | Unknown tool "The encrypted content x could not be verified."
                       | «messages»       | The encrypted content x could not be verified.
+                      |                  | \`it\` quotes: role 'system' is not supported on this model
+                      |                  | «tools.0.custom.input_schema.properties».cache_control: Extra inputs are not permitted
                       | «tools»          | Error while downloading https://a.example/set reasoning_effort to 'none'.
                       | temperature_of_x | temperature is not supported
                       | «tools[0].function.parameters» | Invalid schema for function 'secret'
@@ -231,7 +249,12 @@ describe('the text of a refusal', () => {
     const [given, named] = [text, param].map((marked) => marked.replace(/[«»]/g, ''));
     const failure = classify({ status: 400, param: named, text: given });
     const { refusal, place } = failure.cause as ProviderCallError;
-    const code = { 'too long': 'context_length_exceeded', blocked: 'content_blocked' }[says];
+    const codes = {
+      'too long': 'context_length_exceeded',
+      blocked: 'content_blocked',
+      spent: 'provider_error',
+    };
+    const code = codes[says as keyof typeof codes];
     expect([failure.code, [refusal ?? []].flat().join(' ')]).toEqual(
       code ? [code, ''] : ['provider_rejected', says],
     );
@@ -254,6 +277,11 @@ describe('the text of a refusal', () => {
   it.each([429, 403, 500, undefined])('counts only behind a 400: %s', (status) => {
     const failure = classify({ status, param: 'temperature', text: 'prompt is too long' });
     expect(failure.cause).toMatchObject({ refusal: undefined, place: undefined });
+  });
+
+  it('of a cache counts behind a 403, too', () => {
+    const text = 'You invoked an unsupported model or your request did not allow prompt caching.';
+    expect(classify({ status: 403, text }).cause).toMatchObject({ refusal: 'cache' });
   });
 
   it('counts for no error that is the provider’s', () => {
@@ -324,6 +352,12 @@ describe('an error of the account', () => {
     [429, 'credit_balance_exhausted', 'rate_limit_error'],
     [429, 'enforced_spend_limit_reached', 'rate_limit_error'],
     [429, 'contract_spend_limit_reached', 'rate_limit_error'],
+    [429, 'linked_organization_spend_limit_reached', 'rate_limit_error'],
+    [403, 'linked_organization_billing_unavailable'],
+    [429, 'billing_not_active', 'billing_not_active'],
+    [undefined, 'project_spend_limit_exceeded'],
+    [200, 'organization_spend_limit_exceeded'],
+    [429, 'organization_usage_limit_exceeded'],
     [402, 'billing_error'],
   ])(
     '%s %s -> the credit is spent: not retried here, and another provider may be asked',
@@ -336,11 +370,64 @@ describe('an error of the account', () => {
     },
   );
 
-  it.each<[number, string]>([
-    [429, 'rate_limit_exceeded'],
-    [400, 'invalid_request_error'],
-  ])('%s %s whose text is about credit -> it is not spent', (status, word) => {
-    const text = 'Your credit balance is too low: insufficient_quota';
-    expect(causeOf({ status, words: [word], text })?.isOutOfCredit).toBe(false);
+  it.each<[string, Parameters<typeof classifyError>[1]]>([
+    ['a 402', { status: 402, header: () => '3' }],
+    ['a 402 with a number as its code', { status: 402, words: ['402'], text: 'needs more credits' }],
+    ['a text', { status: 400, words: ['invalid_request_error'], text: 'Your credit balance is too low' }],
+    ['a text in a stream', { words: ['invalid_request_error'], text: 'Your credit balance is too low' }],
+  ])(
+    '%s says that credit is spent -> maybe: not retried here, and another provider may be asked',
+    (_, facts) => {
+      const failure = classify(facts);
+      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
+      expect(failure.facts.retryAfterMs).toBeUndefined();
+      expect(callErrorOf(failure)).toMatchObject({ isOutOfCredit: false, seemsOutOfCredit: true });
+      expect(isMendable({ ...failure, provider: 'openai' })).toBe(true);
+    },
+  );
+
+  it.each<[number, string, text: string]>([
+    [429, 'rate_limit_exceeded', 'Your credit balance is too low: insufficient_quota'],
+    [400, 'invalid_request_error', 'What insufficient_quota and billing_error mean'],
+    [500, 'api_error', 'Your credit balance is too low'],
+  ])('%s %s, whose text is about credit -> it is not spent', (status, word, text) => {
+    const cause = causeOf({ status, words: [word], text });
+    expect([cause?.isOutOfCredit, cause?.seemsOutOfCredit]).toEqual([false, undefined]);
+  });
+});
+
+describe("a quota of Google's", () => {
+  const quota = (violations: unknown) => ({
+    '@type': 'type.googleapis.com/google.rpc.QuotaFailure',
+    violations,
+  });
+  const info = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '36s' };
+  const ofDay = quota([
+    { quotaId: 'TokensPerMinute' },
+    { quotaId: 'GenerateRequestsPerDayPerProjectPerModel' },
+  ]);
+
+  it.each<[status: number, details: unknown, retryable: boolean, waitMs?: number]>([
+    [429, [ofDay], false, 300_000],
+    [429, [ofDay, info], true, 36_000],
+    [429, [quota([{ quotaId: 'GenerateRequestsPerMinute' }])], true],
+    [429, [quota([null, 'PerDay', { quotaId: ['no'] }, {}])], true],
+    [429, [quota('PerDay'), quota(null)], true],
+    [500, [ofDay], true],
+  ])('%s with %j -> retryable: %s, after %s ms', (status, details, retryable, waitMs) => {
+    const failure = classify({ status, details });
+    expect([failure.retryable, failure.facts.retryAfterMs]).toEqual([retryable, waitMs]);
+  });
+});
+
+describe('the advice to operators', () => {
+  const profile = 'name an inference profile in place of the model';
+  it.each<[facts: Parameters<typeof classifyError>[1], advice: string | undefined]>([
+    [{ text: 'Invocation of model ID a.b-v1:0 with on-demand throughput isn’t supported. Retry' }, profile],
+    [{ text: "The provided model doesn't support on-demand throughput." }, profile],
+    [{ text: 'Unknown tool "on-demand throughput"' }, undefined],
+    [{ text: 'on-demand throughput', advice: 'SOME_VARIABLE=x' }, 'SOME_VARIABLE=x'],
+  ])('%j -> %s', (facts, advice) => {
+    expect(describeFailure(classify({ status: 400, ...facts }))).toMatchObject({ advice });
   });
 });

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
+import type { ProviderId } from '../../../shared/contract.js';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
@@ -26,7 +27,27 @@ const failures: [model: string, FailureCode, retryAfterMs?: number][] = [
   ['sim-stream-error', 'provider_error'],
 ];
 
-describe.each(providerSetups)('$name', async ({ name, load }) => {
+const spent = { code: 'provider_error', retryable: false };
+const limited = { code: 'provider_rate_limited', retryable: true };
+/** What each provider's errors for spent credit or a spent quota mean: of the account for certain, or maybe. */
+const quotas: Record<ProviderId, object[]> = {
+  openai: [
+    ...Array(6).fill({ ...spent, cause: { isOutOfCredit: true } }),
+    { ...spent, cause: { isOutOfCredit: false, seemsOutOfCredit: true } },
+  ],
+  anthropic: [
+    ...Array(5).fill({ ...spent, cause: { isOutOfCredit: true } }),
+    ...Array(3).fill({ ...spent, cause: { isOutOfCredit: false, seemsOutOfCredit: true } }),
+  ],
+  bedrock: [limited],
+  vertexai: [
+    { code: limited.code, retryable: false, facts: { retryAfterMs: 300_000 } },
+    { ...limited, facts: { retryAfterMs: 36_000 } },
+    { ...limited, facts: { retryAfterMs: 21_000 } },
+  ],
+};
+
+describe.each(providerSetups)('$name', async ({ name, id, load }) => {
   const provider = await load(simulator.url);
   const bounded = await load(simulator.url, 16_384);
   afterAll(() => {
@@ -55,6 +76,14 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
       await endedCallOf(model);
     });
 
+    it.each([...quotas[id].entries()])(
+      'error %i for spent credit or a spent quota -> %j, and no word of the request is said to be wrong',
+      async (place, means) => {
+        const failure = await failureOf(ask(provider, { model: `sim-quota-${place + 1}`, stream }));
+        expect(failure).toMatchObject(means);
+      },
+    );
+
     it.each(['sim-null', 'sim-empty'])(
       '%s -> is a provider_error, retryable only if a stream broke off',
       async (model) => {
@@ -82,7 +111,10 @@ describe.each(providerSetups)('$name', async ({ name, load }) => {
     });
 
     it.each(['sim-blocked', 'sim-refused', 'sim-blocked-reply'])('%s -> is blocked', async (model) => {
-      expect(await ask(provider, { model, stream })).toMatchObject({ reason: 'blocked' });
+      // What a classifier refuses before any text is a failure, so that a fallback is asked.
+      const isRefused = name === 'anthropic' && model !== 'sim-blocked-reply';
+      const blocked = isRefused ? { code: 'content_blocked' } : { reason: 'blocked' };
+      expect(await ask(provider, { model, stream }).catch((error) => error)).toMatchObject(blocked);
     });
 
     it.each(['sim-endless', 'sim-endless-429'])(

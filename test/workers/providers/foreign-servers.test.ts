@@ -3,6 +3,7 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
+import { givenFields } from '../../../shared/given-fields.js';
 import { chatCompletions } from '../../../workers/providers/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
@@ -193,9 +194,13 @@ describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
     expect(reply).toMatchObject({ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' });
   });
 
-  it.each([null, '', 'a new word'])('is said as %j behind nothing -> the reply is none', async (word) => {
+  it.each([
+    [null, 'unfinished'],
+    ['', 'unfinished'],
+    ['a new word', 'unknown_end'],
+  ])('is said as %j behind nothing -> the reply is none: %s', async (word, none) => {
     const silent = play('openai', ending(word, { content: '' }), { stream });
-    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: 'unfinished' } });
+    await expect(silent).rejects.toMatchObject({ retryable: true, cause: { word: none } });
   });
 
   it('is not said behind a refusal -> the reply is blocked', async () => {
@@ -405,20 +410,24 @@ describe('the thinking of a foreign model in a conversation', () => {
 });
 
 it.each([
-  ['https://api.openai.com/v1', { store: false }],
-  ['https://name.openai.azure.com/openai/v1', { store: false }],
+  ['https://api.openai.com/v1', { store: false, safety_identifier: 'a-hash' }],
+  ['https://name.openai.azure.com/openai/v1', { store: false, safety_identifier: 'a-hash' }],
   ['http://127.0.0.1:8000/v1', {}],
-])('a completion is asked for at %s -> what it says about being kept: %j', async (baseURL, says) => {
-  for (const isStreamed of [false, true]) {
-    const bodies: { store?: boolean }[] = [];
-    const fetch: typeof globalThis.fetch = async (_, init) => {
-      bodies.push(JSON.parse(String(init?.body)));
-      throw new Error('enough');
-    };
-    const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
-    const { signal } = new AbortController();
-    const parts = chatCompletions(client, { model: 'm', turns: [], signal }, isStreamed);
-    await expect(parts.next()).rejects.toThrow();
-    expect(bodies.map(({ store }) => ({ ...(store !== undefined && { store }) }))).toEqual([says]);
-  }
-});
+])(
+  'a completion is asked for at %s -> what it says of its user, and about being kept: %j',
+  async (baseURL, says) => {
+    for (const isStreamed of [false, true]) {
+      const bodies: object[] = [];
+      const fetch: typeof globalThis.fetch = async (_, init) => {
+        const { store, safety_identifier } = JSON.parse(String(init?.body));
+        bodies.push(givenFields({ store, safety_identifier }));
+        throw new Error('enough');
+      };
+      const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
+      const { signal } = new AbortController();
+      const parts = chatCompletions(client, { model: 'm', turns: [], signal, user: 'a-hash' }, isStreamed);
+      await expect(parts.next()).rejects.toThrow();
+      expect(bodies).toEqual([says]);
+    }
+  },
+);

@@ -88,6 +88,61 @@ describe('toAlternating, of parts', () => {
   });
 });
 
+describe('toAlternating, with system texts in their places', () => {
+  const system = (content: string) => turn('system', content);
+  const [hello, hi] = [turn('user', 'Hello'), turn('assistant', 'Hi')];
+  const added = (text: string) => ({ ...turn('user', continuation), system: text });
+  it.each<[string, Turn[], { system?: string; turns: object[] }]>([
+    [
+      'before all others -> at the top',
+      [system('a'), system('b'), hello],
+      { system: 'a\n\nb', turns: [hello] },
+    ],
+    ['alone -> as those of the user', [system('a')], { turns: [turn('user', 'a')] }],
+    ['at the end -> behind the user', [hello, system('a')], { turns: [{ ...hello, system: 'a' }] }],
+    [
+      'between user and assistant -> there, joined',
+      [hello, system('a'), system('b'), hi, hello],
+      { turns: [{ ...hello, system: 'a\n\nb' }, hi, hello] },
+    ],
+    [
+      'before a turn of the user -> behind it, and behind results',
+      [hello, turn('assistant', [call('a')]), system('a'), turn('user', [result('a')]), system('b'), hello],
+      {
+        turns: [
+          ...[hello, turn('assistant', [call('a')])],
+          { ...turn('user', [result('a'), text('Hello')]), system: 'a\n\nb' },
+        ],
+      },
+    ],
+    [
+      'between turns of the assistant, and behind the last -> behind a turn that is added',
+      [hello, hi, system('a'), hi, system('b')],
+      { turns: [hello, hi, added('a'), hi, added('b')] },
+    ],
+  ])('%s', (_, turns, reshaped) => {
+    expect(toAlternating(turns, { keepsSystem: true })).toEqual(reshaped);
+  });
+
+  it('what a model has read stays as it was when its reply and more turns follow', () => {
+    fc.assert(
+      fc.property(conversations, ([first = hello, ...others]) => {
+        const turns = [first.role === 'system' ? hello : first, ...others];
+        const whole = toAlternating(turns, { keepsSystem: true });
+        for (const [place, { role }] of turns.entries()) {
+          if (role !== 'assistant' || place === 0 || turns[place - 1]?.role === 'assistant') continue;
+          const before = toAlternating(turns.slice(0, place), { keepsSystem: true });
+          expect(whole.system).toBe(before.system);
+          expect(whole.turns.slice(0, before.turns.length)).toEqual(before.turns);
+        }
+        expect(
+          [whole.system ?? [], ...whole.turns.map((each) => each.system ?? [])].flat().join('\n\n'),
+        ).toBe(textOf(turns.filter(({ role }) => role === 'system')));
+      }),
+    );
+  });
+});
+
 const conversations = fc.array(
   fc.record({
     role: fc.constantFrom('system', 'user', 'assistant'),

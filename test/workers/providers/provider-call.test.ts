@@ -309,6 +309,11 @@ describe('a reply whose provider does not know the texts to stop at', () => {
       { text: 'one EN{"a":"END"}D', reason: 'length' },
     ],
     [
+      'another text, or a thought, begins between the halves of one -> those are texts',
+      [{ text: 'EN' }, { text: 'D E', isNewText: true }, { thinking: '' }, { text: 'ND' }, end],
+      { text: 'END END', reason: 'length' },
+    ],
+    [
       'it ends with the beginning of one -> that is given',
       [{ text: 'one EN' }, end],
       { text: 'one EN', reason: 'length', deltas: ['one ', 'EN'] },

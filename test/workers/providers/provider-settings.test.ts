@@ -4,15 +4,18 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
 import { wireOf } from '../../../workers/providers/openai.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
 import { serve } from '../../support/serve.js';
 
+const hello: Turn = { role: 'user', content: 'Hello!' };
+
 it.each(providerIds)('lets the simulator play %s, which has no credentials', async (id) => {
   const simulator = await startSimulator({ port: 0 });
   onTestFinished(() => simulator.close());
-  expect(await say('Hello!', id, simulator.url)).toContain(`Simulated ${id} reply`);
+  expect(await say([hello], id, simulator.url)).toContain(`Simulated ${id} reply`);
 });
 
 it.each([
@@ -21,7 +24,7 @@ it.each([
 ])('asks the simulator as OpenAI itself is asked, with %j: %s', async (variables, path) => {
   const simulator = await startSimulator({ port: 0 });
   onTestFinished(() => simulator.close());
-  await say('Hello!', 'openai', simulator.url, variables);
+  await say([hello], 'openai', simulator.url, variables);
   expect(simulator.calls.list().map(({ facts }) => facts.path)).toEqual([path]);
 });
 
@@ -33,7 +36,7 @@ it('leaves a provider that has credentials alone', async () => {
     OPENAI_BASE_URL: `${provider.url}/v1`,
     OPENAI_MODEL: 'sim-verbatim',
   };
-  expect(await say('Hello!', 'openai', simulator.url, real)).toContain('"Hello!"');
+  expect(await say([hello], 'openai', simulator.url, real)).toContain('"Hello!"');
   expect(simulator.calls.list()).toEqual([]);
 });
 
@@ -49,7 +52,7 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
     response.writeHead(400).end();
   });
   onTestFinished(() => server.close());
-  await expect(say('Hello!', id, server.url)).rejects.toThrow();
+  await expect(say([hello], id, server.url)).rejects.toThrow();
   expect(heads).toHaveLength(1);
   expect(heads[0]).toContain('simulator');
   expect(heads[0]).not.toContain('a-real-');
@@ -57,6 +60,7 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
 
 it.each([
   ['auto', { type: 'ephemeral' }],
+  ['1h', { type: 'ephemeral', ttl: '1h' }],
   ['off', undefined],
 ])('asks Anthropic to cache prompts, or not: %s', async (setting, cacheControl) => {
   const bodies: object[] = [];
@@ -66,9 +70,36 @@ it.each([
   });
   onTestFinished(() => server.close());
   const variables = { ANTHROPIC_PROMPT_CACHE: setting };
-  await expect(say('Hello!', 'anthropic', server.url, variables)).rejects.toThrow();
+  const turns = [hello, { role: 'assistant' as const, content: 'Hi!' }, hello];
+  await expect(say(turns, 'anthropic', server.url, variables)).rejects.toThrow();
   expect(bodies).toHaveLength(1);
   expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
+});
+
+it.each<[ProviderId, object]>([
+  ['openai', { safety_identifier: 'a-hash' }],
+  ['anthropic', { metadata: { user_id: 'a-hash' } }],
+  ['bedrock', {}],
+  ['vertexai', {}],
+])('%s is asked for a user with a hash -> is told as %j, and nothing without one', async (id, told) => {
+  const bodies: object[] = [];
+  const server = await serve(async (request, response) => {
+    bodies.push((await json(request)) as object);
+    response.writeHead(400).end();
+  });
+  onTestFinished(() => server.close());
+  const config = parseConfig({ SIMULATOR_URL: server.url, REDIS_URL: 'redis://localhost' }, 'worker');
+  const provider = await openProvider(id, config);
+  onTestFinished(() => provider.close());
+  const request = {
+    ...{ turns: [{ role: 'user' as const, content: 'Hello!' }], model: 'sim-echo' },
+    signal: AbortSignal.timeout(patienceMs),
+  };
+  for (const user of ['a-hash', undefined])
+    await expect(provider.run({ ...request, user })).rejects.toThrow();
+  const [with_, without] = bodies;
+  expect(with_).toEqual({ ...without, ...told });
+  expect(JSON.stringify(without)).not.toMatch(/metadata|safety_identifier/);
 });
 
 it.each<[wire: 'auto' | 'responses' | 'chat' | undefined, baseUrl: string | undefined, gives: string]>([
@@ -90,14 +121,29 @@ it.each<[wire: 'auto' | 'responses' | 'chat' | undefined, baseUrl: string | unde
   expect(wireOf({ wire, baseUrl })).toBe(gives);
 });
 
+it.each([
+  ['the simulator -> system texts behind other turns in their places', false, ['user', 'system']],
+  ['a server of others at the base URL -> none there', true, ['user']],
+])('sends %s', async (_, isForeign, roles) => {
+  const bodies: { messages: { role: string }[] }[] = [];
+  const server = await serve(async (request, response) => {
+    bodies.push((await json(request)) as (typeof bodies)[number]);
+    response.writeHead(400).end();
+  });
+  onTestFinished(() => server.close());
+  const own = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url, ANTHROPIC_MODEL: 'm' };
+  const turns = [hello, { role: 'system' as const, content: 'Be brief.' }];
+  await expect(say(turns, 'anthropic', server.url, isForeign ? own : {})).rejects.toThrow();
+  expect(bodies[0]?.messages.map(({ role }) => role)).toEqual(roles);
+});
+
 /** A provider's reply from a simulator, as JSON, with the credentials of these variables alone. */
-async function say(content: string, id: ProviderId, simulatorUrl: string, more = {}): Promise<string> {
+async function say(turns: Turn[], id: ProviderId, simulatorUrl: string, more = {}): Promise<string> {
   const variables = { SIMULATOR_URL: `${simulatorUrl}/`, REDIS_URL: 'redis://localhost', ...more };
   const config = parseConfig(variables, 'worker');
   const provider = await openProvider(id, config);
   onTestFinished(() => provider.close());
-  const { model = '', maxOutputTokens } = poolConfig(config, id);
+  const { model = '' } = poolConfig(config, id);
   const signal = AbortSignal.timeout(patienceMs);
-  const turns = [{ role: 'user' as const, content }];
-  return JSON.stringify(await provider.run({ turns, model, maxOutputTokens, signal }));
+  return JSON.stringify(await provider.run({ turns, model, signal }));
 }

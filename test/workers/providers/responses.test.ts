@@ -156,8 +156,8 @@ describe('the request', () => {
       },
     ],
     [
-      'reasoning to be kept, of a model that refuses to say it',
-      { reasoning: 'opaque', omits: new Set(['encryptedReasoning'] as const) },
+      'reasoning to be kept, in words, of a model that refuses both',
+      { reasoning: 'shown', asksThinking: true, omits: new Set(['encryptedReasoning', 'summary'] as const) },
       {},
     ],
   ])('has %s -> said in the words of the API, and OpenAI is to keep nothing', async (_, asked, adds) => {

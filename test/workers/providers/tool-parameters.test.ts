@@ -25,12 +25,12 @@ const tools = [weather, clock, bell];
 const functions = tools.map((tool) => ({ type: 'function', function: tool }));
 const claudeTools = [
   { name: 'weather', description: 'Says how it is.', input_schema: fitted, strict: true },
-  { name: 'clock', input_schema: { type: 'object', ...map } },
-  { name: 'bell', input_schema: { type: 'object', properties: {} } },
+  { name: 'clock', input_schema: { type: 'object', ...map }, eager_input_streaming: true },
+  { name: 'bell', input_schema: { type: 'object', properties: {} }, eager_input_streaming: true },
 ];
 const converse = (toolChoice?: object) => ({
   toolConfig: {
-    tools: claudeTools.map(({ input_schema: json, ...tool }) => ({
+    tools: claudeTools.map(({ input_schema: json, eager_input_streaming: _, ...tool }) => ({
       toolSpec: { ...tool, inputSchema: { json } },
     })),
     ...(toolChoice && { toolChoice }),

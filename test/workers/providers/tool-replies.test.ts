@@ -156,6 +156,14 @@ const answers: Answer[] = [
     vertexai([[]], 'MAX_TOKENS', { promptTokenCount: 7, thoughtsTokenCount: 90 }),
     { text: '', reason: 'length', usage: { inputTokens: 7, outputTokens: 90 } },
   ],
+  [
+    'vertexai',
+    'a text, behind results of its own tools',
+    vertexai([[{ text: 'Hi' }]], 'STOP', {
+      ...{ promptTokenCount: 7, toolUsePromptTokenCount: 5, candidatesTokenCount: 3 },
+    }),
+    { text: 'Hi', reason: 'stop', usage: { inputTokens: 12, outputTokens: 3 } },
+  ],
 ];
 
 describe.each(replyModes)('$mode', ({ stream }) => {

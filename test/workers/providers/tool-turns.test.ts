@@ -15,8 +15,14 @@ const result = (callId: string, content: string, isError?: true): Part => ({
   ...{ type: 'tool_result', callId, content },
   ...(isError && { isError }),
 });
-const opaque = (provider: 'vertexai' | 'anthropic' | 'bedrock', data: unknown): Part => ({
+const opaque = (provider: 'vertexai' | 'anthropic' | 'bedrock', data: unknown, model?: string): Part => ({
   ...{ type: 'opaque', provider, data: typeof data === 'string' ? data : JSON.stringify(data) },
+  ...(model !== undefined && { model }),
+});
+/** A signature as the tape keeps it, of the model that is asked or of another. */
+const signature = (of: 'call' | 'text', thoughtSignature: string, model = 'm'): Part => ({
+  ...{ type: 'opaque', provider: 'vertexai', model, role: 'block' },
+  data: JSON.stringify({ thoughtSignature, of }),
 });
 const png: Part = { type: 'image', mediaType: 'image/png', sha256: '0'.repeat(64), bytes: 3, data: 'AAAA' };
 const linked: Part = { type: 'image', url: 'https://example.org/i' };
@@ -66,6 +72,11 @@ const foreign = [
   opaque('anthropic', reasoning),
   opaque('vertexai', 'no base64!'),
 ];
+/** The block of this place of Claude's thinking, at both of its providers. */
+const placed = (place: number, model = 'm') => [
+  opaque('anthropic', thinking[place], model),
+  opaque('bedrock', reasoning[place], model),
+];
 const wrong = ['no JSON', [{ type: 'text', text: 'a' }], {}, [{ ...thinking[0], cache_control: {} }]].flatMap(
   (data) => [opaque('anthropic', data), opaque('bedrock', data)],
 );
@@ -84,7 +95,6 @@ const conversations: Record<string, Conversation> = {
     turns: [...turnsOf(odd, odder).toSpliced(1, 0, turn('system', brief)), turn('system', festive)],
     system: `${brief}\n\n${festive}`,
     openai: [turn('system', brief), turn('assistant', odd), turn('user', odder), turn('system', festive)],
-    anthropic: [odd, odder],
     bedrock: [[{ text: odd }], [{ text: odder }]],
     vertexai: [[{ text: odd }], [{ text: odder }]],
   },
@@ -146,12 +156,12 @@ const conversations: Record<string, Conversation> = {
       ],
     ],
   },
-  'signed thinking of several -> its own before the text that it thought about, none of others, nor what is none':
+  'signed thinking of several as 0.8 kept it -> its own before the text that it thought about, none of others':
     {
       turns: turnsOf(
-        [said('Look:'), ...signed, call('a'), ...foreign, ...wrong, call('b'), ...signed, call('c')],
+        [said('Look:'), ...signed, call('a'), call('b'), ...signed, call('c')],
         [result('a', '1'), result('b', '2'), result('c', '3')],
-        [...foreign, call('a')],
+        [opaque('vertexai', 'no base64!'), call('a')],
         [result('a', '4')],
       ),
       openai: [
@@ -179,6 +189,48 @@ const conversations: Record<string, Conversation> = {
         ...[[functionCall(skip)], [functionResponse('4')]],
       ],
     },
+  'thinking of one of which a part is none -> none of it': {
+    turns: turnsOf(
+      [...signed, call('a'), ...foreign, ...wrong, call('b')],
+      [result('a', '1'), result('b', '2')],
+    ),
+    anthropic: [
+      [use('a'), use('b')],
+      [toolResult('a', '1'), toolResult('b', '2')],
+    ],
+    bedrock: [
+      [converseUse('a'), converseUse('b')],
+      [converseResult('a', '1'), converseResult('b', '2')],
+    ],
+  },
+  'thinking of its model, of another and of others -> that of its model, in its place': {
+    turns: turnsOf(
+      [
+        ...[
+          ...placed(1),
+          said('Look:'),
+          ...placed(0, 'other'),
+          ...placed(2),
+          call('a'),
+          ...placed(0),
+          call('b'),
+        ],
+      ],
+      [result('a', '1'), result('b', '2')],
+    ),
+    openai: [
+      { role: 'assistant', content: 'Look:', tool_calls: [wireCall('a'), wireCall('b')] },
+      ...[tool('a', '1'), tool('b', '2')],
+    ],
+    anthropic: [
+      [thinking[1], text('Look:'), thinking[2], use('a'), thinking[0], use('b')],
+      [toolResult('a', '1'), toolResult('b', '2')],
+    ],
+    bedrock: [
+      [reasoned[1], { text: 'Look:' }, reasoned[2], converseUse('a'), reasoned[0], converseUse('b')],
+      [converseResult('a', '1'), converseResult('b', '2')],
+    ],
+  },
   'images between texts -> images in their places, and an address where the provider fetches it': {
     turns: turnsOf([said('Hi')], [said('a'), png, linked, said('b')]),
     openai: [
@@ -210,6 +262,43 @@ const conversations: Record<string, Conversation> = {
     ],
   },
 };
+
+Object.assign(conversations, {
+  'signatures of texts and calls, in their places -> each on its part': {
+    turns: turnsOf(
+      [
+        ...[said('Look:'), signature('text', 'AAAA'), said('And:'), signature('call', 'BBBB'), call('a')],
+        ...[call('b'), signature('text', 'CCCC')],
+      ],
+      [result('a', 'sun'), result('b', 'rain')],
+      [said('Sun.'), signature('text', 'DDDD'), signature('text', 'EEEE')],
+      'Thanks',
+    ),
+    vertexai: [
+      [
+        ...[{ text: 'Look:', thoughtSignature: 'AAAA' }, { text: 'And:' }, functionCall('BBBB')],
+        ...[functionCall(), { text: '', thoughtSignature: 'CCCC' }],
+      ],
+      [functionResponse('sun'), functionResponse('rain')],
+      [
+        { text: 'Sun.', thoughtSignature: 'DDDD' },
+        { text: '', thoughtSignature: 'EEEE' },
+      ],
+      [{ text: 'Thanks' }],
+    ],
+  },
+  'signatures of another model, or that are none -> left out, and the call has the value that skips its check':
+    {
+      turns: turnsOf(
+        [
+          ...[said('Look:'), signature('text', 'AAAA', 'other'), signature('text', 'no base64!')],
+          ...[signature('call', 'BBBB', 'other'), call('a')],
+        ],
+        [result('a', 'sun')],
+      ),
+      vertexai: [[{ text: 'Look:' }, functionCall(skip)], [functionResponse('sun')]],
+    },
+} satisfies Record<string, Conversation>);
 
 const cases = providerIds.flatMap((provider) =>
   Object.entries(conversations).flatMap(([given, { turns, system, [provider]: gets }]) =>

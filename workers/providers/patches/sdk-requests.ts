@@ -7,16 +7,35 @@ interface Builder<Options, Built> {
   buildRequest(options: Options): Promise<Built>;
 }
 
-/** The SDKs of OpenAI and Anthropic build address and headers once: they are the same for all calls of an adapter. */
-export function reuseRequest<
-  Options extends { body?: unknown; fetchOptions?: object },
-  Built extends { req: object },
->(client: Builder<Options, Built>): void {
+interface Sent {
+  method: string;
+  path: string;
+  query?: object | null | undefined;
+  headers?: unknown;
+  body?: unknown;
+  fetchOptions?: object;
+}
+
+/** An adapter has a few operations, each with a few sets of headers. */
+const maxKept = 20;
+
+/** The SDKs of OpenAI and Anthropic build address and headers once for all calls that have the same of their own. */
+export function reuseRequest<Options extends Sent, Built extends { req: object }>(
+  client: Builder<Options, Built>,
+): void {
   const build = client.buildRequest.bind(client);
-  let building: Promise<Built> | undefined;
+  const kept = new Map<string, Promise<Built>>();
   client.buildRequest = async (options) => {
-    building ??= build({ ...options, body: {}, fetchOptions: {} });
+    const { method, path, query, headers, body, fetchOptions } = options;
+    const key = JSON.stringify([method, path, query, headers], unfolded);
+    if (!kept.has(key) && kept.size >= maxKept) kept.clear();
+    const building = kept.get(key) ?? build({ ...options, body: {}, fetchOptions: {} });
+    kept.set(key, building);
     const built = await building;
-    return { ...built, req: { ...built.req, body: JSON.stringify(options.body), ...options.fetchOptions } };
+    return { ...built, req: { ...built.req, body: JSON.stringify(body), ...fetchOptions } };
   };
 }
+
+/** The SDKs also keep headers in objects of which JSON shows nothing. */
+const unfolded = (_: string, value: unknown): unknown =>
+  value instanceof Headers || value instanceof Set ? [...value] : value;

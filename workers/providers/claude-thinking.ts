@@ -1,0 +1,85 @@
+import { isBlank, type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
+import { continuation } from './message-shaping.js';
+
+/** Whose thinking goes back, and whether an adapter can read a part of it. */
+interface Reader {
+  readonly provider: OpaquePart['provider'];
+  readonly model: string;
+  reads(part: OpaquePart): boolean;
+}
+
+/**
+ * The turns with the thinking of Claude that may go back to it, in its place. A block counts only behind what it was
+ * written behind, and none may be missing between others; those at the beginning may go
+ * (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking, the same at Bedrock:
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-thinking-block-binding.html).
+ *
+ * 1. Blocks of others go: no model reads another's.
+ * 2. The reply behind the user's last words keeps its own: an agent is still at work on it.
+ * 3. A reply before them keeps its own as long as its last turn has one, and all replies behind it do: clients that keep
+ *    thinking beside calls alone have lost what stood before its last text.
+ * 4. A reply with a block that cannot be read has none, and so have those before it.
+ *
+ * What stands before a kept block never changes by what comes later, so each request begins as the one before: a turn
+ * with thinking behind another one of the assistant's follows the turn of the user that its own request ended with.
+ */
+export function keepThinking(turns: readonly Turn[], reader: Reader): Turn[] {
+  const isOwn = (part: Part): part is OpaquePart =>
+    isOpaque(part) && part.provider === reader.provider && (part.model ?? reader.model) === reader.model;
+  const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), reader);
+  const kept: Turn[] = [];
+  let lastRole: Turn['role'] | undefined;
+  for (const [place, turn] of turns.entries()) {
+    const { role, content: given } = turn;
+    const hasBlocks = typeof given !== 'string' && given.some(isOpaque);
+    const content = hasBlocks
+      ? withOlderFirst(given.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part))))
+      : given;
+    const isBehindOwn = role === 'assistant' && lastRole === 'assistant';
+    if (isBehindOwn && hasBlocks && given.some(isPlaced)) kept.push({ role: 'user', content: continuation });
+    kept.push({ role, content });
+    if (role !== 'system' && content.length > 0) lastRole = role;
+  }
+  return kept;
+}
+
+const isOpaque = (part: Part): part is OpaquePart => part.type === 'opaque';
+
+/** Releases before 0.9 kept no place, and no model. */
+const isPlaced = (part: Part): boolean => isOpaque(part) && part.model !== undefined;
+
+/** The place of the first turn whose blocks stay. */
+function firstKept(
+  turns: readonly Turn[],
+  blocksOf: (turn: Turn) => OpaquePart[],
+  { reads }: Reader,
+): number {
+  let begin = turns.length;
+  let end = turns.length;
+  for (let place = turns.length - 1; place >= -1; place -= 1) {
+    const turn = turns[place];
+    if (turn && !isAsking(turn)) continue;
+    const reply = turns.slice(place + 1, end).filter(({ role }) => role === 'assistant');
+    const last = reply.at(-1);
+    const isLost = end < turns.length && last !== undefined && blocksOf(last).length === 0;
+    if (isLost || !reply.flatMap(blocksOf).every(reads)) break;
+    begin = place + 1;
+    end = place;
+  }
+  return begin;
+}
+
+/** Whether the user says something: agents add notes to results, and go on with the same work. */
+const isAsking = ({ role, content }: Turn): boolean =>
+  role === 'user' &&
+  partsOf({ content }).some(
+    (part) => part.type === 'image' || (part.type === 'text' && !isBlank(part.text)),
+  ) &&
+  partsOf({ content }).every(({ type }) => type !== 'tool_result');
+
+/** Claude 4 wants the thinking of the first call before its text. */
+function withOlderFirst(parts: readonly Part[]): Part[] {
+  const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
+  const isOlder = (part: Part, place: number) => isOpaque(part) && !isPlaced(part) && place < firstCall;
+  return [...parts.filter(isOlder), ...parts.filter((part, place) => !isOlder(part, place))];
+}
