@@ -92,7 +92,7 @@ async function hold(
       const { reason, usage } = reply;
       if (!hasCalls(reply) || requests === maxRequests)
         return `${reason}, ${requests} requests, the last of ${usage?.inputTokens} and ${usage?.outputTokens} tokens`;
-      turns.push(...nextTurns(reply, provider.id));
+      turns.push(...nextTurns(reply));
     } catch (error) {
       return JSON.stringify(error instanceof Failure ? describeFailure(error) : { error: String(error) });
     }

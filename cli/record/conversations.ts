@@ -1,8 +1,8 @@
 import type { Part, Turn } from '../../shared/conversation.js';
 import { callsOf, piecesOf, type ReplyPiece } from '../../shared/protocol/parts.js';
-import type { Provider, ProviderReply, ProviderRequest } from '../../workers/providers/provider.js';
+import type { ProviderReply, ProviderRequest } from '../../workers/providers/provider.js';
 
-/** What is asked of a provider to see how it answers. */
+/** A conversation that shows how a provider answers. */
 export interface Conversation {
   readonly name: string;
   /** The simulator's model that is asked the same. */
@@ -52,13 +52,12 @@ export const conversations: readonly Conversation[] = [
 ];
 
 /** The turns behind a reply with calls: the reply as it was, and a result for each call. */
-export function nextTurns(reply: ProviderReply, provider: Provider['id']): Turn[] {
+export function nextTurns(reply: ProviderReply): Turn[] {
   const toParts = (piece: ReplyPiece): Part[] => {
     if (piece.kind === 'opaque') return [{ ...piece, type: 'opaque' }];
     if (piece.kind !== 'call') return piece.kind === 'text' ? [{ type: 'text', text: piece.text }] : [];
-    const { id, name, signature, arguments: json } = piece;
-    const signed: Part[] = signature ? [{ type: 'opaque', provider, data: signature }] : [];
-    return [...signed, { type: 'tool_call', id, name, arguments: json }];
+    const { id, name, arguments: json } = piece;
+    return [{ type: 'tool_call', id, name, arguments: json }];
   };
   const results = callsOf(reply).map(
     ({ id }): Part => ({ type: 'tool_result', callId: id, content: '{"celsius":12}' }),
