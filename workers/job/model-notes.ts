@@ -51,7 +51,7 @@ const maxUsers = 100;
 interface Remembered {
   /** The users who have met the refusal. */
   readonly met: Set<string>;
-  /** The users for whom it does not count: a call of theirs has failed that was made without the refused part. */
+  /** The users for whom it does not count: their call has failed that was made without the refused part. */
   readonly exempt: Set<string>;
   /** Whether the model has taken the part since. */
   isRefuted: boolean;

@@ -10,7 +10,7 @@ import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
 import type { OpaqueBlock } from './tape-marks.js';
 
-/** The parts that an adapter reads from an answer, or from one piece of a streamed one, in the order of these fields. */
+/** The parts that an adapter reads from an answer, or a piece of one, in the order of these fields. */
 export interface ReplyPart {
   /** A piece of thinking in words; an empty one says that thinking begins. */
   thinking?: string | undefined;

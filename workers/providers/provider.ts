@@ -31,7 +31,7 @@ export interface ProviderRequest {
   isStreamed?: boolean;
   /** Equal for requests that begin alike; absent where no provider needs it. */
   cacheKey?: string | undefined;
-  /** Keyed hash of the user who asks; absent where the provider is not told. */
+  /** Keyed hash of the user who asks; absent where the provider does not get it. */
   user?: string | undefined;
   /** Whether the model is asked for its thinking in words. */
   asksThinking?: boolean;
@@ -69,8 +69,9 @@ export type OnDelta = (text: string, mark?: Mark) => void;
 /**
  * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,
  * without retries, and returns the finished reply. With `onDelta` it asks for a stream, unless the request says
- * otherwise. Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
- * `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal ended the call.
+ * otherwise. Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`,
+ * `provider_rate_limited`, `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal
+ * ended the call.
  */
 export interface Provider {
   readonly id: ProviderId;

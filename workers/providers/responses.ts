@@ -1,6 +1,6 @@
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
-import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, modelName, openAiUsage } from './answer-fields.js';
 import { refuseError } from './chat-completions.js';
 import { toJsonText } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';
@@ -132,11 +132,8 @@ const textOf = ({ text }: { text?: string | null | undefined }): string => text 
 const isRefusal = ({ content }: Item): boolean => content?.some(({ refusal }) => refusal) ?? false;
 
 function toEnd({ status, incomplete_details: why, model, usage }: Answer, isRefused: boolean): ReplyPart {
-  const end = readEnd(
-    status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed'),
-  );
-  const reason = isRefused ? 'blocked' : end;
-  return { reason, isWhole: true, model, usage: toUsage(usage) };
+  const word = status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed');
+  return { reason: isRefused ? 'blocked' : readEnd(word), isWhole: true, model, usage };
 }
 
 /** The words of `ResponseStatus` and `IncompleteDetails` of the SDK; a new one is a cut. */
@@ -146,23 +143,6 @@ const readEnd = endReader({
   blocked: ['content_filter'],
   broken: ['failed', 'in_progress', 'cancelled', 'queued'],
 });
-
-const usage = tokenCounts({
-  input_tokens: tokenCount,
-  output_tokens: tokenCount,
-  input_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-  output_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-});
-
-/** OpenAI counts what was read from its cache, and written to it, within the input. */
-const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
-  counts && {
-    inputTokens: counts.input_tokens,
-    outputTokens: counts.output_tokens,
-    cachedTokens: counts.input_tokens_details?.cached_tokens,
-    cacheWriteTokens: counts.input_tokens_details?.cache_write_tokens,
-    reasoningTokens: counts.output_tokens_details?.reasoning_tokens,
-  };
 
 const text = z.string().nullish();
 const item = z.object({
@@ -185,7 +165,7 @@ const answer = z.object({
   model: modelName,
   status: text,
   incomplete_details: z.object({ reason: text }).nullish(),
-  usage,
+  usage: openAiUsage('input', 'output'),
 });
 type Answer = z.infer<typeof answer>;
 const wholeAnswer = answer.extend({ output: z.array(item) });

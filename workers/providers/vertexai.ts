@@ -63,8 +63,8 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
 }
 
 /**
- * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a token
- * by which it can go on, they ask again with that token by themselves, and add up the usage.
+ * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a
+ * token by which it can go on, they ask again with that token by themselves, and add up the usage.
  */
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
