@@ -15,7 +15,7 @@ export interface Exchange {
     readonly headers: Readonly<Record<string, unknown>>;
     /** Of an answer that came whole: its JSON, or its text. */
     readonly body?: unknown;
-    /** Of a stream: the milliseconds since its beginning, and a text; of Amazon's frames one character for each byte. */
+    /** Of a stream: milliseconds since its beginning, and a text; of Amazon's frames one character for each byte. */
     readonly pieces?: (readonly [ms: number, text: string])[];
   };
 }

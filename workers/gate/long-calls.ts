@@ -22,14 +22,11 @@ interface LongCallsOptions {
  * each who has none the next one, so that the calls of one user cannot keep all others waiting for minutes.
  */
 export class LongCalls {
-  readonly #options: LongCallsOptions;
   readonly #running = new Set<GatedCall>();
   readonly #waiting = new WaitingJobs();
   #isClosing = false;
 
-  constructor(options: LongCallsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: LongCallsOptions) {}
 
   /**
    * Counts a call, which has its slot, until it leaves, unless its model usually answers soon, in milliseconds;
@@ -45,7 +42,7 @@ export class LongCalls {
   /** Waits without a slot until the call may enter. Throws `NotBegun` without room for one more job, or on closing. */
   async wait(call: GatedCall): Promise<void> {
     const isFirst = call.kind === 'first';
-    if (isFirst && (this.#isClosing || !this.#options.hasRoom(call.user)))
+    if (isFirst && (this.#isClosing || !this.options.hasRoom(call.user)))
       throw new NotBegun(!this.#isClosing);
     call.slot.park();
     await this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
@@ -64,7 +61,7 @@ export class LongCalls {
   }
 
   #mayEnter({ user }: GatedCall): boolean {
-    const size = this.#options.concurrency();
+    const size = this.options.concurrency();
     // A call that hangs at an open breaker has no slot.
     const running = [...this.#running].filter(({ slot }) => !slot.isParked);
     const own = running.filter((other) => other.user === user).length;

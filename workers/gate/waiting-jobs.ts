@@ -55,7 +55,7 @@ const maxPatienceMs = 3000;
 /** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
 export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
-/** The same without a fallback: a client that waits for minutes had better be told when to come again. */
+/** The same without a fallback: a client that would wait for minutes is better answered with a `Retry-After`. */
 export const longestPatienceMs = 60_000;
 
 /** The longest wait for a probe, in milliseconds, of a call that has a fallback: the probe may fail. */
