@@ -5,8 +5,8 @@ import type { ProviderReply, ProviderRequest } from '../../workers/providers/pro
 /** A conversation that shows how a provider answers. */
 export interface Conversation {
   readonly name: string;
-  /** The simulator's model that is asked the same. */
-  readonly simulated: string;
+  /** The simulator's model for it. */
+  readonly model: string;
   readonly turns: readonly Turn[];
   readonly parameters?: ProviderRequest['parameters'];
 }
@@ -18,37 +18,34 @@ const capital = 'Which city is the capital of Switzerland?';
 const pixel =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image: Part = {
-  type: 'image',
-  mediaType: 'image/png',
-  data: pixel,
-  sha256: '0'.repeat(64),
-  bytes: Buffer.from(pixel, 'base64').length,
+  ...{ type: 'image', mediaType: 'image/png', data: pixel },
+  ...{ sha256: '0'.repeat(64), bytes: Buffer.from(pixel, 'base64').length },
 };
 
 const user = (content: Turn['content']): Turn[] => [{ role: 'user', content }];
 
 export const conversations: readonly Conversation[] = [
-  { name: 'text', simulated: 'sim-echo', turns: user(`${capital} Answer with one word.`) },
+  { name: 'text', model: 'sim-echo', turns: user(`${capital} Answer with one word.`) },
   {
-    ...{ name: 'tools', simulated: 'sim-tool-signed' },
+    ...{ name: 'tools', model: 'sim-tool-signed' },
     turns: user('Where is it warmer now, in Bern or in Rome? Ask for both.'),
     parameters: { tools: [weather] },
   },
   {
-    ...{ name: 'thinking', simulated: 'sim-think-1' },
+    ...{ name: 'thinking', model: 'sim-think-1' },
     turns: user('How many primes below 200 end with a 7?'),
     parameters: { reasoningEffort: 'high' },
   },
   {
-    ...{ name: 'schema', simulated: 'sim-echo', turns: user(capital) },
+    ...{ name: 'schema', model: 'sim-echo', turns: user(capital) },
     parameters: { format: { type: 'json_schema', name: 'capital', schema, strict: true } },
   },
   {
-    ...{ name: 'image', simulated: 'sim-echo' },
+    ...{ name: 'image', model: 'sim-echo' },
     turns: user([{ type: 'text', text: 'Which colour is this?' }, image]),
   },
   // Above the highest that any of the four has.
-  { name: 'refused', simulated: 'sim-echo', turns: user(capital), parameters: { temperature: 9 } },
+  { name: 'refused', model: 'sim-echo', turns: user(capital), parameters: { temperature: 9 } },
 ];
 
 /** The turns behind a reply with calls: the reply as it was, and a result for each call. */
