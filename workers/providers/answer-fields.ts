@@ -30,6 +30,10 @@ export const openAiUsage = (input: string, output: string) =>
     };
   });
 
+/** All of the input, of Claude's providers, who count tokens that were read from the cache, or written to it, beside it. */
+export const withCache = (input?: number, read = 0, written = 0): number | undefined =>
+  input === undefined ? undefined : input + read + written;
+
 /** The model that answered; anything that could not stand in a header is treated as not given. */
 export const modelName = z
   .string()
