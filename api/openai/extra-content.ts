@@ -13,10 +13,7 @@ import type { ToolCallBody } from './message-body.js';
  */
 
 /** The length of a text among blocks. */
-interface TextPlace {
-  readonly kind: 'text';
-  length: number;
-}
+type TextPlace = { readonly kind: 'text'; length: number };
 
 /** Collects the parts of a reply up to its next call. */
 export class PartsBeforeCall {
@@ -25,8 +22,8 @@ export class PartsBeforeCall {
 
   /** Adds a whole part. Thinking in words is for readers, and never sent back. */
   add(piece: Exclude<ReplyPiece, CallMark>): void {
-    if (piece.kind === 'opaque') this.#parts.push(piece);
     if (piece.kind === 'text') this.#parts.push({ kind: 'text', length: piece.text.length });
+    else if (piece.kind === 'opaque') this.#parts.push(piece);
   }
 
   /** Adds a piece of the last text, or of the first. */

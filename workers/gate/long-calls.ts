@@ -54,10 +54,9 @@ export class LongCalls {
     this.#wake();
   }
 
-  /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const { call, reject } of this.#waiting.all) if (call.kind === 'first') reject(new NotBegun());
+    this.#waiting.sendBack();
   }
 
   #mayEnter({ user }: GatedCall): boolean {

@@ -1,5 +1,6 @@
 import type { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
+import { NotBegun } from './ends.js';
 import type { GatedCall } from './gated-call.js';
 
 /** A job that waits; either function ends its wait. */
@@ -15,6 +16,11 @@ export class WaitingJobs {
 
   get all(): Waiter[] {
     return [...this.#waiters];
+  }
+
+  /** Has the jobs go back to their queue, except for retries: their first calls were made here. */
+  sendBack(): void {
+    for (const { call, reject } of this.all) if (call.kind === 'first') reject(new NotBegun());
   }
 
   /** Resolves once the job may begin; rejects with why it may not, after `maxMs`, or with the reason of its signal. */

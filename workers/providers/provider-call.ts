@@ -164,11 +164,7 @@ class Answer {
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
     if (isFirst) this.request.onBegin?.();
-    const end = this.#end;
-    end.reason = reason ?? end.reason;
-    end.refusal = refusal ?? end.refusal;
-    end.isWhole = isWhole ?? end.isWhole;
-    end.model = model ?? end.model;
+    const end = Object.assign(this.#end, givenFields({ reason, refusal, isWhole, model }));
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason !== 'blocked') this.#add(part);
   }

@@ -43,19 +43,13 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       const { type } = anyEvent.parse(said);
       if (type === 'error' || type === 'response.failed') throw toError(said, response.headers);
       isRefused ||= type === 'response.refusal.delta';
-      const status = ends.get(type);
+      const [, status] = /^response\.(completed|incomplete)$/.exec(type ?? '') ?? [];
       yield status
         ? toEnd({ ...responseEvent.parse(said).response, status }, isRefused)
         : readPiece(type, said);
     }
   }
 }
-
-/** The events with which a reply ends, and what they say of it. */
-const ends: ReadonlyMap<unknown, string> = new Map([
-  ['response.completed', 'completed'],
-  ['response.incomplete', 'incomplete'],
-]);
 
 /** The SDK's own error: of a response that failed, or of an event, which has its fields on top or in one of them. */
 function toError(event: unknown, headers: Headers): APIError {
@@ -70,9 +64,9 @@ function readPiece(type: string | null | undefined, event: unknown): ReplyPart {
     case 'response.in_progress':
       return { model: responseEvent.parse(event).response.model };
     case 'response.output_item.added':
-      return beginItem(...itemOf(event));
+      return beginItem(...itemEvent.parse(event));
     case 'response.output_item.done':
-      return endItem(...itemOf(event));
+      return endItem(...itemEvent.parse(event));
     case 'response.output_text.delta':
       return { text: deltaEvent.parse(event).delta };
     case 'response.function_call_arguments.delta': {
@@ -90,11 +84,6 @@ function readPiece(type: string | null | undefined, event: unknown): ReplyPart {
 }
 
 const betweenTexts = '\n\n';
-
-function itemOf(event: unknown): [item: Item, key: number] {
-  const { item, output_index } = itemEvent.parse(event);
-  return [item, output_index];
-}
 
 function beginItem({ type, phase, call_id: id, name }: Item, key: number): ReplyPart {
   switch (type) {
@@ -173,6 +162,8 @@ const wholeAnswer = answer.extend({ output: z.array(item) });
 const anyEvent = z.object({ type: text });
 const responseEvent = z.object({ response: answer });
 const failedEvent = z.object({ response: z.object({ error: z.unknown().optional() }).nullish() });
-const itemEvent = z.object({ item, output_index: z.int() });
+const itemEvent = z
+  .object({ item, output_index: z.int() })
+  .transform((said) => [said.item, said.output_index] as const);
 const partEvent = z.object({ summary_index: z.int().nullish() });
 const deltaEvent = z.object({ delta: z.string(), output_index: z.int().optional() });
