@@ -18,8 +18,11 @@ const capital = 'Which city is the capital of Switzerland?';
 const pixel =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const image: Part = {
-  ...{ type: 'image', mediaType: 'image/png', data: pixel },
-  ...{ sha256: '0'.repeat(64), bytes: Buffer.from(pixel, 'base64').length },
+  type: 'image',
+  mediaType: 'image/png',
+  data: pixel,
+  sha256: '0'.repeat(64),
+  bytes: Buffer.from(pixel, 'base64').length,
 };
 
 const user = (content: Turn['content']): Turn[] => [{ role: 'user', content }];

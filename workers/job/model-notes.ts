@@ -53,7 +53,7 @@ const omittable = [...addedParts, 'signatures'] as const;
 interface Remembered {
   /** The users who have met the refusal. */
   readonly met: Set<string>;
-  /** The users for whom it does not count: their call has failed that was made without the refused part. */
+  /** Users that it does not count for: a call that was made without the refused part has failed for them. */
   readonly exempt: Set<string>;
   /** Whether the model has taken the part since. */
   isRefuted: boolean;

@@ -30,7 +30,7 @@ export const openAiUsage = (input: string, output: string) =>
     };
   });
 
-/** All of the input, of Claude's providers, who count tokens that were read from the cache, or written to it, beside it. */
+/** All input tokens, where those that were read from the cache, or written to it, are counted beside the others. */
 export const withCache = (input?: number, read = 0, written = 0): number | undefined =>
   input === undefined ? undefined : input + read + written;
 

@@ -22,8 +22,8 @@ import {
 import type { ProviderRequest } from './provider.js';
 
 /**
- * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own, and
- * Anthropic's advice for the highest efforts.
+ * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own,
+ * and Anthropic's advice for the highest efforts.
  * https://platform.claude.com/docs/en/build-with-claude/effort
  */
 const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);

@@ -164,11 +164,11 @@ export function refusedAnswer(category: string, usage?: Usage): Failure {
   return new Failure('content_blocked', { usage, cause });
 }
 
-// The exceptions are Bedrock's whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
-// 400 for a quota.
+// The exceptions are Bedrock's whose HTTP status misleads: 429 for a model that is still loading, 424 for one that
+// broke, 400 for a quota.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
-// The codes are OpenAI's: https://platform.openai.com/docs/guides/error-codes, `ResponseError` of its SDK, and three that
-// were seen, https://github.com/anomalyco/opencode/issues/25730.
+// The codes are OpenAI's: https://platform.openai.com/docs/guides/error-codes, `ResponseError` of its SDK, and three
+// that were seen, https://github.com/anomalyco/opencode/issues/25730.
 const overStatus = meaningsOf<FailureCode>({
   provider_error: [
     ...spentCredit,

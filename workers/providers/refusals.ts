@@ -9,15 +9,13 @@ import { unquoted } from './provider-texts.js';
  * something stands for the reasoning that a server demands back.
  */
 export const addedParts = [
-  ...([
-    'encryptedReasoning',
-    'summary',
-    'laterSystem',
-    'cache',
-    'cap',
-    'reasoningContent',
-    'stream',
-  ] as const),
+  'encryptedReasoning',
+  'summary',
+  'laterSystem',
+  'cache',
+  'cap',
+  'reasoningContent',
+  'stream',
 ] as const;
 export type AddedPart = (typeof addedParts)[number];
 
