@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import {
+  authorization,
+  type Deployment,
+  type StartedApi,
+  startDeployment,
+  username,
+} from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';
 import { profiles } from '../support/profiles.js';
 import { askWithTools, callsIn, clockTool, weatherTool } from '../support/tool-completions.js';
@@ -10,7 +16,9 @@ import { describeChats } from './chats.js';
 let deployment: Deployment;
 let other: StartedApi;
 beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
+  deployment = await startDeployment({
+    variables: { ...profiles.plain, PROVIDER_USER_KEY: 'a key of 16 letters' },
+  });
   other = await deployment.startApi();
 });
 afterAll(() => deployment?.stop());
@@ -49,6 +57,24 @@ describe.each([false, true])('a hint that OpenAI’s Responses has no field for 
     expect([status, error?.code, error?.param]).toEqual([400, 'provider_rejected', 'seed']);
     expect(deployment.simulator.calls.list({ since, model })).toEqual([]);
   });
+});
+
+it('OpenAI and Anthropic are told who asks → by a hash, the same in each chat, and without the name', async () => {
+  const told = async (provider: ProviderId, field: string) => {
+    const model = `sim-echo@told-${provider}`;
+    const bodies = [];
+    for (const content of ['One', 'Two']) {
+      await deployment.chat({ provider, model, messages: [{ content }] });
+      bodies.push(JSON.stringify(callOf(model)?.body));
+    }
+    const hashes = bodies.map((body) => new RegExp(`"${field}":"([\\w-]{32})"`).exec(body)?.[1]);
+    expect(new Set(hashes).size).toBe(1);
+    expect(bodies.join()).not.toContain(username);
+    return hashes[0];
+  };
+  const hash = await told('openai', 'safety_identifier');
+  expect(hash).toBeDefined();
+  expect(await told('anthropic', 'user_id')).toBe(hash);
 });
 
 describe('a fallback', () => {
