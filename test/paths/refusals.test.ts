@@ -20,9 +20,13 @@ const provider = await serve(async (request, response) => {
   const body = await readText(request);
   sent.push(JSON.parse(body));
   const error = refusal(body);
-  response.writeHead(error ? 400 : 200, { 'Content-Type': 'application/json' });
-  const choices = [{ message: { content: 'Hi' }, finish_reason: 'stop' }];
-  response.end(JSON.stringify(error ? { type: 'error', error } : { choices }));
+  if (error) response.writeHead(400, { 'Content-Type': 'application/json' });
+  else response.setHeader('Content-Type', 'text/event-stream');
+  // A reply that may take long is asked for as a stream.
+  const chunk = { choices: [{ delta: { content: 'Hi' }, finish_reason: 'stop' }] };
+  response.end(
+    error ? JSON.stringify({ type: 'error', error }) : `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`,
+  );
 });
 
 let deployment: Deployment;

@@ -37,6 +37,10 @@ export function toBody(request: ProviderRequest) {
   };
 }
 
+/** The key for what OpenAI has cached, as it takes it: https://platform.openai.com/docs/api-reference/responses/create */
+export const toCacheKey = ({ cacheKey }: ProviderRequest): string | undefined =>
+  cacheKey && toFittingId(cacheKey, /^.{1,64}$/s);
+
 function toMessages({ role, content }: Turn, request: ProviderRequest): Message[] {
   if (role === 'assistant') return [toAssistant(partsOf({ content }), request)];
   if (typeof content === 'string') return [{ role, content }];

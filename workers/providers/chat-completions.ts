@@ -5,7 +5,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
-import { toBody } from './chat-completions-body.js';
+import { toBody, toCacheKey } from './chat-completions-body.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
 import { isOpenAiHost } from './openai-hosts.js';
 import type { ProviderRequest } from './provider.js';
@@ -24,7 +24,10 @@ export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStre
 /** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
 const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
   ...toBody(request),
-  ...(isOpenAiHost(client.baseURL) && { store: false, ...givenFields({ safety_identifier: request.user }) }),
+  ...(isOpenAiHost(client.baseURL) && {
+    store: false,
+    ...givenFields({ safety_identifier: request.user, prompt_cache_key: toCacheKey(request) }),
+  }),
 });
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {

@@ -4,7 +4,7 @@ import { type OpaquePart, type Part, type Turn, textOf } from '../../shared/conv
 import { givenFields } from '../../shared/given-fields.js';
 import { readJson } from '../../shared/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
-import { toUrl } from './chat-completions-body.js';
+import { toCacheKey, toUrl } from './chat-completions-body.js';
 import { speakSystemOnly, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
@@ -18,8 +18,8 @@ const leastOutputTokens = 16;
  * The body of a request for a response that OpenAI does not keep (`ResponseCreateParamsBase` of its SDK). Reasoning is
  * asked for as a text that only OpenAI can read, where the caller can be given it.
  */
-export function toBody({ turns, model, reasoning, maxOutputTokens, ...request }: ProviderRequest) {
-  const { parameters = {}, asksThinking, user, omits } = request;
+export function toBody(request: ProviderRequest) {
+  const { turns, model, reasoning, maxOutputTokens, parameters = {}, asksThinking, user, omits } = request;
   const { topP, temperature, tools, toolChoice, parallelToolCalls } = parameters;
   const { reasoningEffort, verbosity, format } = parameters;
   const summary = asksThinking && !omits?.has('summary') ? ('auto' as const) : undefined;
@@ -36,6 +36,7 @@ export function toBody({ turns, model, reasoning, maxOutputTokens, ...request }:
       temperature,
       top_p: topP,
       safety_identifier: user,
+      prompt_cache_key: toCacheKey(request),
     }),
     ...(Object.keys(thinking).length > 0 && { reasoning: thinking }),
     ...(Object.keys(text).length > 0 && { text }),

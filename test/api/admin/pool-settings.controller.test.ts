@@ -96,7 +96,7 @@ describe('GET /admin/pools/{provider}', () => {
       value: 7,
       source: 'environment',
     });
-    expect(settingOf(settings, 'timeoutMs')).toMatchObject({ value: 45_000, source: 'default' });
+    expect(settingOf(settings, 'timeoutMs')).toMatchObject({ value: 600_000, source: 'default' });
     expect(settingOf(settings, 'rate')).toMatchObject({ value: null, source: 'default' });
   });
 
@@ -110,7 +110,7 @@ describe('GET /admin/pools/{provider}', () => {
     const shown = (name: string) => settingOf(settings, name);
     expect(shown('concurrency')).toMatchObject({ value: 20, source: 'environment' });
     expect(shown('timeoutMs')).toMatchObject({ value: 9000, source: 'environment' });
-    expect(shown('idleTimeoutMs')).toMatchObject({ value: 20_000, source: 'default' });
+    expect(shown('idleTimeoutMs')).toMatchObject({ value: 300_000, source: 'default' });
     expect(shown('model')).toMatchObject({ value: 'gpt-mini', source: 'default' });
     expect(shown('models')).toMatchObject({ value: ['gpt-*'], source: 'environment' });
   });

@@ -50,7 +50,7 @@ describe('quillgate pools', () => {
     const openai = await view('openai');
     expect(openai).toMatchObject({ version: 0, changedBy: null });
     expect(openai.of('concurrency')).toEqual([7, 'environment']);
-    expect(openai.of('timeoutMs')).toEqual([45_000, 'default']);
+    expect(openai.of('timeoutMs')).toEqual([600_000, 'default']);
     expect(openai.of('rate')).toEqual([null, 'default']);
     expect((await view('anthropic')).of('fallback')).toEqual([[{ provider: 'bedrock' }], 'environment']);
   });

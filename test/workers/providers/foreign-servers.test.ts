@@ -410,22 +410,29 @@ describe('the thinking of a foreign model in a conversation', () => {
 });
 
 it.each([
-  ['https://api.openai.com/v1', { store: false, safety_identifier: 'a-hash' }],
-  ['https://name.openai.azure.com/openai/v1', { store: false, safety_identifier: 'a-hash' }],
+  ['https://api.openai.com/v1', { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' }],
+  [
+    'https://name.openai.azure.com/openai/v1',
+    { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
+  ],
   ['http://127.0.0.1:8000/v1', {}],
 ])(
-  'a completion is asked for at %s -> what it says of its user, and about being kept: %j',
+  'a completion is asked for at %s -> what it says of its user, and about being kept and cached: %j',
   async (baseURL, says) => {
     for (const isStreamed of [false, true]) {
       const bodies: object[] = [];
       const fetch: typeof globalThis.fetch = async (_, init) => {
-        const { store, safety_identifier } = JSON.parse(String(init?.body));
-        bodies.push(givenFields({ store, safety_identifier }));
+        const { store, safety_identifier, prompt_cache_key } = JSON.parse(String(init?.body));
+        bodies.push(givenFields({ store, safety_identifier, prompt_cache_key }));
         throw new Error('enough');
       };
       const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
       const { signal } = new AbortController();
-      const parts = chatCompletions(client, { model: 'm', turns: [], signal, user: 'a-hash' }, isStreamed);
+      const parts = chatCompletions(
+        client,
+        { model: 'm', turns: [], signal, user: 'a-hash', cacheKey: 'k' },
+        isStreamed,
+      );
       await expect(parts.next()).rejects.toThrow();
       expect(bodies).toEqual([says]);
     }
