@@ -32,7 +32,6 @@ interface CompletionStreamOptions {
  * `[DONE]`, which clients throw.
  */
 export class CompletionStream implements Sink {
-  readonly #options: CompletionStreamOptions;
   readonly #events: EventResponse;
   #head: CompletionHead | undefined;
   #hasText = false;
@@ -43,16 +42,15 @@ export class CompletionStream implements Sink {
   #data = '';
   readonly #before = new PartsBeforeCall();
 
-  constructor(options: CompletionStreamOptions) {
-    this.#options = options;
+  constructor(private readonly options: CompletionStreamOptions) {
     this.#events = new EventResponse(options.response);
   }
 
   begin({ writer, ignored }: ReplySource = {}): void {
     if (this.#events.hasBegun) return;
-    const head = this.#options.head();
+    const head = this.options.head();
     const { provider } = writer ?? head;
-    this.#options.markIgnored(provider, ignored);
+    this.options.markIgnored(provider, ignored);
     if (!this.#events.begin({ 'X-LLM-Provider': provider })) return;
     this.#head = { ...head, provider, model: nameOf(writer) ?? head.model };
     this.#sendDelta({ role: 'assistant', content: '', refusal: null });
@@ -105,14 +103,14 @@ export class CompletionStream implements Sink {
     this.begin({ writer: writerOf(completion), ignored: completion.ignored });
     this.#sendDelta({}, finishReasonOf(completion));
     const usage = usageOf(completion);
-    if (this.#options.includesUsage && usage) this.#send({ choices: [], usage });
+    if (this.options.includesUsage && usage) this.#send({ choices: [], usage });
     this.#events.end({ data: '[DONE]' });
   }
 
   /** An unexpected error goes to the handler that logs them. */
   #fail(error: unknown): void {
     if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
-    recordFailure(this.#options.response, error);
+    recordFailure(this.options.response, error);
     // A call that may be cut is never shown as a part of a reply that has ended.
     if (error.code === 'content_blocked' && this.#hasText && this.#callCount === 0) {
       this.#sendDelta({}, 'content_filter');
@@ -122,7 +120,7 @@ export class CompletionStream implements Sink {
 
   #sendDelta(delta: object, finishReason: string | null = null): boolean {
     const choice = { index: 0, delta, logprobs: null, finish_reason: finishReason };
-    return this.#send({ choices: [choice], ...(this.#options.includesUsage && { usage: null }) });
+    return this.#send({ choices: [choice], ...(this.options.includesUsage && { usage: null }) });
   }
 
   /** False as well when the client had left before the response began. */

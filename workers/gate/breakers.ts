@@ -22,7 +22,6 @@ const maxSilence = 10;
  * probe fails first is refused alone, and the next probe is left to others: if that fails too, all are refused.
  */
 export class Breakers {
-  readonly #options: BreakersOptions;
   readonly #all: Breaker;
   readonly #one: Breaker;
   /** The user whose calls the breaker of one user counts. */
@@ -35,9 +34,8 @@ export class Breakers {
   /** Whether the last failed call got no answer. */
   #isSilent = false;
 
-  constructor(options: BreakersOptions) {
+  constructor(private readonly options: BreakersOptions) {
     const { times, onChange } = options;
-    this.#options = options;
     this.#one = new Breaker({ times, onChange: (state) => onChange(state, this.#suspect) });
     this.#all = new Breaker({
       times,
@@ -137,7 +135,7 @@ export class Breakers {
     const { isProbe, user } = begun;
     const tookMs = performance.now() - startedAt;
     const { isAlive, hasBegun: isReplying } = progress;
-    const shown = this.#options.samples.take({ isProbe, isCompiling, error, isAlive, isReplying, tookMs });
+    const shown = this.options.samples.take({ isProbe, isCompiling, error, isAlive, isReplying, tookMs });
     if (shown?.kind === 'good' || shown?.kind === 'answer') this.#countAnswer(begun, shown.kind === 'good');
     // A call that began before a breaker opened is not counted when it ends late.
     else if (shown && (isProbe || this.stateFor(user) === 'closed')) this.#countFault(begun, shown);

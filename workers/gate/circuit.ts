@@ -36,7 +36,6 @@ const trialMs = 1000;
 export class Circuit {
   readonly cooldown: Cooldown;
   readonly breakers: Breakers;
-  readonly #options: CircuitOptions;
   readonly #samples = new CallSamples();
   readonly #waiting = new WaitingJobs();
   /** The calls that are under way, or are about to begin, and those that wait, which have not begun. */
@@ -50,8 +49,7 @@ export class Circuit {
   #lastUsedAt = performance.now();
   #isClosing = false;
 
-  constructor(options: CircuitOptions) {
-    this.#options = options;
+  constructor(private readonly options: CircuitOptions) {
     this.breakers = new Breakers({ ...options, samples: this.#samples, onChange: this.#onChange.bind(this) });
     this.cooldown = new Cooldown({ ...options, onChange: () => this.#onChange() });
   }
@@ -59,7 +57,7 @@ export class Circuit {
   /** Whether it can be dropped: it only remembers good calls, or its model is no longer called. */
   get isIdle(): boolean {
     if (this.#calls.size > 0) return false;
-    if (performance.now() - this.#lastUsedAt > keptResets * this.#options.times().resetMs) return true;
+    if (performance.now() - this.#lastUsedAt > keptResets * this.options.times().resetMs) return true;
     return this.breakers.describe().length === 0 && this.cooldown.maxLeftMs === 0;
   }
 
@@ -77,13 +75,13 @@ export class Circuit {
       const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
       const result = await this.#watch(call, begun, () => this.breakers.watch(begun, admitted, watched));
-      this.#options.compiling.recordUse(schema);
+      this.options.compiling.recordUse(schema);
       return result;
     } finally {
       this.#leave(call);
       this.#calls.delete(call);
       this.#wake();
-      this.#options.longCalls.leave(call);
+      this.options.longCalls.leave(call);
     }
   }
 
@@ -111,10 +109,10 @@ export class Circuit {
       const begun = this.#calls.get(call);
       const isFree = begun?.isProbe || this.breakers.stateFor(call.user) === 'closed';
       if (!begun || !isFree || this.#blockedMs(call.user) > 0) continue;
-      if (begun.isProbe || this.#options.longCalls.enter(call, this.#samples.usualMs)) return begun;
+      if (begun.isProbe || this.options.longCalls.enter(call, this.#samples.usualMs)) return begun;
       this.#leave(call);
       this.#wake();
-      await this.#options.longCalls.wait(call);
+      await this.options.longCalls.wait(call);
     }
   }
 
@@ -149,7 +147,7 @@ export class Circuit {
 
   #admit(call: GatedCall, { isProbe }: BegunCall): AdmittedCall {
     const { user, progress, slot, schema } = call;
-    const { compiling, hasRoom } = this.#options;
+    const { compiling, hasRoom } = this.options;
     return {
       progress,
       isProbe,
@@ -166,9 +164,9 @@ export class Circuit {
     if (!this.#isBehind(call) && this.#admits(call)) return;
     if (this.#isClosing && kind === 'first') throw new NotBegun();
     this.#throwIfTooLate(call);
-    if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#withoutRoom(call);
+    if (kind === 'first' && !this.options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
-    this.#options.longCalls.leave(call);
+    this.options.longCalls.leave(call);
     const leftMs = call.leftMs();
     const patienceMs = patienceOf(call, this.breakers.stateFor(user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
@@ -216,7 +214,7 @@ export class Circuit {
     const retryAfterMs = this.#blockedMs(user) || trialMs;
     return this.breakers.stateFor(user) === 'closed'
       ? new Failure('provider_rate_limited', { retryAfterMs })
-      : new Failure('provider_unavailable', { retryAfterMs, model: this.#options.model });
+      : new Failure('provider_unavailable', { retryAfterMs, model: this.options.model });
   }
 
   #onChange(state?: BreakerState, user?: string): void {
@@ -224,7 +222,7 @@ export class Circuit {
     this.#wasAlone = this.cooldown.aloneUser ?? this.#wasAlone;
     if (state === 'open') this.#refuseWaiters(user);
     this.#wake();
-    this.#options.onChange({ state, user });
+    this.options.onChange({ state, user });
   }
 
   /** The waiting jobs waited for the probe that failed. Running calls may hang for long, so their slots are parked. */

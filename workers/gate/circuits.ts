@@ -24,7 +24,6 @@ const shared = '';
 
 /** The circuits of a pool's models. An idle circuit makes room for another model's, unless operators name its model. */
 export class Circuits {
-  readonly #options: CircuitsOptions;
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
   readonly #compiling: CompilingCalls;
@@ -32,8 +31,7 @@ export class Circuits {
   #isClosing = false;
   #forced: 'closed' | undefined;
 
-  constructor(options: CircuitsOptions) {
-    this.#options = options;
+  constructor(private readonly options: CircuitsOptions) {
     this.#compiling = new CompilingCalls(options);
     this.#longCalls = new LongCalls(options);
   }
@@ -93,12 +91,12 @@ export class Circuits {
   }
 
   #namedModels(): ReadonlySet<string> {
-    const literal = this.#options.namedModels().filter((name) => !name.includes('*'));
+    const literal = this.options.namedModels().filter((name) => !name.includes('*'));
     return new Set(literal.slice(0, maxNamed));
   }
 
   #open(model: string): Circuit {
-    const { onChange, publishLimit, namedModels: _, ...options } = this.#options;
+    const { onChange, publishLimit, namedModels: _, ...options } = this.options;
     const circuit = new Circuit({
       ...options,
       model,

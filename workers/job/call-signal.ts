@@ -29,7 +29,6 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
-  readonly #call: PreparedCall;
   readonly #controller = new AbortController();
   readonly signal = this.#controller.signal;
   readonly #onStop: () => void;
@@ -41,8 +40,7 @@ export class CallSignal {
   #cut: NodeJS.Timeout | undefined;
   #place: Disposable | undefined;
 
-  constructor(call: PreparedCall) {
-    this.#call = call;
+  constructor(private readonly call: PreparedCall) {
     const { job, sent, deadline, stop, pass, hasFallback } = call;
     const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
     const callerMs = this.#msUntil(deadline);
@@ -61,7 +59,7 @@ export class CallSignal {
 
   /** To be called for each sign of life. */
   recordLife(): void {
-    const { progress } = this.#call;
+    const { progress } = this.call;
     if (progress.isAlive) return void this.#silence?.refresh();
     progress.isAlive = true;
     if (this.#silence) this.#listen();
@@ -69,7 +67,7 @@ export class CallSignal {
 
   /** To be called for the first part of the reply, whether or not it is shown. */
   begin(): void {
-    const { progress, sent } = this.#call;
+    const { progress, sent } = this.call;
     progress.hasBegun = true;
     clearTimeout(this.#cut);
     if (sent.isStreamed) this.#listen();
@@ -77,7 +75,7 @@ export class CallSignal {
 
   /** To be called when the first part of a stream is shown. */
   show(): void {
-    const { chatJob, progress } = this.#call;
+    const { chatJob, progress } = this.call;
     progress.isShown = true;
     clearTimeout(this.#whole);
     this.#whole = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
@@ -89,12 +87,12 @@ export class CallSignal {
     this.#silence = undefined;
     this.#place?.[Symbol.dispose]();
     this.#place = undefined;
-    this.#call.stop.removeEventListener('abort', this.#onStop);
+    this.call.stop.removeEventListener('abort', this.#onStop);
   }
 
   /** Bounds the silence from now on. A model may think for longer than it may pause while it writes. */
   #listen(): void {
-    const { progress, settings } = this.#call;
+    const { progress, settings } = this.call;
     const { idleTimeoutMs, firstTokenTimeoutMs } = settings;
     const maxMs = progress.isShown ? idleTimeoutMs : Math.max(idleTimeoutMs, firstTokenTimeoutMs);
     clearTimeout(this.#silence);
@@ -103,7 +101,7 @@ export class CallSignal {
 
   /** The provider has had its time. Others wait for a probe, so it ends. */
   #outlast(): void {
-    const { pass, progress, deadline } = this.#call;
+    const { pass, progress, deadline } = this.call;
     if (pass.isCompiling && !pass.isProbe && !progress.hasBegun) this.#place = pass.outlast();
     if (progress.hasBegun || !this.#place) {
       this.#controller.abort(new Failure('provider_timeout'));
@@ -115,7 +113,7 @@ export class CallSignal {
   }
 
   #msUntil(time: number): number {
-    return Math.max(0, time - this.#call.job.now());
+    return Math.max(0, time - this.call.job.now());
   }
 
   #abortAfter(ms: number, code: FailureCode, cause?: Error): NodeJS.Timeout {
