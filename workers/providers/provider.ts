@@ -69,8 +69,9 @@ export type OnDelta = (text: string, mark?: Mark) => void;
 /**
  * One provider's adapter: reshapes a conversation to what the provider accepts, calls it once through its own SDK,
  * without retries, and returns the finished reply. With `onDelta` it asks for a stream, unless the request says
- * otherwise. Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`, `provider_rate_limited`,
- * `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal ended the call.
+ * otherwise. Throws a `Failure` for everything expected (`provider_error`, `provider_rejected`,
+ * `provider_rate_limited`, `context_length_exceeded`, `content_blocked`), and the signal's own reason when the signal
+ * ended the call.
  */
 export interface Provider {
   readonly id: ProviderId;
