@@ -93,7 +93,7 @@ export async function serveApi(config: Config): Promise<void> {
   log.info({ port, ...(metricsPort !== undefined && { metricsPort }), queue: store.kind }, 'listening');
 }
 
-/** What takes longer than its grace ends with a retryable failure; its job is cancelled unless the chat is stored. */
+/** A request that outlasts its grace ends with a retryable failure; its job is cancelled unless it is stored. */
 function closeServer(
   server: ApiServer,
   { SHUTDOWN_GRACE_MS: graceMs, STREAM_GRACE_MS: streamGraceMs }: Config,

@@ -47,7 +47,7 @@ const toolResult = z.object({
 });
 export type ToolResultPart = z.output<typeof toolResult>;
 
-/** What an opaque part holds: facts of the message (`start`, `end`), a `block`, or a `delta` of the open block. */
+/** The content of an opaque part: facts of the message (`start`, `end`), a `block`, or a `delta` of the open block. */
 export const opaqueRoles = ['start', 'block', 'delta', 'end'] as const;
 export type OpaqueRole = (typeof opaqueRoles)[number];
 
@@ -55,7 +55,7 @@ export type OpaqueRole = (typeof opaqueRoles)[number];
 const opaque = z.object({
   type: z.literal('opaque'),
   provider: z.enum(providerIds),
-  /** JSON text of an object; without a model, of the blocks before a call, or at Vertex AI the call's bare signature. */
+  /** JSON text of an object; without a model, of the blocks before a call, or of Vertex AI the bare signature. */
   data: z.string(),
   /** The model that wrote it; absent in what earlier releases kept, which belongs to the call that follows it. */
   model: z.string().optional(),

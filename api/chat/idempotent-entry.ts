@@ -57,24 +57,20 @@ const maxAttempts = 5;
 
 /** Creates the stored chats of commands, and joins them with those that send the same `Idempotency-Key`. */
 export class IdempotentEntry {
-  readonly #deps: IdempotentEntryDeps;
-
-  constructor(deps: IdempotentEntryDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: IdempotentEntryDeps) {}
 
   /** The chat of the command's key; throws `idempotency_key_reused` when that belongs to another request. */
   async find(command: StoredChatCommand): Promise<FoundChat> {
     const { owner, key } = command.storeOptions;
     if (key === undefined) return {};
-    const previousId = await this.#deps.records.readKeyIndex(idempotencyIndexKey(owner.name, key));
+    const previousId = await this.deps.records.readKeyIndex(idempotencyIndexKey(owner.name, key));
     const joined = previousId === undefined ? undefined : await this.#join(command, previousId);
     return joined ? { joined } : { previousId };
   }
 
   /** Stores a new chat for the key, or joins one that was faster. Throws as `find`, and `rate_limited` without room. */
   async open(command: StoredChatCommand, newChat: NewChat): Promise<ResolvedChat> {
-    const { records } = this.#deps;
+    const { records } = this.deps;
     const { owner, key } = command.storeOptions;
     const { chat, answer } = await this.#create(command, newChat);
     const opened = { chat: { ...toClaimedChat(chat), answer } };
@@ -100,7 +96,7 @@ export class IdempotentEntry {
 
   /** The chat of this id; undefined when another attempt is due. Its answer's room is held where it was created. */
   async #join(command: StoredChatCommand, id: string): Promise<ResolvedChat | undefined> {
-    const { records, link } = this.#deps;
+    const { records, link } = this.deps;
     const chat = await records.readChat(id);
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
     if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
@@ -112,13 +108,13 @@ export class IdempotentEntry {
     if (result.state === 'settled') return result.outcome.kind !== 'failed' || !result.outcome.retryable;
     // A job that does not exist runs nowhere.
     const marginMs = result.state === 'unknown' ? 0 : clockMarginMs;
-    const options = { deadline: chat.deadline + marginMs, now: this.#deps.now() };
+    const options = { deadline: chat.deadline + marginMs, now: this.deps.now() };
     return statusOf(result, options) !== 'expired';
   }
 
   /** Recorded before its key, so that a key always leads to a chat. */
   async #create(command: StoredChatCommand, { deadline, current }: NewChat) {
-    const { records, resultTtlMs, now } = this.#deps;
+    const { records, resultTtlMs, now } = this.deps;
     const { requestId: id, provider, model, storeOptions } = command;
     const chat: StoredChat = {
       v: writtenVersion,
@@ -146,7 +142,7 @@ export class IdempotentEntry {
   /** Room for an answer of the usual length, until it is known: models may write a hundred times as much. */
   #reserveAnswer({ parameters = {}, storeOptions }: StoredChatCommand, chat: StoredChat): Reservation {
     const { maxOutputTokens = Number.POSITIVE_INFINITY } = parameters;
-    return this.#deps.answers.reserve({
+    return this.deps.answers.reserve({
       user: storeOptions.owner.id,
       bytes: Math.min(maxOutputTokens * bytesPerToken, usualBytes),
       besideBytes: Buffer.byteLength(encodeStoredChat(chat)),

@@ -55,17 +55,14 @@ class ConversationReader {
   readonly #ids = new Set<string>();
   /** By their ids: those of the last message, in their order. */
   readonly #calls = new Map<string, OpenCall>();
-  readonly #context: ReadingContext;
   #resultCount = 0;
   readonly #values = { arguments: 0, blocks: 0 };
 
-  constructor(context: ReadingContext) {
-    this.#context = context;
-  }
+  constructor(private readonly context: ReadingContext) {}
 
   read(message: MessageBody, place: number): void {
     const at = `/messages/${place}`;
-    const content = contentOf(message, { at, ...this.#context });
+    const content = contentOf(message, { at, ...this.context });
     const { role, tool_call_id: callId, tool_calls: calls } = message;
     if (role === 'tool') this.#addResult(callId, { content, place });
     else this.#addMessage(role === 'developer' ? 'system' : role, calls ?? [], { content, place });
@@ -126,7 +123,7 @@ class ConversationReader {
     const text = called.arguments.trim() === '' ? '{}' : called.arguments;
     this.#checkJson('arguments', text, `${at}/function/arguments`);
     const call = { type: 'tool_call', id, name: called.name, arguments: text } as const;
-    const defect = whyUnfit(this.#context.provider, call);
+    const defect = whyUnfit(this.context.provider, call);
     if (defect !== undefined) throw invalid(`${at}/function/name`, defect);
     return call;
   }

@@ -1,6 +1,7 @@
 import type { ExtraContent } from '../../shared/completion-contract.js';
-import type { ProviderId } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contract.js';
 import { isBlank, type OpaquePart, type Part } from '../../shared/conversation.js';
+import { givenFields } from '../../shared/given-fields.js';
 import { isObject, readJson, readObject } from '../../shared/json.js';
 import type { CallMark, OpaquePiece, ReplyPiece } from '../../shared/protocol/parts.js';
 import type { ToolCallBody } from './message-body.js';
@@ -12,10 +13,7 @@ import type { ToolCallBody } from './message-body.js';
  */
 
 /** The length of a text among blocks. */
-interface TextPlace {
-  readonly kind: 'text';
-  length: number;
-}
+type TextPlace = { readonly kind: 'text'; length: number };
 
 /** Collects the parts of a reply up to its next call. */
 export class PartsBeforeCall {
@@ -24,8 +22,8 @@ export class PartsBeforeCall {
 
   /** Adds a whole part. Thinking in words is for readers, and never sent back. */
   add(piece: Exclude<ReplyPiece, CallMark>): void {
-    if (piece.kind === 'opaque') this.#parts.push(piece);
     if (piece.kind === 'text') this.#parts.push({ kind: 'text', length: piece.text.length });
+    else if (piece.kind === 'opaque') this.#parts.push(piece);
   }
 
   /** Adds a piece of the last text, or of the first. */
@@ -57,32 +55,31 @@ function dataOf({ provider }: OpaquePiece, parts: readonly (OpaquePiece | TextPl
   return typeof signature === 'string' ? signature : undefined;
 }
 
+/** The name of a provider's field, and that of the data in it. */
+const fields = {
+  anthropic: ['anthropic', 'signed_thinking'],
+  bedrock: ['bedrock', 'signed_thinking'],
+  openai: ['openai', 'reasoning'],
+  vertexai: ['google', 'thought_signature'],
+} as const satisfies Record<ProviderId, readonly [keyof ExtraContent, string]>;
+
 /** Without a model what 0.8 wrote, which had nothing for OpenAI. */
 function toExtraContent(
   provider: ProviderId,
   data: string | undefined,
   model?: string,
 ): ExtraContent | undefined {
-  if (data === undefined) return undefined;
-  const source = model === undefined ? {} : { model };
-  switch (provider) {
-    case 'vertexai':
-      return { google: { thought_signature: data, ...source } };
-    case 'anthropic':
-      return { anthropic: { signed_thinking: data, ...source } };
-    case 'bedrock':
-      return { bedrock: { signed_thinking: data, ...source } };
-    case 'openai':
-      return model === undefined ? undefined : { openai: { reasoning: data, model } };
-  }
+  if (data === undefined || (provider === 'openai' && model === undefined)) return undefined;
+  const [name, field] = fields[provider];
+  return { [name]: { [field]: data, ...givenFields({ model }) } };
 }
 
 /** The blocks before a call, and in their places the lengths of texts. */
 type Kept = (OpaquePart | number)[];
 
 /**
- * The parts of a message before each of its calls. An array that is none of ours leaves out the blocks of the whole
- * message: models refuse a reply with a gap. `check` throws for JSON text that is too large to be parsed.
+ * The parts of a message before each of its calls. An array that we have not written leaves out the blocks of the
+ * whole message: models refuse a reply with a gap. `check` throws for JSON text that is too large to be parsed.
  */
 export function partsBeforeCalls(
   text: string,
@@ -109,27 +106,22 @@ export function partsBeforeCalls(
 const isAtCall = (part: OpaquePart | number): boolean =>
   typeof part !== 'number' && (part.model === undefined || part.provider === 'vertexai');
 
-/** Undefined for an array that is none of ours. */
-function readExtra(extra: ToolCallBody['extra_content'], check: (json: string) => void): Kept | undefined {
-  const { anthropic, bedrock, google, openai } = extra ?? {};
-  const fields: Field[] = [
-    { provider: 'anthropic', data: anthropic?.signed_thinking, model: anthropic?.model },
-    { provider: 'bedrock', data: bedrock?.signed_thinking, model: bedrock?.model },
-    { provider: 'openai', data: openai?.reasoning, model: openai?.model },
-    { provider: 'vertexai', data: google?.thought_signature, model: google?.model },
-  ];
-  const read = fields.map((field) => readField(field, check));
+type Check = (json: string) => void;
+
+/** Undefined for an array that we have not written. */
+function readExtra(extra: ToolCallBody['extra_content'], check: Check): Kept | undefined {
+  const read = providerIds.map((provider) => readField(provider, extra, check));
   return read.includes(undefined) ? undefined : read.flatMap((each) => each ?? []);
 }
 
-interface Field {
-  readonly provider: ProviderId;
-  readonly data: string | null | undefined;
-  /** Absent in what 0.8 handed out. */
-  readonly model: string | null | undefined;
-}
-
-function readField({ provider, data, model }: Field, check: (json: string) => void): Kept | undefined {
+/** Without a model it is what 0.8 handed out. */
+function readField(
+  provider: ProviderId,
+  extra: ToolCallBody['extra_content'],
+  check: Check,
+): Kept | undefined {
+  const [name, field] = fields[provider];
+  const { model, [field]: data }: Record<string, string | null | undefined> = extra?.[name] ?? {};
   if (!data || (!model && provider === 'openai')) return [];
   // Also what 0.8 handed out is parsed where it is sent on.
   if (provider !== 'vertexai') check(data);
@@ -146,7 +138,7 @@ function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept | undef
   const parts = said.map((block: unknown) => {
     if (!isObject(block)) return undefined;
     if (block.type === 'text') return isLength(block.length) ? block.length : undefined;
-    // What OpenAI says of the text behind it.
+    // OpenAI's word about the text behind it.
     const role = 'phase' in block ? ({ role: 'start' } as const) : {};
     return { ...source, data: JSON.stringify(block), ...role };
   });

@@ -13,13 +13,10 @@ export class RequestImages {
   /** The images that came as bytes, each once. */
   readonly uploads: UploadedImage[] = [];
   readonly #digests = new Set<string>();
-  readonly #maxBytes: number;
   #bytes = 0;
 
   /** `maxBytes` is for all of them together, decoded. */
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
+  constructor(private readonly maxBytes: number) {}
 
   /**
    * The part of the turn for an image's URL; whether the provider takes it is for `unsupportedImage` to say. Throws
@@ -28,17 +25,17 @@ export class RequestImages {
   read(url: string): ImagePart {
     if (!isDataUrl(url)) return { type: 'image', url };
     // Before it is decoded. A data URL is hardly longer than its base64.
-    if (this.#bytes + decodedLength(url.length) - maxHeadLength > this.#maxBytes) throw this.#tooLarge();
+    if (this.#bytes + decodedLength(url.length) - maxHeadLength > this.maxBytes) throw this.#tooLarge();
     const image = readDataUrl(url);
     this.#bytes += image.bytes.length;
-    if (this.#bytes > this.#maxBytes) throw this.#tooLarge();
+    if (this.#bytes > this.maxBytes) throw this.#tooLarge();
     if (!this.#digests.has(image.part.sha256)) this.uploads.push(image);
     this.#digests.add(image.part.sha256);
     return image.part;
   }
 
   #tooLarge(): Failure {
-    const detail = `The images of a request may have ${this.#maxBytes} bytes together (MAX_IMAGE_BYTES).`;
+    const detail = `The images of a request may have ${this.maxBytes} bytes together (MAX_IMAGE_BYTES).`;
     return new Failure('payload_too_large', { detail });
   }
 }

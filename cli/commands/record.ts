@@ -43,11 +43,7 @@ export async function recordProvider(
   try {
     for (const conversation of conversations)
       for (const isStreamed of [false, true]) {
-        const end = await hold(
-          provider,
-          { model: conversation.simulated, ...conversation, ...model },
-          isStreamed,
-        );
+        const end = await hold(provider, { ...conversation, ...model }, isStreamed);
         const exchanges = await http.take();
         const called = `${conversation.name}-${isStreamed ? 'streamed' : 'whole'}`;
         const api = /[\w-]*$/.exec(exchanges[0]?.request.path ?? '')?.[0];
@@ -61,7 +57,7 @@ export async function recordProvider(
   }
 }
 
-/** The model to record; undefined where the simulator plays the provider, which has one for each conversation. */
+/** The model to record; undefined where the simulator plays the provider, with one for each conversation. */
 function readModel(config: Config, id: ProviderId): { model: string } | undefined {
   const { model, isSimulated } = poolConfig(config, id);
   if (isSimulated) return undefined;
@@ -80,7 +76,7 @@ const secretsIn = (environment: Environment): string[] =>
 /** Asks until the reply calls no tool, or the call fails. Resolves to the end in words. */
 async function hold(
   provider: Provider,
-  { model, turns: asked, parameters }: Conversation & { model: string },
+  { model, turns: asked, parameters }: Conversation,
   isStreamed: boolean,
 ): Promise<string> {
   const turns = [...asked];
@@ -88,11 +84,11 @@ async function hold(
     const signal = AbortSignal.timeout(maxCallMs);
     const request = { turns, model, parameters, maxOutputTokens, reasoning: 'opaque' as const, signal };
     try {
-      const reply = await (isStreamed ? provider.run(request, () => {}) : provider.run(request));
+      const reply = await provider.run({ ...request, isStreamed });
       const { reason, usage } = reply;
       if (!hasCalls(reply) || requests === maxRequests)
         return `${reason}, ${requests} requests, the last of ${usage?.inputTokens} and ${usage?.outputTokens} tokens`;
-      turns.push(...nextTurns(reply, provider.id));
+      turns.push(...nextTurns(reply));
     } catch (error) {
       return JSON.stringify(error instanceof Failure ? describeFailure(error) : { error: String(error) });
     }
@@ -101,9 +97,8 @@ async function hold(
 
 /** The day on which OpenAI ends a model, as `resources/models.d.ts` of its SDK has it. */
 async function readEndOf(model: string, config: Config, http: RecordingHttp): Promise<string> {
-  const { origin, pathname: path } = new URL(
-    `${config.OPENAI_BASE_URL ?? 'https://api.openai.com/v1'}/models/${encodeURIComponent(model)}`,
-  );
+  const base = config.OPENAI_BASE_URL ?? 'https://api.openai.com/v1';
+  const { origin, pathname: path } = new URL(`${base}/models/${encodeURIComponent(model)}`);
   const headers = { authorization: `Bearer ${config.OPENAI_API_KEY}` };
   const { body } = await http.send({ origin, path, method: 'GET', headers, body: '' });
   return `${model} ends: ${readObject(String(body))?.shutdown_date ?? 'not announced'}\n`;

@@ -1,12 +1,12 @@
 import type { Part, Turn } from '../../shared/conversation.js';
 import { callsOf, piecesOf, type ReplyPiece } from '../../shared/protocol/parts.js';
-import type { Provider, ProviderReply, ProviderRequest } from '../../workers/providers/provider.js';
+import type { ProviderReply, ProviderRequest } from '../../workers/providers/provider.js';
 
-/** What is asked of a provider to see how it answers. */
+/** A conversation that shows how a provider answers. */
 export interface Conversation {
   readonly name: string;
-  /** The simulator's model that is asked the same. */
-  readonly simulated: string;
+  /** The simulator's model for it. */
+  readonly model: string;
   readonly turns: readonly Turn[];
   readonly parameters?: ProviderRequest['parameters'];
 }
@@ -28,40 +28,39 @@ const image: Part = {
 const user = (content: Turn['content']): Turn[] => [{ role: 'user', content }];
 
 export const conversations: readonly Conversation[] = [
-  { name: 'text', simulated: 'sim-echo', turns: user(`${capital} Answer with one word.`) },
+  { name: 'text', model: 'sim-echo', turns: user(`${capital} Answer with one word.`) },
   {
-    ...{ name: 'tools', simulated: 'sim-tool-signed' },
+    ...{ name: 'tools', model: 'sim-tool-signed' },
     turns: user('Where is it warmer now, in Bern or in Rome? Ask for both.'),
     parameters: { tools: [weather] },
   },
   {
-    ...{ name: 'thinking', simulated: 'sim-think-1' },
+    ...{ name: 'thinking', model: 'sim-think-1' },
     turns: user('How many primes below 200 end with a 7?'),
     parameters: { reasoningEffort: 'high' },
   },
   {
-    ...{ name: 'schema', simulated: 'sim-echo', turns: user(capital) },
+    ...{ name: 'schema', model: 'sim-echo', turns: user(capital) },
     parameters: { format: { type: 'json_schema', name: 'capital', schema, strict: true } },
   },
   {
-    ...{ name: 'image', simulated: 'sim-echo' },
+    ...{ name: 'image', model: 'sim-echo' },
     turns: user([{ type: 'text', text: 'Which colour is this?' }, image]),
   },
   // A temperature above all, and for those that are sent none, bytes that are no image.
   {
-    ...{ name: 'refused', simulated: 'sim-echo', parameters: { temperature: 9 } },
+    ...{ name: 'refused', model: 'sim-echo', parameters: { temperature: 9 } },
     turns: user([{ ...image, data: 'bm9uZQ==', bytes: 4 }]),
   },
 ];
 
 /** The turns behind a reply with calls: the reply as it was, and a result for each call. */
-export function nextTurns(reply: ProviderReply, provider: Provider['id']): Turn[] {
+export function nextTurns(reply: ProviderReply): Turn[] {
   const toParts = (piece: ReplyPiece): Part[] => {
     if (piece.kind === 'opaque') return [{ ...piece, type: 'opaque' }];
     if (piece.kind !== 'call') return piece.kind === 'text' ? [{ type: 'text', text: piece.text }] : [];
-    const { id, name, signature, arguments: json } = piece;
-    const signed: Part[] = signature ? [{ type: 'opaque', provider, data: signature }] : [];
-    return [...signed, { type: 'tool_call', id, name, arguments: json }];
+    const { id, name, arguments: json } = piece;
+    return [{ type: 'tool_call', id, name, arguments: json }];
   };
   const results = callsOf(reply).map(
     ({ id }): Part => ({ type: 'tool_result', callId: id, content: '{"celsius":12}' }),

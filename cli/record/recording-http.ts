@@ -15,7 +15,7 @@ export interface Exchange {
     readonly headers: Readonly<Record<string, unknown>>;
     /** Of an answer that came whole: its JSON, or its text. */
     readonly body?: unknown;
-    /** Of a stream: the milliseconds since its beginning, and a text; of Amazon's frames one character for each byte. */
+    /** Of a stream: milliseconds since its beginning, and a text; of Amazon's frames one character for each byte. */
     readonly pieces?: (readonly [ms: number, text: string])[];
   };
 }
@@ -47,18 +47,18 @@ export class RecordingHttp extends HttpClient {
     const sent = {
       method,
       path: this.#hide(decodeURIComponent(path.replace(/\?.*/, ''))),
-      body: readJson(this.#hide(typeof body === 'string' ? body : new TextDecoder().decode(body))),
+      body: readJson(this.#hide(String(typeof body === 'string' ? body : Buffer.from(body)))),
     };
-    if (answer.body instanceof EventBytes) {
+    const source = answer.body;
+    if (source instanceof EventBytes) {
       const pieces: [number, string][] = [];
       this.#exchanges.push({ request: sent, response: { ...response, pieces } });
       const copy = new EventBytes({ pause: () => {}, resume: () => {}, abort: () => void source.return() });
-      const source = answer.body;
       const isText = /^text\//.test(String(response.headers['content-type']));
       this.#streams.push(this.#copy(source, copy, { pieces, isText }));
       return { ...answer, body: copy };
     }
-    const text = this.#hide(String(answer.body));
+    const text = this.#hide(String(source));
     this.#exchanges.push({ request: sent, response: { ...response, body: readJson(text) ?? text } });
     return answer;
   }

@@ -28,7 +28,7 @@ export interface PoolConfig {
   asksThinking?: boolean | undefined;
   /** The hosts that images may be fetched from, as in `isFromElsewhere`; absent means any public one. */
   imageHosts?: readonly string[] | undefined;
-  /** The key of the hashes that name users to the provider; absent: it is told no user. */
+  /** The key of the hashes that name users to the provider; absent: it gets no user. */
   userKey?: string | undefined;
   /** Pause between the opening of a breaker and its probe, in milliseconds. */
   breakerResetMs: number;

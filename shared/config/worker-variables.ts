@@ -53,7 +53,7 @@ const poolFields = {
   MAX_OUTPUT_TOKENS: outputLimits
     .optional()
     .describe(
-      'Longest reply with its thinking, in tokens, for which a request can ask: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider has to be told, 32000 at Anthropic and 16000 at Bedrock.',
+      'Longest reply with its thinking, in tokens, for which a request can ask: a number, or a comma list of numbers for models, such as 32000,nova-*=8192; the first name that fits counts. When it is not set, as long as the request or the provider says; where the provider demands a number, 32000 at Anthropic and 16000 at Bedrock.',
     ),
   THINKING: choice(['default', 'shown'])
     .default('default')
@@ -107,7 +107,7 @@ export const workerVariables = {
     ),
   PROVIDER_USER_KEY: secret(
     longSecret(16),
-    'Key with which OpenAI and Anthropic are told a hash of the user who asks, so that misuse is laid to that user and not to the account; none is told without it.',
+    'Key of the hash by which OpenAI and Anthropic know the user who asks, so that misuse is laid to that user and not to the account; without it they get none.',
   ),
   IMAGE_HOSTS: imageHosts
     .default(['none'])

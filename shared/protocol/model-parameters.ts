@@ -172,7 +172,7 @@ interface Fit {
   readonly unfit?: UnfitSchema;
 }
 
-/** What `fitSchema` says of a schema, which it reads once: a request asks several times about several providers. */
+/** The result of `fitSchema`, read once for a schema: a request asks several times about several providers. */
 const fitted = fitOnce();
 
 function fitOnce(): (provider: ProviderId, declared: Declared) => Fit {

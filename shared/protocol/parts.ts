@@ -22,9 +22,9 @@ const at = z.int().nonnegative();
 export const markSchema = z.discriminatedUnion('kind', [
   /** Text behind another part, which may be a text, too. */
   z.object({ kind: z.literal('text'), at }),
-  /** What the model thinks, in words for the reader; it is never sent back. */
+  /** Thinking in words, for the reader; it is never sent back. */
   z.object({ kind: z.literal('thinking'), at }),
-  /** What the model is sent back as it is: JSON text of an object. */
+  /** Data that the model gets back as they are: JSON text of an object. */
   z.object({
     kind: z.literal('opaque'),
     at,

@@ -50,7 +50,6 @@ const maxBadInRow = 10;
 export class Breaker {
   /** The one call that it has let through while half-open, or the last of two. */
   probe: BegunCall | undefined;
-  readonly #options: BreakerOptions;
   /** From the first bad sample on; most models never have one. */
   #windows: Windows | undefined;
   #good = { count: 0, lastAt: 0 };
@@ -59,9 +58,7 @@ export class Breaker {
   #reason: string | undefined;
   #forced: 'open' | 'closed' | undefined;
 
-  constructor(options: BreakerOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: BreakerOptions) {}
 
   get state(): BreakerState {
     if (this.#forced) return this.#forced;
@@ -141,7 +138,7 @@ export class Breaker {
     this.dispose();
     this.#badInRow = 0;
     this.#forced = state;
-    if (this.state !== before) this.#options.onChange(this.state);
+    if (this.state !== before) this.options.onChange(this.state);
   }
 
   /** Makes a closed breaker one that has counted nothing. */
@@ -159,7 +156,7 @@ export class Breaker {
   }
 
   #openWindows(resets = 1): Windows {
-    const { times, onChange } = this.#options;
+    const { times, onChange } = this.options;
     const { timeoutMs } = times();
     const resetMs = resets * times().resetMs;
     const windowMs = Math.max(2 * timeoutMs, minWindowMs);

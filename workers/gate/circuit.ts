@@ -87,10 +87,9 @@ export class Circuit {
     }
   }
 
-  /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const waiter of this.#waiting.all) if (waiter.call.kind === 'first') waiter.reject(new NotBegun());
+    this.#waiting.sendBack();
   }
 
   dispose(): void {

@@ -35,7 +35,6 @@ const noticeableMs = 100;
  * When that hold ends, the next 429 is again one user's until another user's follows: else one user could renew it.
  */
 export class Cooldown {
-  readonly #options: CooldownOptions;
   readonly #all = new Hold();
   /** Holds `#user` alone. */
   readonly #one = new Hold();
@@ -50,9 +49,7 @@ export class Cooldown {
   #limitCount = 0;
   #isDisposed = false;
 
-  constructor(options: CooldownOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: CooldownOptions) {}
 
   /** The rest of this user's cooldown, in milliseconds; 0 when the user's calls may begin. */
   leftMs(user: string | undefined): number {
@@ -121,7 +118,7 @@ export class Cooldown {
     this.#isOfAll = false;
     if (endsAt === 0) return;
     this.#one.end();
-    this.#options.onChange();
+    this.options.onChange();
   }
 
   #recordLimit(user: string | undefined, { facts, retryable }: Failure, doubles: boolean): void {
@@ -136,7 +133,7 @@ export class Cooldown {
     const isNoticeable = this.#hold(user, holdMs);
     const isOfAll = this.#holdsAll(user);
     if (isOfAll) this.#pauseOfAllMs = this.#pauseMs;
-    if (isNoticeable) this.#options.publishLimit({ holdMs, user: isOfAll ? undefined : user });
+    if (isNoticeable) this.options.publishLimit({ holdMs, user: isOfAll ? undefined : user });
   }
 
   /** Whether a cooldown began or became noticeably longer. */
@@ -145,7 +142,7 @@ export class Cooldown {
     const isFirst = this.#user === undefined && user !== undefined;
     if (isFirst) this.#user = user;
     else if (user === undefined || user !== this.#user) this.#isOfAll = true;
-    const { onChange } = this.#options;
+    const { onChange } = this.options;
     const onEndOfAll = () => this.#endOfAll();
     const isNoticeable = this.#holdsAll(user)
       ? this.#all.lengthen(ms, onEndOfAll)
@@ -163,7 +160,7 @@ export class Cooldown {
   #endOfAll(): void {
     if (this.#isOfAll && this.#one.leftMs === 0) this.#user = undefined;
     this.#isOfAll = false;
-    this.#options.onChange();
+    this.options.onChange();
   }
 }
 

@@ -22,16 +22,13 @@ interface LongCallsOptions {
  * each who has none the next one, so that the calls of one user cannot keep all others waiting for minutes.
  */
 export class LongCalls {
-  readonly #options: LongCallsOptions;
   readonly #running = new Set<GatedCall>();
   /** Those that count while they are parked, too. */
   readonly #returning = new WeakSet<GatedCall>();
   readonly #waiting = new WaitingJobs();
   #isClosing = false;
 
-  constructor(options: LongCallsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: LongCallsOptions) {}
 
   /**
    * Counts a call, which has its slot, until it leaves, unless its model usually answers soon, in milliseconds;
@@ -53,7 +50,7 @@ export class LongCalls {
   /** Waits without a slot until the call may enter. Throws `NotBegun` without room for one more job, or on closing. */
   async wait(call: GatedCall): Promise<void> {
     const isFirst = call.kind === 'first';
-    if (isFirst && (this.#isClosing || !this.#options.hasRoom(call.user)))
+    if (isFirst && (this.#isClosing || !this.options.hasRoom(call.user)))
       throw new NotBegun(!this.#isClosing);
     call.slot.park();
     await this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
@@ -65,14 +62,13 @@ export class LongCalls {
     this.#wake();
   }
 
-  /** Has the waiting jobs go back to their queue, except for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
-    for (const { call, reject } of this.#waiting.all) if (call.kind === 'first') reject(new NotBegun());
+    this.#waiting.sendBack();
   }
 
   #mayEnter({ user }: GatedCall): boolean {
-    const size = this.#options.concurrency();
+    const size = this.options.concurrency();
     // A call that hangs at an open breaker has no slot.
     const running = [...this.#running].filter((call) => !call.slot.isParked || this.#returning.has(call));
     const own = running.filter((other) => other.user === user).length;

@@ -1,5 +1,6 @@
 import type { Failure } from '../../shared/failures.js';
 import type { BreakerState } from './breaker.js';
+import { NotBegun } from './ends.js';
 import type { GatedCall } from './gated-call.js';
 
 /** A job that waits; either function ends its wait. */
@@ -15,6 +16,11 @@ export class WaitingJobs {
 
   get all(): Waiter[] {
     return [...this.#waiters];
+  }
+
+  /** Has the jobs go back to their queue, except for retries: their first calls were made here. */
+  sendBack(): void {
+    for (const { call, reject } of this.all) if (call.kind === 'first') reject(new NotBegun());
   }
 
   /** Resolves once the job may begin; rejects with why it may not, after `maxMs`, or with the reason of its signal. */
@@ -55,7 +61,7 @@ const maxPatienceMs = 3000;
 /** How long a job with a fallback waits for a limited model, in milliseconds; a third of its time is for the next. */
 export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);
 
-/** The same without a fallback: a client that waits for minutes had better be told when to come again. */
+/** The same without a fallback: a client that would wait for minutes is better answered with a `Retry-After`. */
 export const longestPatienceMs = 60_000;
 
 /** The longest wait for a probe, in milliseconds, of a call that has a fallback: the probe may fail. */

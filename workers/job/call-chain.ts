@@ -1,6 +1,5 @@
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import type { Mark } from '../../shared/protocol/parts.js';
 import type { Gate } from '../gate/gate.js';
 import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
@@ -71,11 +70,11 @@ const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =
 async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
   const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
-  const show =
+  const show: OnDelta | undefined =
     deltas &&
-    ((text: string, mark?: Mark) => {
+    ((...piece) => {
       if (!call.progress.isShown) call.show();
-      deltas.append(text, mark);
+      deltas.append(...piece);
     });
   const onDelta = show && sent.reasoning === 'opaque' ? holdOpaque(show) : show;
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);

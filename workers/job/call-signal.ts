@@ -12,9 +12,9 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
     signal.show();
     call.show();
   };
-  const [onLife, onBegin] = [() => signal.recordLife(), () => signal.begin()];
+  const life = { onLife: () => signal.recordLife(), onBegin: () => signal.begin() };
   try {
-    return await next({ ...call, signal: signal.signal, onLife, onBegin, show });
+    return await next({ ...call, ...life, signal: signal.signal, show });
   } finally {
     signal.release();
   }

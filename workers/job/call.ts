@@ -110,19 +110,9 @@ export const retryOf = (call: Call, omitted?: Omitted): Call =>
 export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
 
 function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
-  const progress: CallProgress = {
-    isAlive: false,
-    hasBegun: false,
-    isShown: false,
-    ignored: undefined,
-    sent: undefined,
-  };
-  return {
-    ...call,
-    patienceMs: call.hasFallback ? patienceFor(call.leftMs()) : longestPatienceMs,
-    progress,
-    show: () => call.job.recordFirstDelta(),
-  };
+  const progress = { isAlive: false, hasBegun: false, isShown: false, ignored: undefined, sent: undefined };
+  const patienceMs = call.hasFallback ? patienceFor(call.leftMs()) : longestPatienceMs;
+  return { ...call, patienceMs, progress, show: () => call.job.recordFirstDelta() };
 }
 
 /** The time from which a call is of use only if it has begun to answer, in milliseconds since the epoch. */

@@ -18,12 +18,9 @@ interface DeltaPublisherDeps extends ApiLinkDeps {
  * the only place that has an unfinished text, so a reader who lacks a part of it asks here (`resend`).
  */
 export class DeltaPublisher {
-  readonly #deps: DeltaPublisherDeps;
   readonly #links = new Map<string, ApiLink>();
 
-  constructor(deps: DeltaPublisherDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: DeltaPublisherDeps) {}
 
   /** The stream of a job's reply, to be disposed of; `writer` is its model, if the request names another one. */
   open(job: RunningJob, chat: StreamedChat, writer?: Target): DeltaStream {
@@ -43,7 +40,7 @@ export class DeltaPublisher {
 
   /** Sends the text from `from` on to the reader, or nothing more if it has left. Ignores jobs that do not run here. */
   onResend({ jobId, api, left, ...place }: Resend): void {
-    const stream = this.#deps.jobs.ofChat(jobId).findLast(({ deltas }) => deltas)?.deltas;
+    const stream = this.deps.jobs.ofChat(jobId).findLast(({ deltas }) => deltas)?.deltas;
     if (left) stream?.remove(api, place.reader);
     if (left || stream === undefined) return;
     const link = this.#linkTo(api);
@@ -52,7 +49,7 @@ export class DeltaPublisher {
   }
 
   #linkTo(api: string): ApiLink {
-    const link = this.#links.get(api) ?? new ApiLink(api, this.#deps, () => this.#links.delete(api));
+    const link = this.#links.get(api) ?? new ApiLink(api, this.deps, () => this.#links.delete(api));
     this.#links.set(api, link);
     return link;
   }

@@ -48,10 +48,12 @@ const enoughUsers = 2;
 /** So many users of a refusal are known. */
 const maxUsers = 100;
 
+const omittable = [...addedParts, 'signatures'] as const;
+
 interface Remembered {
   /** The users who have met the refusal. */
   readonly met: Set<string>;
-  /** The users for whom it does not count: a call of theirs has failed that was made without the refused part. */
+  /** Users that it does not count for: a call that was made without the refused part has failed for them. */
   readonly exempt: Set<string>;
   /** Whether the model has taken the part since. */
   isRefuted: boolean;
@@ -80,9 +82,7 @@ export class RefusedHints {
     const isOff = hasTools(parameters) && this.#counts(reasoning, user);
     const effort = [...hints].filter((name) => name === 'reasoningEffort' && isRefused(name, {}));
     const first: Omitted = { hints: new Set(effort), reasoning: isOff };
-    const parts = ([...addedParts, 'signatures'] as const).filter((part) =>
-      keysOf(request, part).some((key) => this.#counts(key, user)),
-    );
+    const parts = omittable.filter((part) => keysOf(request, part).some((key) => this.#counts(key, user)));
     return {
       ...Object.fromEntries(parts.map((part) => [part, true])),
       hints: new Set([...hints].filter((name) => isRefused(name, first))),
@@ -119,8 +119,7 @@ export class RefusedHints {
   #omittedBy(request: ModelRequest, omitted: Omitted) {
     const keys = keysOf(request, [...(omitted.hints ?? [])], omitted);
     if (omitted.reasoning) keys.push(...keysOf(request, 'effort'));
-    for (const part of [...addedParts, 'signatures'] as const)
-      if (omitted[part]) keys.push(...keysOf(request, part));
+    for (const part of omittable) if (omitted[part]) keys.push(...keysOf(request, part));
     return keys.flatMap((key): [string, Remembered][] => {
       const remembered = this.#refused.get(key);
       return remembered ? [[key, remembered]] : [];

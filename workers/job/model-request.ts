@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
@@ -15,7 +15,6 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 import { type AddedPart, addedParts } from '../providers/refusals.js';
-import { hashUser } from '../providers/user-hash.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
@@ -52,16 +51,19 @@ export function toModelRequest(
   } satisfies ModelRequest;
 }
 
+/**
+ * The name of a user for a provider, 32 characters of base64url: the same for the same user and key, and nothing that
+ * could be found out without the key. Anthropic binds its newer models' thinking to it, so another key loses that once.
+ * https://platform.claude.com/docs/en/api/messages#metadata
+ */
+const hashUser = (key: string, id: string): string =>
+  createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
+
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
-function ownCacheKey({
-  provider,
-  turns,
-  user,
-}: Pick<ChatJob, 'provider' | 'turns' | 'user'>): string | undefined {
+function ownCacheKey({ provider, turns, user }: Pick<ChatJob, 'provider' | 'turns' | 'user'>) {
   if (provider !== 'openai') return undefined;
-  const first = turns.find(({ role }) => role === 'user');
-  const digest = createHash('sha256').update(JSON.stringify([user, first]));
-  return digest.digest('hex').slice(0, 32);
+  const said = JSON.stringify([user, turns.find(({ role }) => role === 'user')]);
+  return createHash('sha256').update(said).digest('hex').slice(0, 32);
 }
 
 /**

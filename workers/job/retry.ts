@@ -46,39 +46,31 @@ async function attempt(call: Call, deps: RetryDeps, next: Next<Call>): Promise<P
   } catch (error) {
     const { sent } = progress;
     if (sent === undefined) throw error;
-    const reply = await repeatWithoutAdded(error, call, {
-      notes,
-      make: (again) => attempt(again, deps, next),
-    });
-    if (reply) return reply;
+    const refusal = callErrorOf(error)?.refusal;
     const omitted = omittedAfter(error, call);
     const isUndone = !omitted && isRejected(error) && isNarrowed(call);
     if (!omitted && !isUndone) await pause(error, call, { ...deps, tookMs: job.now() - startedAt });
     const retry = isUndone ? wholeRetryOf(call) : retryOf(call, omitted);
-    const second = await next(retry).catch((failure) => {
-      forgetKnown(failure, retry, deps);
-      if (omittedAfter(failure, retry)) throw omitted ? passing(failure) : error;
-      throw !omitted && isRefused(failure) ? error : failure;
-    });
-    if (omitted) notes.of(model).hints.recordRefusal(sent.request, callErrorOf(error)?.refusal, user);
+    const last: Next<Call> = (made) =>
+      next(made).catch((failure) => {
+        forgetKnown(failure, made, deps);
+        throw lastError(failure, made, { error, omitted });
+      });
+    const second = await (isFree(omitted, refusal) ? attempt(retry, deps, next) : last(retry));
+    if (omitted) notes.of(model).hints.recordRefusal(sent.request, refusal, user);
     if (isUndone) notes.find(model)?.hints.refute(request, sent.known, user);
     return second;
   }
 }
 
-/** Makes a call again that was refused for what its adapter had added, or for signatures; undefined for any other. */
-async function repeatWithoutAdded(
-  error: unknown,
-  call: Call,
-  { notes, make }: Pick<RetryDeps, 'notes'> & { make: Next<Call> },
-): Promise<ProviderReply | undefined> {
-  const { sent } = call.progress;
-  const refusal = callErrorOf(error)?.refusal;
-  const omitted = omittedAfter(error, call);
-  if (sent === undefined || omitted === undefined || !isAdded(refusal)) return undefined;
-  const reply = await make(retryOf(call, omitted));
-  notes.of(call.model).hints.recordRefusal(sent.request, refusal, call.user);
-  return reply;
+/** The error of the last call, or of the first where that says more. */
+function lastError(
+  failure: Failure,
+  last: Call,
+  { error, omitted }: { error: unknown; omitted?: Omitted | undefined },
+) {
+  if (omittedAfter(failure, last)) return omitted ? passing(failure) : error;
+  return !omitted && isRefused(failure) ? error : failure;
 }
 
 interface RetryDeps {
@@ -133,6 +125,10 @@ function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelPar
   const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
   return isSent ? { hints } : undefined;
 }
+
+/** Whether a repetition does not use up the one retry. */
+const isFree = (omitted: Omitted | undefined, refusal: Refusal | undefined): boolean =>
+  omitted !== undefined && isAdded(refusal);
 
 const isAdded = (refusal: Refusal | undefined): refusal is AddedPart | 'signatures' =>
   typeof refusal === 'string' && refusal !== 'effort' && refusal !== 'toolChoice';

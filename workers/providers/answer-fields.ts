@@ -7,7 +7,32 @@ export const tokenCount = z.number().int().nonnegative().optional().catch(undefi
 
 /** The token counts of an answer, or the parts of one; what else stands there is treated as not given. */
 export const tokenCounts = <Counts extends z.core.$ZodLooseShape>(counts: Counts) =>
-  z.object(counts).nullish().catch(undefined);
+  z.looseObject(counts).nullish().catch(undefined);
+
+const inputDetails = tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount });
+const outputDetails = tokenCounts({ reasoning_tokens: tokenCount });
+
+/**
+ * The token counts of one of OpenAI's APIs, by its words for both sides. Tokens that were read from the cache, or
+ * written to it, are within the input.
+ */
+export const openAiUsage = (input: string, output: string) =>
+  tokenCounts({}).transform((counts) => {
+    if (!counts) return undefined;
+    const said: Record<string, unknown> = counts;
+    const cache = inputDetails.parse(said[`${input}_tokens_details`]);
+    return {
+      inputTokens: tokenCount.parse(said[`${input}_tokens`]),
+      outputTokens: tokenCount.parse(said[`${output}_tokens`]),
+      cachedTokens: cache?.cached_tokens,
+      cacheWriteTokens: cache?.cache_write_tokens,
+      reasoningTokens: outputDetails.parse(said[`${output}_tokens_details`])?.reasoning_tokens,
+    };
+  });
+
+/** All input tokens, where those that were read from the cache, or written to it, are counted beside the others. */
+export const withCache = (input?: number, read = 0, written = 0): number | undefined =>
+  input === undefined ? undefined : input + read + written;
 
 /** The model that answered; anything that could not stand in a header is treated as not given. */
 export const modelName = z
@@ -23,12 +48,22 @@ export const modelName = z
 export type EndWord = FinishReason | 'malformed' | 'broken' | 'unknown';
 
 /** Reads a provider's word for the end of a reply by a table of its words; undefined where there is none. */
-export function endReader(table: Partial<Record<EndWord, readonly string[]>>) {
-  const ends = Object.keys(table) as EndWord[];
-  const meanings = new Map(ends.flatMap((end) => (table[end] ?? []).map((word) => [word, end] as const)));
+export function endReader(table: Words<EndWord>) {
+  const meanings = meaningsOf(table);
   return (word: string | null | undefined): EndWord | undefined =>
     word ? (meanings.get(word) ?? 'unknown') : undefined;
 }
+
+/** The words for each meaning. */
+type Words<Meaning extends string> = Partial<Record<Meaning, readonly string[]>>;
+
+/** The meaning of each word. */
+export const meaningsOf = <Meaning extends string>(words: Words<Meaning>): ReadonlyMap<string, Meaning> =>
+  new Map(
+    (Object.entries(words) as [Meaning, readonly string[]][]).flatMap(([meaning, list]) =>
+      list.map((word) => [word, meaning] as const),
+    ),
+  );
 
 const word = z.string().optional().catch(undefined);
 const unread = z.unknown().optional();

@@ -1,8 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
-import type { ImagePart, OpaquePart, Part } from '../../shared/conversation.js';
+import type { ImagePart, Part } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
-import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -10,7 +9,7 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
-import { keepThinking } from './claude-thinking.js';
+import { keepThinking, readerOf } from './claude-thinking.js';
 import { parseExactly } from './exact-json.js';
 import {
   type AlternatingTurn,
@@ -23,36 +22,34 @@ import {
 import type { ProviderRequest } from './provider.js';
 
 /**
- * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own, and
- * what Anthropic advises for the highest efforts.
+ * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own,
+ * and Anthropic's advice for the highest efforts.
  * https://platform.claude.com/docs/en/build-with-claude/effort
  */
 const maxTokensAt = (effort = 'high'): number => (effort === 'xhigh' || effort === 'max' ? 64_000 : 32_000);
 
-/** For older models, which take no more. */
+/** For older models, which take no higher one. */
 const fewMaxTokens = 8192;
 
 /** How a server is asked. */
 export interface BodyOptions {
-  /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means that it is not. */
+  /** Whether it may be another than Anthropic's, and is sent what those are known to take; absent means not. */
   isForeign?: boolean;
-  /** For how long it caches the beginnings of prompts that will be sent again: minutes, or an hour; absent means off. */
+  /** For how long it caches the beginnings of prompts that will be sent again: minutes, or an hour. */
   promptCache?: 'off' | 'auto' | '1h';
 }
 
 /** The body of a request for a message. */
 export function toBody(request: ProviderRequest, { isForeign = false, promptCache }: BodyOptions = {}) {
-  const { turns, model, maxOutputTokens, parameters = {}, user, omits, asksThinking } = request;
+  const { model, maxOutputTokens, parameters = {}, user, omits, asksThinking } = request;
   const keepsSystem = !isForeign && !omits?.has('laterSystem');
-  const reads = (part: OpaquePart) => toThinking(part).length > 0;
-  const kept = keepThinking(turns, { provider: 'anthropic', model, reads });
-  const { system, turns: alternating } = toAlternating(kept, { keepsSystem });
+  const { system, turns } = toAlternating(keepThinking(request, 'anthropic', read), { keepsSystem });
   const { stop: stop_sequences, tools } = parameters;
   return {
     model,
     max_tokens:
       maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
-    messages: alternating.flatMap(toMessages),
+    messages: turns.flatMap(toMessages),
     ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(user !== undefined && { metadata: { user_id: user } }),
     ...(tools && {
@@ -93,7 +90,7 @@ function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
       return [{ type: 'tool_result', tool_use_id, content, ...(part.isError && { is_error: true }) }];
     }
     case 'opaque':
-      return toThinking(part);
+      return read(part);
   }
 }
 
@@ -111,14 +108,12 @@ const thinking = z.discriminatedUnion('type', [
 ]);
 
 export type Thinking = z.output<typeof thinking>;
-
-/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
-const toThinking = ({ data }: OpaquePart): Thinking[] =>
-  z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
+const read = readerOf(thinking);
 
 /**
- * Without `eager_input_streaming` a value of a lax tool's arguments comes in one piece, a file after minutes of silence.
- * With it they may be no JSON, which the tape refuses. Each request has it: tools may not change behind thinking.
+ * Without `eager_input_streaming` a value of a lax tool's arguments comes in one piece, a file after minutes of
+ * silence. With it they may be no JSON, which the tape refuses. Each request has it: tools may not change behind
+ * thinking.
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
  */
 function toTool(tool: Tool, isForeign: boolean): Anthropic.Tool {

@@ -2,7 +2,7 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, modelName, tokenCount, tokenCounts, withCache } from './answer-fields.js';
 import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
@@ -212,12 +212,11 @@ const streamEvent = z.object({
   usage,
 });
 
-/** Anthropic counts what was read from its cache, and written to it, beside the other input. */
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   const { input_tokens, output_tokens, output_tokens_details } = counts ?? {};
   const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = counts ?? {};
   return {
-    inputTokens: input_tokens === undefined ? undefined : input_tokens + (read ?? 0) + (written ?? 0),
+    inputTokens: withCache(input_tokens, read, written),
     outputTokens: output_tokens,
     cachedTokens: read,
     cacheWriteTokens: written,

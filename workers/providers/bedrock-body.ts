@@ -2,14 +2,12 @@ import type * as Bedrock from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
 import {
   type ImagePart,
-  type OpaquePart,
   type Part,
   partsOf,
   type ToolCallPart,
   type Turn,
 } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
-import { readJson } from '../../shared/json.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -17,7 +15,7 @@ import {
   type Tool,
   useOf,
 } from '../../shared/protocol/model-parameters.js';
-import { keepThinking } from './claude-thinking.js';
+import { keepThinking, readerOf } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
 import { argumentsOf, callsIn, isCached, resultText, toAlternating, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
@@ -26,8 +24,8 @@ import type { ProviderRequest } from './provider.js';
 type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;
 
 /**
- * The limit of a reply with its thinking, where its caller names none. Without one the model's maximum is taken from the
- * account's tokens a minute at the start. https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html
+ * The limit of a reply with its thinking, where its caller names none. Without one the model's maximum is taken from
+ * the account's tokens a minute at the start. https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html
  */
 const defaultMaxTokens = 16_000;
 
@@ -45,18 +43,13 @@ export function toInput(request: ProviderRequest, { promptCache }: InputOptions 
 
 function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
   const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
-  const reads = (part: OpaquePart) => toThinking(part).length > 0;
-  const kept = keepThinking(turns, { provider: 'bedrock', model, reads });
-  const { system, turns: alternating } = toAlternating(kept);
+  const { system, turns: alternating } = toAlternating(keepThinking(request, 'bedrock', read));
   const { temperature, topP, stop: stopSequences } = parameters;
   // Without a limit it is the model's own.
   const maxTokens = maxOutputTokens ?? (omits?.has('cap') ? undefined : defaultMaxTokens);
   return {
     modelId: model,
-    messages: alternating.map((turn) => ({
-      role: turn.role,
-      content: partsOf(turn).flatMap(toBlocks),
-    })),
+    messages: alternating.map((turn) => ({ role: turn.role, content: partsOf(turn).flatMap(toBlocks) })),
     inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
     ...(system !== undefined && { system: [{ text: system }] }),
     ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
@@ -109,7 +102,7 @@ function toBlocks(part: Part): Bedrock.ContentBlock[] {
       return [{ toolResult: { toolUseId, content, ...(part.isError && { status: 'error' }) } }];
     }
     case 'opaque':
-      return toThinking(part);
+      return read(part).map(toReasoning);
   }
 }
 
@@ -128,16 +121,12 @@ const thinking = z.union([
 ]);
 
 export type Thinking = z.output<typeof thinking>;
+const read = readerOf(thinking);
 
-/** One block; of releases before 0.9 the list of those before a call. Empty where it cannot be read. */
-function toThinking({ data }: OpaquePart): Bedrock.ContentBlock[] {
-  const said = z.array(thinking).safeParse([readJson(data)].flat()).data ?? [];
-  return said.map((block) =>
-    'redactedContent' in block
-      ? { reasoningContent: { redactedContent: Buffer.from(block.redactedContent, 'base64') } }
-      : { reasoningContent: block },
-  );
-}
+const toReasoning = (block: Thinking): Bedrock.ContentBlock => ({
+  reasoningContent:
+    'redactedContent' in block ? { redactedContent: Buffer.from(block.redactedContent, 'base64') } : block,
+});
 
 /**
  * Converse has no choice `none`, and wants tools wherever the conversation has calls: there they are sent, and the tape

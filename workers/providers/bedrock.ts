@@ -4,7 +4,7 @@ import {
   ConverseStreamCommand,
 } from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
-import { endReader, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, tokenCount, tokenCounts, withCache } from './answer-fields.js';
 import { type InputOptions, type Thinking, toInput } from './bedrock-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
@@ -89,11 +89,9 @@ function toSearch(query: Query = {}): string {
 
 type Input = ReturnType<typeof toInput>;
 
-async function* whole(
-  client: BedrockRuntimeClient,
-  request: ProviderRequest,
-  input: Input,
-): AsyncGenerator<ReplyPart> {
+type Client = BedrockRuntimeClient;
+
+async function* whole(client: Client, request: ProviderRequest, input: Input): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(input);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
@@ -102,11 +100,7 @@ async function* whole(
   yield { opaque: blocks.end() };
 }
 
-async function* streamed(
-  client: BedrockRuntimeClient,
-  request: ProviderRequest,
-  input: Input,
-): AsyncGenerator<ReplyPart> {
+async function* streamed(client: Client, request: ProviderRequest, input: Input): AsyncGenerator<ReplyPart> {
   const answer = await client.send(new ConverseStreamCommand(input), toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
@@ -209,11 +203,10 @@ const streamEvent = z.object({
   metadata: z.object({ usage }).optional(),
 });
 
-/** Bedrock counts what was read from its cache, and written to it, beside the other input. */
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   const { inputTokens: input, outputTokens } = counts ?? {};
   const { cacheReadInputTokens: read, cacheWriteInputTokens: written } = counts ?? {};
-  const inputTokens = input === undefined ? undefined : input + (read ?? 0) + (written ?? 0);
+  const inputTokens = withCache(input, read, written);
   return { inputTokens, outputTokens, cachedTokens: read, cacheWriteTokens: written };
 }
 

@@ -54,13 +54,8 @@ function toAssistant(parts: readonly Part[], request: ProviderRequest): Message 
     const { id, name, arguments: json } = part;
     return [{ id: toId(id), type: 'function' as const, function: { name, arguments: json } }];
   });
-  const thinking = thinkingOf(calls.length > 0 ? parts : [], request);
-  return {
-    role: 'assistant',
-    content: text || null,
-    ...(calls.length > 0 && { tool_calls: calls }),
-    ...thinking,
-  };
+  if (calls.length === 0) return { role: 'assistant', content: text || null, ...thinkingOf([], request) };
+  return { role: 'assistant', content: text || null, tool_calls: calls, ...thinkingOf(parts, request) };
 }
 
 const kept = z.strictObject({ reasoning: z.string().optional(), reasoning_content: z.string().optional() });

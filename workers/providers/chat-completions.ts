@@ -4,10 +4,9 @@ import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import { maxOpaqueLength } from '../../shared/protocol/parts.js';
-import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, errorIn, modelName, openAiUsage } from './answer-fields.js';
 import { toBody, toCacheKey } from './chat-completions-body.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
-import { isOpenAiHost } from './openai-hosts.js';
 import type { ProviderRequest } from './provider.js';
 import type { ReplyPart } from './provider-call.js';
 import { jsonOf, readEvents } from './sdk-events.js';
@@ -20,6 +19,18 @@ import type { CallPiece } from './tape.js';
  */
 export const chatCompletions = (client: OpenAI, request: ProviderRequest, isStreamed: boolean) =>
   (isStreamed ? streamed : whole)(client, request);
+
+const openAi = /^(.+\.)?api\.openai\.com$/;
+const azure = /\.(openai|services\.ai|cognitiveservices)\.azure\.com$/;
+
+/**
+ * Whether OpenAI's models are at this address: at OpenAI, or at the path of Azure that has all of its API.
+ * https://learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle
+ */
+export function isOpenAiHost(baseUrl: string): boolean {
+  const { hostname, pathname } = new URL(baseUrl);
+  return openAi.test(hostname) || (azure.test(hostname) && /^\/openai\/v1(\/|$)/.test(pathname));
+}
 
 /** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
 const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
@@ -42,7 +53,7 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
     reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
     isWhole: true,
     model: answer.model,
-    usage: toUsage(answer.usage),
+    usage: answer.usage,
   } as const;
   yield* toParts(message, { ...rest, ...new Thinking(request).take(message) }, (_call, place) => place);
 }
@@ -71,7 +82,7 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       isUnderstood &&= Boolean(choices ?? usage);
       const end = toEnd(choice?.finish_reason?.toLowerCase());
       const said = thinking.take(choice?.delta);
-      const rest = { ...said, reason: end && (blocked ?? end), model, usage: toUsage(usage) };
+      const rest = { ...said, reason: end && (blocked ?? end), model, usage };
       for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
     }
   }
@@ -100,20 +111,17 @@ export function refuseError(said: unknown, headers: Headers): unknown {
  * Studio's and DeepSeek's, which demands it back with calls. https://api-docs.deepseek.com/guides/thinking_mode
  */
 class Thinking {
-  readonly #isKept: boolean;
   #kept: Partial<Record<'reasoning' | 'reasoning_content', string>> = {};
   #length = 0;
 
-  constructor({ reasoning }: Pick<ProviderRequest, 'reasoning'>) {
-    this.#isKept = reasoning !== undefined;
-  }
+  constructor(private readonly request: Pick<ProviderRequest, 'reasoning'>) {}
 
   /** The thinking in a message, or in a piece of one; before a text or a call with all that was gathered. */
   take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
     const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
     const thinking = reasoning_content || reasoning || undefined;
     this.#length += thinking?.length ?? 0;
-    if (thinking && this.#isKept && this.#length <= maxOpaqueLength) {
+    if (thinking && this.request.reasoning && this.#length <= maxOpaqueLength) {
       const field = reasoning_content ? 'reasoning_content' : 'reasoning';
       this.#kept = { ...this.#kept, [field]: (this.#kept[field] ?? '') + thinking };
     }
@@ -172,12 +180,7 @@ const toEnd = endReader({
   broken: ['error', 'abort', 'insufficient_system_resource'],
 });
 
-const usage = tokenCounts({
-  prompt_tokens: tokenCount,
-  completion_tokens: tokenCount,
-  prompt_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-  completion_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-});
+const usage = openAiUsage('prompt', 'completion');
 const text = z.string().nullish();
 const toolCall = z.object({
   /** The index of a piece in a stream; a whole answer has the calls in their order. */
@@ -206,12 +209,3 @@ const chunk = z.object({
   choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
   usage,
 });
-
-const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
-  counts && {
-    inputTokens: counts.prompt_tokens,
-    outputTokens: counts.completion_tokens,
-    cachedTokens: counts.prompt_tokens_details?.cached_tokens,
-    cacheWriteTokens: counts.prompt_tokens_details?.cache_write_tokens,
-    reasoningTokens: counts.completion_tokens_details?.reasoning_tokens,
-  };

@@ -1,12 +1,16 @@
+import { z } from 'zod';
 import { isBlank, type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
+import { readJson } from '../../shared/json.js';
 import { continuation } from './message-shaping.js';
+import type { ProviderRequest } from './provider.js';
 
-/** Whose thinking goes back, and whether an adapter can read a part of it. */
-interface Reader {
-  readonly provider: OpaquePart['provider'];
-  readonly model: string;
-  reads(part: OpaquePart): boolean;
-}
+type Reader<Block> = (part: OpaquePart) => Block[];
+
+/** Reads a part's block; of releases before 0.9 those before a call. Gives none where it cannot be read. */
+export const readerOf =
+  <Block>(schema: z.ZodType<Block>): Reader<Block> =>
+  ({ data }) =>
+    z.array(schema).safeParse([readJson(data)].flat()).data ?? [];
 
 /**
  * The turns with the thinking of Claude that may go back to it, in its place. A block counts only behind what it was
@@ -16,17 +20,21 @@ interface Reader {
  *
  * 1. Blocks of others go: no model reads another's.
  * 2. The reply behind the user's last words keeps its own: an agent is still at work on it.
- * 3. A reply before them keeps its own as long as its last turn has one, and all replies behind it do: clients that keep
- *    thinking beside calls alone have lost what stood before its last text.
+ * 3. A reply before them keeps its own as long as its last turn has one, and all replies behind it do: clients that
+ *    keep thinking beside calls alone have lost what stood before its last text.
  * 4. A reply with a block that cannot be read has none, and so have those before it.
  *
  * What stands before a kept block never changes by what comes later, so each request begins as the one before: a turn
  * with thinking behind another one of the assistant's follows the turn of the user that its own request ended with.
  */
-export function keepThinking(turns: readonly Turn[], reader: Reader): Turn[] {
+export function keepThinking(
+  { turns, model }: Pick<ProviderRequest, 'turns' | 'model'>,
+  provider: OpaquePart['provider'],
+  read: Reader<unknown>,
+): Turn[] {
   const isOwn = (part: Part): part is OpaquePart =>
-    isOpaque(part) && part.provider === reader.provider && (part.model ?? reader.model) === reader.model;
-  const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), reader);
+    isOpaque(part) && part.provider === provider && (part.model ?? model) === model;
+  const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), read);
   const kept: Turn[] = [];
   let lastRole: Turn['role'] | undefined;
   for (const [place, turn] of turns.entries()) {
@@ -51,8 +59,8 @@ const isPlaced = (part: Part): boolean => isOpaque(part) && part.model !== undef
 /** The place of the first turn whose blocks stay. */
 function firstKept(
   turns: readonly Turn[],
-  blocksOf: (turn: Turn) => OpaquePart[],
-  { reads }: Reader,
+  ownOf: (turn: Turn) => OpaquePart[],
+  read: Reader<unknown>,
 ): number {
   let begin = turns.length;
   let end = turns.length;
@@ -61,8 +69,8 @@ function firstKept(
     if (turn && !isAsking(turn)) continue;
     const reply = turns.slice(place + 1, end).filter(({ role }) => role === 'assistant');
     const last = reply.at(-1);
-    const isLost = end < turns.length && last !== undefined && blocksOf(last).length === 0;
-    if (isLost || !reply.flatMap(blocksOf).every(reads)) break;
+    const isLost = end < turns.length && last !== undefined && ownOf(last).length === 0;
+    if (isLost || !reply.flatMap(ownOf).every((part) => read(part).length > 0)) break;
     begin = place + 1;
     end = place;
   }

@@ -2,11 +2,10 @@ import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
-import { detailsIn } from './answer-fields.js';
+import { detailsIn, meaningsOf } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
 import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
-import { codesOfResponses } from './responses-codes.js';
 import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
@@ -26,24 +25,15 @@ export interface ErrorFacts extends WaitFacts {
 
 // Bedrock answers these with a 403.
 const badCredentials: ReadonlySet<string> = new Set([
-  'ExpiredTokenException',
-  'InvalidSignatureException',
-  'UnrecognizedClientException',
+  ...['ExpiredTokenException', 'InvalidSignatureException', 'UnrecognizedClientException'],
 ]);
 // Of OpenAI, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then of
 // Anthropic (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
 const spentCredit: ReadonlySet<string> = new Set([
-  'insufficient_quota',
-  'credit_balance_exhausted',
-  'billing_not_active',
-  'project_spend_limit_exceeded',
-  'organization_spend_limit_exceeded',
-  'organization_usage_limit_exceeded',
-  'enforced_spend_limit_reached',
-  'contract_spend_limit_reached',
-  'linked_organization_spend_limit_reached',
-  'linked_organization_billing_unavailable',
-  'billing_error',
+  ...['insufficient_quota', 'credit_balance_exhausted', 'billing_not_active', 'project_spend_limit_exceeded'],
+  ...['organization_spend_limit_exceeded', 'organization_usage_limit_exceeded'],
+  ...['enforced_spend_limit_reached', 'contract_spend_limit_reached'],
+  ...['linked_organization_spend_limit_reached', 'linked_organization_billing_unavailable', 'billing_error'],
 ]);
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
@@ -56,7 +46,7 @@ export class ProviderCallError extends Error {
   readonly place?: string | undefined;
   /** Whether a 402 or a text says that credit is spent, which at a gateway may be so for a costly request alone. */
   readonly seemsOutOfCredit?: boolean | undefined;
-  /** What operators can do about it. */
+  /** A step that operators can take, in our words. */
   readonly advice?: string | undefined;
 
   constructor(
@@ -98,9 +88,7 @@ export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
 // Errors inside a stream come after the 200.
 const refusedAccess: ReadonlySet<string> = new Set([
   ...badCredentials,
-  'AccessDeniedException',
-  'authentication_error',
-  'permission_error',
+  ...['AccessDeniedException', 'authentication_error', 'permission_error'],
 ]);
 
 /** Whether the provider refused who asks, which is us, and not what the caller asked for. */
@@ -109,7 +97,7 @@ export const refusesCredentials = ({ code, cause }: Failure): boolean =>
   cause instanceof ProviderCallError &&
   (cause.status === 401 || cause.status === 403 || refusedAccess.has(cause.word ?? ''));
 
-/** Classifies an SDK's error by the provider's answer, or as `provider_error`; a failure of ours in it stays one. */
+/** Classifies an SDK's error by the provider's answer, or as `provider_error`; a `Failure` within it stays one. */
 export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.now()): Failure {
   const own = ownFailure(error);
   if (own) return own;
@@ -176,39 +164,52 @@ export function refusedAnswer(category: string, usage?: Usage): Failure {
   return new Failure('content_blocked', { usage, cause });
 }
 
-// Exceptions of Bedrock whose HTTP status misleads: 429 for a model that is still loading, 424 for one that broke,
-// 400 for a quota.
+// The exceptions are Bedrock's whose HTTP status misleads: 429 for a model that is still loading, 424 for one that
+// broke, 400 for a quota.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
-const overStatus: ReadonlyMap<string, FailureCode> = new Map<string, FailureCode>([
-  ...[...spentCredit].map((word): [string, FailureCode] => [word, 'provider_error']),
-  ['ModelErrorException', 'provider_error'],
-  ['ModelNotReadyException', 'provider_error'],
-  ['ModelStreamErrorException', 'provider_error'],
-  ['ModelTimeoutException', 'provider_error'],
-  ['ServiceQuotaExceededException', 'provider_rate_limited'],
-  ['ThrottlingException', 'provider_rate_limited'],
-  // OpenAI's codes of a 400: https://platform.openai.com/docs/guides/error-codes
-  ['context_length_exceeded', 'context_length_exceeded'],
-  // llama.cpp's, with a 400, of older releases with a 500: https://github.com/ggml-org/llama.cpp/pull/15780
-  ['exceed_context_size_error', 'context_length_exceeded'],
-  ['content_filter', 'content_blocked'],
-  ['content_policy_violation', 'content_blocked'],
-  ['invalid_prompt', 'content_blocked'],
-  ...codesOfResponses,
-]);
+// The codes are OpenAI's: https://platform.openai.com/docs/guides/error-codes, `ResponseError` of its SDK, and three
+// that were seen, https://github.com/anomalyco/opencode/issues/25730.
+const overStatus = meaningsOf<FailureCode>({
+  provider_error: [
+    ...spentCredit,
+    ...[
+      'ModelErrorException',
+      'ModelNotReadyException',
+      'ModelStreamErrorException',
+      'ModelTimeoutException',
+    ],
+    ...['server_error', 'vector_store_timeout', 'server_is_overloaded', 'slow_down'],
+  ],
+  provider_rate_limited: ['ServiceQuotaExceededException', 'ThrottlingException'],
+  // The second is llama.cpp's, of older releases with a 500: https://github.com/ggml-org/llama.cpp/pull/15780
+  context_length_exceeded: ['context_length_exceeded', 'exceed_context_size_error'],
+  content_blocked: [
+    ...['content_filter', 'content_policy_violation', 'invalid_prompt', 'bio_policy', 'cyber_policy'],
+    ...['image_content_policy_violation', 'misalignment_policy_violation'],
+  ],
+  provider_rejected: [
+    ...['data_residency_mismatch', 'invalid_image', 'invalid_image_format', 'invalid_base64_image'],
+    ...[
+      'invalid_image_url',
+      'invalid_image_mode',
+      'image_too_large',
+      'image_too_small',
+      'image_file_too_large',
+    ],
+    ...['image_parse_error', 'unsupported_image_media_type', 'empty_image_file', 'failed_to_download_image'],
+    'image_file_not_found',
+  ],
+});
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.
-const withoutStatus: ReadonlyMap<string, FailureCode> = new Map([
-  ['rate_limit_error', 'provider_rate_limited'],
-  ['rate_limit_exceeded', 'provider_rate_limited'],
-  ['AccessDeniedException', 'provider_rejected'],
-  ['ValidationException', 'provider_rejected'],
-  ['authentication_error', 'provider_rejected'],
-  ['invalid_request_error', 'provider_rejected'],
-  ['not_found_error', 'provider_rejected'],
-  ['permission_error', 'provider_rejected'],
-  ['request_too_large', 'context_length_exceeded'],
-]);
+const withoutStatus = meaningsOf<FailureCode>({
+  provider_rate_limited: ['rate_limit_error', 'rate_limit_exceeded'],
+  provider_rejected: [
+    ...['AccessDeniedException', 'ValidationException', 'authentication_error', 'invalid_request_error'],
+    ...['not_found_error', 'permission_error'],
+  ],
+  context_length_exceeded: ['request_too_large'],
+});
 
 function codeByWord(words: readonly string[], codes: ReadonlyMap<string, FailureCode>) {
   return words.map((word) => codes.get(word)).find((code) => code !== undefined);

@@ -54,11 +54,12 @@ export interface Connecting {
  */
 export class HttpClient {
   readonly #agent: Dispatcher;
-  readonly #maxBytes: number;
 
   /** `maxBytes`: the largest body, or event of a stream, on the network, where nothing is compressed. */
-  constructor(maxBytes: number, { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {}) {
-    this.#maxBytes = maxBytes;
+  constructor(
+    private readonly maxBytes: number,
+    { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {},
+  ) {
     // HTTP/2 would have many calls share a connection, and its end.
     const options = { allowH2: false, connectTimeout: connectTimeoutMs, ...unlimited };
     this.#agent = proxy ? openProxyAgent(options, proxy, noProxy) : new (loadAgent())(options);
@@ -68,7 +69,7 @@ export class HttpClient {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
-    const exchange = new Exchange(request, this.#maxBytes);
+    const exchange = new Exchange(request, this.maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
   }
@@ -87,7 +88,7 @@ const unlimited = {
   keepAliveMaxTimeout: keepAliveMs,
 };
 
-/** What is not given to the class it would take from the environment. */
+/** The class would take a field that is not given from the environment. */
 const openProxyAgent = (options: object, httpsProxy: string, noProxy = ''): Dispatcher =>
   new (loadProxyAgent())({
     ...options,
@@ -99,8 +100,6 @@ const openProxyAgent = (options: object, httpsProxy: string, noProxy = ''): Disp
 type Controller = Dispatcher.DispatchController;
 
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly #hooks: CallHooks;
-  readonly #maxBytes: number;
   readonly #answering = Promise.withResolvers<HttpAnswer>();
   readonly answer = this.#answering.promise;
   #controller: Controller | undefined;
@@ -110,21 +109,22 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(hooks: CallHooks, maxBytes: number) {
-    this.#hooks = hooks;
-    this.#maxBytes = maxBytes;
+  constructor(
+    private readonly hooks: CallHooks,
+    private readonly maxBytes: number,
+  ) {
     hooks.signal?.addEventListener('abort', this.#abort);
   }
 
   readonly #abort = (): void => {
-    const reason = this.#hooks.signal?.reason;
+    const reason = this.hooks.signal?.reason;
     if (this.#controller) this.#controller.abort(reason);
     else this.#answering.reject(reason);
   };
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller;
-    if (this.#hooks.signal?.aborted) this.#abort();
+    if (this.hooks.signal?.aborted) this.#abort();
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -134,15 +134,15 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#meter) {
       this.#events = new EventBytes(controller);
       this.#answering.resolve({ ...this.#head, body: this.#events });
-    } else if (Number(headers['content-length']) > this.#maxBytes) throw unusableAnswer('oversized');
+    } else if (Number(headers['content-length']) > this.maxBytes) throw unusableAnswer('oversized');
   }
 
   onResponseData(_: Controller, chunk: Buffer): void {
     const taken = this.#meter?.take(chunk);
     this.#bytes = taken?.openBytes ?? this.#bytes + chunk.length;
-    if (this.#bytes > this.#maxBytes) throw unusableAnswer('oversized');
+    if (this.#bytes > this.maxBytes) throw unusableAnswer('oversized');
     // A single byte that comes now and then is no sign of work.
-    if (taken?.ended) this.#hooks.onLife?.();
+    if (taken?.ended) this.hooks.onLife?.();
     if (this.#events) this.#events.push(chunk);
     else this.#chunks.push(chunk);
   }
@@ -160,7 +160,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #release(): void {
-    this.#hooks.signal?.removeEventListener('abort', this.#abort);
+    this.hooks.signal?.removeEventListener('abort', this.#abort);
   }
 }
 

@@ -1,14 +1,12 @@
 import OpenAI, { APIError } from 'openai';
-import { givenFields } from '../../shared/given-fields.js';
 import type { ParameterName } from '../../shared/protocol/model-parameters.js';
 import { errorIn } from './answer-fields.js';
-import { chatCompletions } from './chat-completions.js';
+import { chatCompletions, isOpenAiHost } from './chat-completions.js';
 import type { ErrorFacts } from './error-classification.js';
 import type { HttpClient } from './http-client.js';
-import { isOpenAiHost } from './openai-hosts.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
-import { callProvider, type ReplyPart } from './provider-call.js';
+import { callProvider } from './provider-call.js';
 import { responses } from './responses.js';
 import { createSdkFetch, sdkTimeoutMs } from './sdk-fetch.js';
 
@@ -21,24 +19,10 @@ interface OpenAiSettings {
   wire?: WireName | 'auto' | undefined;
 }
 
-/** One of OpenAI's APIs. */
-interface Wire {
-  readonly parts: (client: OpenAI, request: ProviderRequest, isStreamed: boolean) => AsyncIterable<ReplyPart>;
-  /** The hints that its requests have no field for. */
-  readonly ignores?: ReadonlySet<ParameterName>;
-  /** Whether its requests have no field for texts to stop at. */
-  readonly isWithoutStop?: boolean;
-}
+type WireName = 'responses' | 'chat';
 
-const wires = {
-  responses: {
-    parts: responses,
-    ignores: new Set(['seed', 'frequencyPenalty', 'presencePenalty']),
-    isWithoutStop: true,
-  },
-  chat: { parts: chatCompletions },
-} satisfies Record<string, Wire>;
-type WireName = keyof typeof wires;
+/** The hints for which requests for responses have no field; nor have they one for texts to stop at. */
+const ignores: ReadonlySet<ParameterName> = new Set(['seed', 'frequencyPenalty', 'presencePenalty']);
 
 /**
  * OpenAI's models, and those of servers that speak its API. System turns stay where they are, and any order of roles is
@@ -59,15 +43,16 @@ export function createOpenAiProvider(settings: OpenAiSettings, http: HttpClient)
     logLevel: 'off',
   });
   reuseRequest(client);
-  const name = wireOf(settings);
-  const wire: Wire = wires[name];
+  const wire = wireOf(settings);
+  const isResponses = wire === 'responses';
+  const read = isResponses ? responses : chatCompletions;
   return {
     id: 'openai',
-    ...givenFields({ ignores: wire.ignores }),
+    ...(isResponses && { ignores }),
     run: (request, onDelta) => {
-      const parts = (own: ProviderRequest) => wire.parts(client, own, own.isStreamed ?? Boolean(onDelta));
-      const stops = wire.isWithoutStop ? request.parameters?.stop : undefined;
-      const readOwn = (error: unknown) => readError(error, name);
+      const parts = (own: ProviderRequest) => read(client, own, own.isStreamed ?? Boolean(onDelta));
+      const stops = isResponses ? request.parameters?.stop : undefined;
+      const readOwn = (error: unknown) => readError(error, wire);
       return callProvider({ provider: 'openai', request, parts, readError: readOwn, stops }, onDelta);
     },
     close: () => http.close(),

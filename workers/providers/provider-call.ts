@@ -10,7 +10,7 @@ import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
 import type { OpaqueBlock } from './tape-marks.js';
 
-/** The parts that an adapter reads from an answer, or from one piece of a streamed one, in the order of these fields. */
+/** The parts that an adapter reads from an answer, or a piece of one, in the order of these fields. */
 export interface ReplyPart {
   /** A piece of thinking in words; an empty one says that thinking begins. */
   thinking?: string | undefined;
@@ -166,11 +166,7 @@ class Answer {
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
     if (isFirst) this.request.onBegin?.();
-    const end = this.#end;
-    end.reason = reason ?? end.reason;
-    end.refusal = refusal ?? end.refusal;
-    end.isWhole = isWhole ?? end.isWhole;
-    end.model = model ?? end.model;
+    const end = Object.assign(this.#end, givenFields({ reason, refusal, isWhole, model }));
     if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
     if (end.reason !== 'blocked') this.#add(part);
   }

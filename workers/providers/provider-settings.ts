@@ -62,10 +62,7 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
   vertexai: (config) => ({
     ...(config.GOOGLE_API_KEY
       ? { apiKey: config.GOOGLE_API_KEY }
-      : {
-          project: present(config.GOOGLE_CLOUD_PROJECT),
-          location: config.GOOGLE_CLOUD_LOCATION,
-        }),
+      : { project: present(config.GOOGLE_CLOUD_PROJECT), location: config.GOOGLE_CLOUD_LOCATION }),
     baseUrl: config.GOOGLE_VERTEX_BASE_URL,
   }),
 };

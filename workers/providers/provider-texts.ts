@@ -42,8 +42,8 @@ const tooLong = [
 ];
 
 /**
- * Spent credit, where Anthropic answers 400 without a code of its own. It counts at the beginning of a text alone, where
- * no word of a caller stands. https://github.com/anthropics/claude-code/issues/2127, 66314 and 91322
+ * Spent credit, where Anthropic answers 400 without a code of its own. It counts at the beginning of a text alone,
+ * where no word of a caller stands. https://github.com/anthropics/claude-code/issues/2127, 66314 and 91322
  */
 const spent =
   /^(You have reached your specified (workspace )?API usage limits|Your credit balance is too low)\b/;
@@ -57,7 +57,7 @@ export function codeByText(text = ''): FailureCode | undefined {
 }
 
 /**
- * What an operator can do, in words of ours: Bedrock has newer models by inference profiles alone, and says so.
+ * A step that operators can take, in our words: Bedrock has newer models by inference profiles alone, and says so.
  * https://github.com/terricain/aioboto3/issues/352
  */
 export const readAdvice = (text = ''): string | undefined =>

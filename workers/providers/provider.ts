@@ -31,7 +31,7 @@ export interface ProviderRequest {
   isStreamed?: boolean;
   /** Equal for requests that begin alike; absent where no provider needs it. */
   cacheKey?: string | undefined;
-  /** Keyed hash of the user who asks; absent where the provider is not told. */
+  /** Keyed hash of the user who asks; absent where the provider does not get it. */
   user?: string | undefined;
   /** Whether the model is asked for its thinking in words. */
   asksThinking?: boolean;

@@ -1,4 +1,5 @@
 import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import type { ErrorFacts } from './error-classification.js';
 import { unquoted } from './provider-texts.js';
 
 /**
@@ -25,17 +26,11 @@ export type AddedPart = (typeof addedParts)[number];
  */
 export type Refusal = readonly ParameterName[] | AddedPart | 'effort' | 'signatures' | 'toolChoice';
 
-interface RefusalFacts {
-  param?: string | undefined;
-  text?: string | undefined;
-  words?: readonly unknown[] | undefined;
-}
-
 /**
  * Reads it from OpenAI's code or name of the parameter, or from the text, where the others say it, up to what that
  * quotes. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
  */
-export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
+export function readRefusal({ param = '', text = '', words = [] }: ErrorFacts): Refusal | undefined {
   const said = unquoted(text);
   if (words.includes('invalid_encrypted_content')) return 'signatures';
   if (param !== '') return refusalOf(param, said);
@@ -60,16 +55,14 @@ function refusalOf(param: string, said: string): Refusal | undefined {
   if (param === 'reasoning.summary') return 'summary';
   if (param === 'stream') return 'stream';
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
-  const name = (ofResponses[param] ?? param).replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+  // In requests for responses two are within others.
+  const own = param
+    .replace(/^reasoning\.effort$/, 'reasoning_effort')
+    .replace(/^text\.verbosity$/, 'verbosity');
+  const name = own.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
   const [hint] = hintNames.find(([each]) => each === name) ?? [];
   return hint && [hint];
 }
-
-/** Names of parameters in requests for responses, where they are within others. */
-const ofResponses: Record<string, string> = {
-  'reasoning.effort': 'reasoning_effort',
-  'text.verbosity': 'verbosity',
-};
 
 /**
  * Of Bedrock, for models without streams, or without them beside tools (earendil-works/pi#3739, aws-samples/

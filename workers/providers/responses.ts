@@ -1,6 +1,6 @@
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
-import { endReader, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, modelName, openAiUsage } from './answer-fields.js';
 import { refuseError } from './chat-completions.js';
 import { toJsonText } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';
@@ -43,19 +43,13 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       const { type } = anyEvent.parse(said);
       if (type === 'error' || type === 'response.failed') throw toError(said, response.headers);
       isRefused ||= type?.startsWith('response.refusal.') ?? false;
-      const status = ends.get(type);
+      const [, status] = /^response\.(completed|incomplete)$/.exec(type ?? '') ?? [];
       yield status
         ? toEnd({ ...responseEvent.parse(said).response, status }, isRefused)
         : readPiece(type, said);
     }
   }
 }
-
-/** The events with which a reply ends, and what they say of it. */
-const ends: ReadonlyMap<unknown, string> = new Map([
-  ['response.completed', 'completed'],
-  ['response.incomplete', 'incomplete'],
-]);
 
 /** The SDK's own error: of a response that failed, or of an event, which has its fields on top or in one of them. */
 function toError(event: unknown, headers: Headers): APIError {
@@ -70,9 +64,9 @@ function readPiece(type: string | null | undefined, event: unknown): ReplyPart {
     case 'response.in_progress':
       return { model: responseEvent.parse(event).response.model };
     case 'response.output_item.added':
-      return beginItem(...itemOf(event));
+      return beginItem(...itemEvent.parse(event));
     case 'response.output_item.done':
-      return endItem(...itemOf(event));
+      return endItem(...itemEvent.parse(event));
     case 'response.output_text.delta':
       return { text: deltaEvent.parse(event).delta };
     case 'response.function_call_arguments.delta': {
@@ -90,11 +84,6 @@ function readPiece(type: string | null | undefined, event: unknown): ReplyPart {
 }
 
 const betweenTexts = '\n\n';
-
-function itemOf(event: unknown): [item: Item, key: number] {
-  const { item, output_index } = itemEvent.parse(event);
-  return [item, output_index];
-}
 
 function beginItem({ type, phase, call_id: id, name }: Item, key: number): ReplyPart {
   switch (type) {
@@ -133,11 +122,8 @@ const textOf = ({ text }: { text?: string | null | undefined }): string => text 
 const isRefusal = ({ content }: Item): boolean => content?.some(({ refusal }) => refusal) ?? false;
 
 function toEnd({ status, incomplete_details: why, model, usage }: Answer, isRefused: boolean): ReplyPart {
-  const end = readEnd(
-    status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed'),
-  );
-  const reason = isRefused ? 'blocked' : end;
-  return { reason, isWhole: true, model, usage: toUsage(usage) };
+  const word = status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed');
+  return { reason: isRefused ? 'blocked' : readEnd(word), isWhole: true, model, usage };
 }
 
 /** The words of `ResponseStatus` and `IncompleteDetails` of the SDK; a new one is a cut. */
@@ -147,23 +133,6 @@ const readEnd = endReader({
   blocked: ['content_filter'],
   broken: ['failed', 'in_progress', 'cancelled', 'queued'],
 });
-
-const usage = tokenCounts({
-  input_tokens: tokenCount,
-  output_tokens: tokenCount,
-  input_tokens_details: tokenCounts({ cached_tokens: tokenCount, cache_write_tokens: tokenCount }),
-  output_tokens_details: tokenCounts({ reasoning_tokens: tokenCount }),
-});
-
-/** OpenAI counts what was read from its cache, and written to it, within the input. */
-const toUsage = (counts: z.infer<typeof usage>): ReplyPart['usage'] =>
-  counts && {
-    inputTokens: counts.input_tokens,
-    outputTokens: counts.output_tokens,
-    cachedTokens: counts.input_tokens_details?.cached_tokens,
-    cacheWriteTokens: counts.input_tokens_details?.cache_write_tokens,
-    reasoningTokens: counts.output_tokens_details?.reasoning_tokens,
-  };
 
 const text = z.string().nullish();
 const item = z.object({
@@ -186,7 +155,7 @@ const answer = z.object({
   model: modelName,
   status: text,
   incomplete_details: z.object({ reason: text }).nullish(),
-  usage,
+  usage: openAiUsage('input', 'output'),
 });
 type Answer = z.infer<typeof answer>;
 const wholeAnswer = answer.extend({ output: z.array(item) });
@@ -194,6 +163,8 @@ const wholeAnswer = answer.extend({ output: z.array(item) });
 const anyEvent = z.object({ type: text });
 const responseEvent = z.object({ response: answer });
 const failedEvent = z.object({ response: z.object({ error: z.unknown().optional() }).nullish() });
-const itemEvent = z.object({ item, output_index: z.int() });
+const itemEvent = z
+  .object({ item, output_index: z.int() })
+  .transform((said) => [said.item, said.output_index] as const);
 const partEvent = z.object({ summary_index: z.int().nullish() });
 const deltaEvent = z.object({ delta: z.string(), output_index: z.int().optional() });

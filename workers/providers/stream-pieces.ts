@@ -1,11 +1,10 @@
-/** Measures a stream as it comes. */
-export interface StreamMeter {
-  /** Gives how many pieces have ended within the chunk, and the size of the one that is open behind it, in bytes. */
-  take(chunk: Buffer): { ended: number; openBytes: number };
-}
+/** The pieces that ended within a chunk, and the size of the one that is open behind it, in bytes. */
+type Taken = { ended: number; openBytes: number };
 
-const lineFeed = 0x0a;
-const carriageReturn = 0x0d;
+/** Measures a stream as it comes. */
+export type StreamMeter = { take(chunk: Buffer): Taken };
+
+const [lineFeed, carriageReturn] = [0x0a, 0x0d];
 
 /**
  * Counts lines that end, and measures events: a reader holds one until the blank line behind it.
@@ -16,7 +15,7 @@ export class LineMeter implements StreamMeter {
   #lineBytes = 0;
   #last = 0;
 
-  take(chunk: Buffer): { ended: number; openBytes: number } {
+  take(chunk: Buffer): Taken {
     let [ended, from] = [0, 0];
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
       const length = this.#lineBytes + end - from;
@@ -33,9 +32,6 @@ export class LineMeter implements StreamMeter {
   }
 }
 
-/** The least that a frame says of itself: prelude and checksums. */
-const minFrameBytes = 16;
-
 /**
  * Counts the frames of Amazon's event streams that end. The first four bytes of one are its length, which counts from
  * then on: the SDK makes room for all of it. https://smithy.io/2.0/aws/amazon-eventstream.html
@@ -46,7 +42,7 @@ export class FrameMeter implements StreamMeter {
   #frameBytes = 0;
   #leftBytes = 0;
 
-  take(chunk: Buffer): { ended: number; openBytes: number } {
+  take(chunk: Buffer): Taken {
     let ended = 0;
     for (let rest = chunk; rest.length > 0; ) {
       if (this.#leftBytes === 0) rest = this.#begin(rest);
@@ -64,7 +60,8 @@ export class FrameMeter implements StreamMeter {
     const rest = bytes.subarray(head.length - this.#head.length);
     this.#head = head.length === 4 ? Buffer.alloc(0) : head;
     if (head.length < 4) return rest;
-    this.#frameBytes = Math.max(minFrameBytes, head.readUInt32BE(0));
+    // No frame is shorter than its prelude and checksums.
+    this.#frameBytes = Math.max(16, head.readUInt32BE(0));
     this.#leftBytes = this.#frameBytes - 4;
     return rest;
   }

@@ -21,12 +21,10 @@ export interface OpaqueBlock {
   readonly data: string;
 }
 
-/** What is known of a call with the first piece of its arguments at the latest. */
+/** The facts of a call that are known with the first piece of its arguments at the latest. */
 export interface CallFacts {
   id?: string | undefined;
   name?: string | undefined;
-  /** The data of an opaque part that belongs before the call. */
-  signature?: string | undefined;
   /** Its other fields: JSON text of an object. */
   extra?: string | undefined;
   /** The arguments of a call of which no piece comes. */
@@ -34,31 +32,25 @@ export interface CallFacts {
 }
 
 /** The characters that are kept of a call beside the pieces of its arguments. */
-export const lengthOf = ({
-  id = '',
-  name = '',
-  signature = '',
-  extra = '',
-  preset = '',
-}: CallFacts): number => id.length + name.length + signature.length + extra.length + preset.length;
+export const lengthOf = ({ id = '', name = '', extra = '', preset = '' }: CallFacts): number =>
+  id.length + name.length + extra.length + preset.length;
 
 /** The marks of one reply. Makes those of its calls and opaque blocks. */
 export class TapeMarks {
   readonly list: Mark[] = [];
-  readonly #provider: ProviderId;
-  readonly #request: ProviderRequest;
   readonly #offered: ReadonlySet<string>;
   /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
   #ids: Set<string> | undefined;
   /** Those since the last call. */
-  #blocksFor08: string[] = [];
+  readonly #blocksFor08: string[] = [];
   /** Of all blocks, also of those that were not kept. */
   #opaqueLength = 0;
 
-  constructor(provider: ProviderId, request: ProviderRequest) {
+  constructor(
+    private readonly provider: ProviderId,
+    private readonly request: ProviderRequest,
+  ) {
     const { tools = [], toolChoice } = request.parameters ?? {};
-    this.#provider = provider;
-    this.#request = request;
     this.#offered = new Set(toolChoice === 'none' ? [] : tools.map(({ name }) => name));
   }
 
@@ -75,8 +67,8 @@ export class TapeMarks {
 
   /** The mark of a block that stands on the tape at `at`. */
   ofOpaque({ role = 'block', data }: OpaqueBlock, at: number): Mark {
-    const provider = this.#provider;
-    return { kind: 'opaque', at, length: data.length, provider, model: this.#request.model, role };
+    const { provider, request } = this;
+    return { kind: 'opaque', at, length: data.length, provider, model: request.model, role };
   }
 
   /** Keeps a block that does not stand on the tape: 0.8 reads it in the mark of the next call. */
@@ -85,31 +77,35 @@ export class TapeMarks {
   }
 
   /** The mark of a call whose arguments begin at `at`, or what makes the call unusable. */
-  ofCall(call: CallFacts, at: number): CallMark | Unusable {
-    const { id, name, signature = this.#signatureFor08(), extra } = call;
-    this.#blocksFor08 = [];
+  ofCall({ id, name, extra }: CallFacts, at: number): CallMark | Unusable {
+    const signature = fitting(this.#signatureFor08());
     if (!name) return 'nameless_call';
     if (!this.#offered.has(name)) return 'unknown_tool';
-    this.#ids ??= new Set(callsIn(this.#request.turns).map((call) => call.id));
+    this.#ids ??= new Set(callsIn(this.request.turns).map((call) => call.id));
     const ownId = id && !this.#ids.has(id) ? id : newCallId();
     this.#ids.add(ownId);
-    const sent = { signature: fitting(signature), extra: this.#request.reasoning && fitting(extra) };
-    return { kind: 'call', at, id: ownId, name, ...givenFields(sent) };
+    return {
+      kind: 'call',
+      at,
+      id: ownId,
+      name,
+      ...givenFields({ signature, extra: this.request.reasoning && fitting(extra) }),
+    };
   }
 
-  /** The array of the blocks as JSON text; of Vertex AI the bare signature of the call, of OpenAI nothing. */
-  #signatureFor08(): string | undefined {
-    const blocks = this.#blocksFor08;
-    if (this.#provider === 'openai' || blocks.length === 0) return undefined;
-    if (this.#provider !== 'vertexai') return `[${blocks.join(',')}]`;
-    const signed = blocks.map(readObject).findLast((block) => block?.of === 'call');
-    return typeof signed?.thoughtSignature === 'string' ? signed.thoughtSignature : undefined;
+  /** Takes the array of the blocks as JSON text; of Vertex AI the bare signature of the call, of OpenAI nothing. */
+  #signatureFor08(): unknown {
+    const blocks = this.#blocksFor08.splice(0);
+    if (this.provider === 'openai' || blocks.length === 0) return undefined;
+    return this.provider === 'vertexai'
+      ? blocks.map(readObject).findLast((block) => block?.of === 'call')?.thoughtSignature
+      : `[${blocks.join(',')}]`;
   }
 }
 
 /** A text that has room in a message, where it travels as JSON text. */
-const fitting = (text: string | undefined): string | undefined =>
-  text !== undefined && JSON.stringify(text).length <= maxSignatureLength ? text : undefined;
+const fitting = (text: unknown): string | undefined =>
+  typeof text === 'string' && JSON.stringify(text).length <= maxSignatureLength ? text : undefined;
 
 /** An id as long as OpenAI's own. */
 const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;

@@ -40,12 +40,10 @@ interface OpenCall extends CallPiece {
  * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen more than
  * thinking.
  *
- * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the blocks
- * before a call are the `signature` of its mark, as 0.8 has them.
+ * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the
+ * blocks before a call are the `signature` of its mark, as 0.8 has them.
  */
 export class Tape {
-  readonly #request: ProviderRequest;
-  readonly #onDelta: OnDelta;
   readonly #marks: TapeMarks;
   readonly #calls = new Map<CallPiece['key'], OpenCall>();
   #text = '';
@@ -61,9 +59,11 @@ export class Tape {
   #usage: Usage | undefined;
   #keptLength = 0;
 
-  constructor(provider: ProviderId, request: ProviderRequest, onDelta: OnDelta) {
-    this.#request = request;
-    this.#onDelta = onDelta;
+  constructor(
+    provider: ProviderId,
+    private readonly request: ProviderRequest,
+    private readonly onDelta: OnDelta,
+  ) {
     this.#marks = new TapeMarks(provider, request);
   }
 
@@ -74,7 +74,7 @@ export class Tape {
 
   /** An empty piece begins a thought. */
   addThinking(piece: string): void {
-    if (this.#request.reasoning !== 'shown' || this.#marks.areMany) return;
+    if (this.request.reasoning !== 'shown' || this.#marks.areMany) return;
     if (!this.#endCall()) return void this.#wait(() => this.addThinking(piece));
     if (piece === '') this.#open = undefined;
     else this.#writePiece('thinking', piece);
@@ -83,14 +83,14 @@ export class Tape {
   addOpaque(block: OpaqueBlock): void {
     if (!this.#endCall()) return void this.#wait(() => this.addOpaque(block));
     if (!this.#marks.haveRoomFor(block)) return;
-    if (this.#request.reasoning === undefined) return void this.#marks.keepFor08(block);
+    if (this.request.reasoning === undefined) return void this.#marks.keepFor08(block);
     this.#open = undefined;
     this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
   }
 
   /** A text begins, perhaps behind another one: only a reply with marks has them apart. */
   beginText(): void {
-    if (this.#request.reasoning === undefined) return;
+    if (this.request.reasoning === undefined) return;
     if (!this.#endCall()) this.#wait(() => this.beginText());
     else if (this.#marks.list.length > 0 && !this.#marks.areMany) this.#open = undefined;
   }
@@ -122,7 +122,6 @@ export class Tape {
     const before = lengthOf(call);
     call.id ||= piece.id;
     call.name ||= piece.name;
-    call.signature ??= piece.signature;
     call.extra ??= piece.extra;
     call.preset ??= piece.preset;
     call.isEnded ||= piece.isEnded;
@@ -209,7 +208,7 @@ export class Tape {
   #write(piece: string, mark?: Mark): void {
     if (mark) this.#marks.list.push(mark);
     this.#text += piece;
-    this.#onDelta(piece, mark);
+    this.onDelta(piece, mark);
   }
 
   /** Writes a piece of the open part, or the first of another one: a text needs no mark where the tape begins. */
@@ -220,13 +219,13 @@ export class Tape {
   }
 
   #takeBlank(reason: FinishReason): void {
-    if (!this.#request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
+    if (!this.request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
     if (this.#held !== '') this.#writePiece('text', this.#held);
   }
 
   /** A text that the caller's own text to stop at has ended may be any part of JSON. */
   #checkFormat(): void {
-    const { format, stop } = this.#request.parameters ?? {};
+    const { format, stop } = this.request.parameters ?? {};
     if (format === undefined || stop !== undefined || this.#calls.size > 0) return;
     const text = textOfTape({ text: this.#text, marks: this.#marks.list });
     if (readJson(text) === undefined) throw this.#unusable('malformed_json');

@@ -63,8 +63,8 @@ function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
 }
 
 /**
- * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a token
- * by which it can go on, they ask again with that token by themselves, and add up the usage.
+ * The argument of the SDK's methods. Where a reply is longer than Vertex AI writes at once, or breaks off behind a
+ * token by which it can go on, they ask again with that token by themselves, and add up the usage.
  */
 function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) {
   const { config, ...body } = toBody(request);
@@ -75,7 +75,7 @@ type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
   const said = answer.parse(await client.models.generateContent(parameters));
-  yield* toParts(said, newKeys());
+  yield* toParts(said, 0);
   const { candidates, promptFeedback, usageMetadata } = said;
   // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
   const saysNothing = !candidates?.[0] && usageMetadata?.promptTokenCount !== undefined;
@@ -83,26 +83,20 @@ async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerat
 }
 
 async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
-  const newKey = newKeys();
+  let chunks = 0;
   for await (const chunk of await client.models.generateContentStream(parameters))
-    yield* toParts(answer.parse(chunk), newKey);
-}
-
-/** Gives the calls of a reply their keys. */
-function newKeys(): () => number {
-  let calls = 0;
-  return () => calls++;
+    yield* toParts(answer.parse(chunk), chunks++);
 }
 
 /**
  * The parts of an answer in their order; the last has the rest of what it says. Reads the fields itself: the SDK's own
  * `text` warns on the console about parts that are not text.
  */
-function toParts(said: z.infer<typeof answer>, newKey: () => number): ReplyPart[] {
+function toParts(said: z.infer<typeof answer>, chunk: number): ReplyPart[] {
   const candidate = said.candidates?.[0];
   const reason = said.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
   const written = reason === 'blocked' ? [] : (candidate?.content?.parts ?? []);
-  const parts = written.flatMap((part) => toPieces(part, newKey));
+  const parts = written.flatMap((part, place) => toPieces(part, `${chunk} ${place}`));
   const rest = { reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
   return [...parts.slice(0, -1), { ...parts.at(-1), ...rest }];
 }
@@ -111,16 +105,14 @@ function toParts(said: z.infer<typeof answer>, newKey: () => number): ReplyPart[
  * The signature of a call stands before it, and that of a text behind it, since it may come with an empty part.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-function toPieces(
-  { text, thought, functionCall, thoughtSignature }: z.infer<typeof part>,
-  newKey: () => number,
-): ReplyPart[] {
+function toPieces(said: z.infer<typeof part>, key: string): ReplyPart[] {
+  const { text, thought, functionCall, thoughtSignature } = said;
   if (thought) return [{ thinking: text }];
   const of = functionCall ? 'call' : 'text';
   const opaque = thoughtSignature === undefined ? undefined : toOpaque({ thoughtSignature, of });
   if (!functionCall) return opaque ? [{ text }, { opaque }] : [{ text }];
   const { id, name, args } = functionCall;
-  return [{ opaque, call: { key: newKey(), id, name, arguments: toJsonText(args) ?? '{}' } }];
+  return [{ opaque, call: { key, id, name, arguments: toJsonText(args) ?? '{}' } }];
 }
 
 // `CONTINUATION` is met by the SDK, which asks for the rest; without a token for that it is a word like a new one.
@@ -163,18 +155,13 @@ const answer = z.object({
 
 function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
   if (!counts) return undefined;
-  const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = counts;
-  // The other providers count thinking tokens as output, so they are added here, also if no text came.
-  const outputTokens =
-    candidatesTokenCount === undefined && thoughtsTokenCount === undefined
-      ? undefined
-      : (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0);
+  const { promptTokenCount: prompt, candidatesTokenCount: written, thoughtsTokenCount: thought } = counts;
   return {
-    inputTokens:
-      promptTokenCount === undefined ? undefined : promptTokenCount + (toolUsePromptTokenCount ?? 0),
-    outputTokens,
+    inputTokens: prompt === undefined ? undefined : prompt + (counts.toolUsePromptTokenCount ?? 0),
+    // The other providers count thinking tokens as output, so they are added here, also if no text came.
+    outputTokens: written === undefined ? thought : written + (thought ?? 0),
     cachedTokens: counts.cachedContentTokenCount,
-    reasoningTokens: thoughtsTokenCount,
+    reasoningTokens: thought,
   };
 }
 

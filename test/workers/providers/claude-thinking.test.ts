@@ -24,10 +24,10 @@ const thought = (data: string, own: Partial<OpaquePart> = {}): OpaquePart => ({
 });
 
 describe('keepThinking', () => {
-  const reads = ({ data }: OpaquePart) => data !== 'broken';
+  const read = ({ data }: OpaquePart) => (data === 'broken' ? [] : [data]);
   /** The data of what is kept, turn by turn. */
   const keptOf = (...turns: Turn[]) =>
-    keepThinking(turns, { ...source, reads }).map(({ content }) =>
+    keepThinking({ turns, model: 'm' }, 'anthropic', read).map(({ content }) =>
       typeof content === 'string'
         ? []
         : content.flatMap((part) => (part.type === 'opaque' ? [part.data] : [])),
@@ -91,7 +91,7 @@ describe('keepThinking', () => {
       older,
       call('2'),
     ]);
-    const [, kept] = keepThinking([hello, given], { ...source, reads });
+    const [, kept] = keepThinking({ turns: [hello, given], model: 'm' }, 'anthropic', read);
     expect(kept?.content).toEqual([older, text('So.'), thought('d'), call('1'), older, call('2')]);
   });
 });
