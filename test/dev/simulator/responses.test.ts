@@ -142,7 +142,7 @@ describe('a request that breaks a rule -> is refused', () => {
     });
   });
 
-  /** What is within a schema may be of any shape. */
+  /** Within a schema is anything allowed. */
   const places = [...valuesIn(request.body)].filter(
     ([path, value]) => value !== undefined && !/(schema|parameters)\./.test(path.join('.')),
   );
