@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { Environment } from '../shared/config/config.js';
 import { runProgram } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
@@ -225,7 +225,5 @@ function addPostCommands(quillgate: Command, environment: Environment): void {
       'write into a folder that is not empty; overwritten files keep nothing but their posts',
     )
     .option('--prune', 'remove and name the Markdown files in the folder that belong to no post')
-    // 0.7 wrote all fields only with it.
-    .addOption(new Option('--full').hideHelp())
     .action(async (folder, options) => (await commands()).exportPosts(environment, folder, options));
 }

@@ -81,7 +81,7 @@ export const postSources = pgTable('post_sources', {
   folder: text('folder'),
   /** Relative to the imported folder, with `/`. */
   path: text('path').notNull(),
-  /** The file up to its content, the delimiters included, for exports of 0.7. */
+  /** The file up to its content, the delimiters included; no export reads it. */
   head: text('head').notNull(),
 });
 

@@ -19,7 +19,7 @@ const storedPost = {
 };
 
 const model = {
-  ...{ id: 'openai/gpt-5-mini', object: 'model', created: 1_795_253_400, owned_by: 'openai' },
+  ...{ id: 'openai/gpt-6-luna', object: 'model', created: 1_795_253_400, owned_by: 'openai' },
 } as const;
 
 /** Realistic examples of requests and answers, by the name of the schema. */
@@ -36,7 +36,7 @@ const written: Readonly<Record<string, unknown>> = {
     id: chatId,
     status: 'completed',
     provider: 'openai',
-    model: 'gpt-5-mini',
+    model: 'gpt-6-luna',
     createdAt: '2026-11-21T09:30:00.000Z',
     completedAt: '2026-11-21T09:30:02.417Z',
     response: 'Air scatters blue light more than red.',
@@ -51,12 +51,12 @@ const written: Readonly<Record<string, unknown>> = {
     errors: [{ pointer: '/messages/0/content', detail: 'must be a string' }],
   },
   ChatCompletionRequest: {
-    model: 'openai/gpt-5-mini',
+    model: 'openai/gpt-6-luna',
     messages: [{ role: 'user', content: 'Why is the sky blue?' }],
   },
   ChatCompletion: {
     ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400 },
-    model: 'openai/gpt-5-mini',
+    model: 'openai/gpt-6-luna',
     choices: [
       {
         index: 0,
@@ -89,7 +89,7 @@ const written: Readonly<Record<string, unknown>> = {
 const values: Readonly<Record<string, string | number>> = {
   ...{ name: 'ann', owner: 'ann', actor: 'ann', changedBy: 'ann', user: 'demo', targetName: 'openai' },
   ...{ token: `qg_${'x'.repeat(38)}`, secret: 'x'.repeat(32), html: '<p>My <em>first</em> post.</p>' },
-  ...{ model: 'gpt-5-mini', defaultModel: 'gpt-5-mini', worker: 'worker-1-27-5f0c9a1e', host: 'worker-1' },
+  ...{ model: 'gpt-6-luna', defaultModel: 'gpt-6-luna', worker: 'worker-1-27-5f0c9a1e', host: 'worker-1' },
   ...{ reason: 'provider_timeout', code: 'provider_timeout', next: '100', release: '0.5.0', id: chatId },
   ...{ pausedBy: 'ann', targetId: '2a1c9a55-6f7b-5d1e-8a50-1f3e5d7c9b20' },
   ...{ concurrency: 20, inFlight: 7, active: 7, everyMs: 5000, p50: 2900, p95: 6100, meanJobMs: 3120 },

@@ -9,7 +9,7 @@ import { postColumns, toPost } from './post-rows.js';
 
 /** The file that made a post. */
 export interface PostSource {
-  /** Name of the folder that was imported; null for a post of 0.7, which did not keep it. */
+  /** Name of the folder that was imported; null for one whose import kept none. */
   folder: string | null;
   /** Relative to the folder, with `/`. */
   path: string;

@@ -10,6 +10,8 @@ export type Delivery = 'whole' | 'gated' | 'hang' | 'reset' | 'truncate' | 'drip
 interface Pieces {
   readonly pieces: number;
   readonly length: number;
+  /** The character that they repeat; absent means x. */
+  readonly of?: string;
 }
 
 /** Replaced by the time when it is sent, in milliseconds since the epoch. */

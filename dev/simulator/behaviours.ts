@@ -122,6 +122,11 @@ const rows: Row[] = [
     (n, length) => reply({ says: { pieces: n, length } }),
   ],
   [
+    'sim-deltas-wide-<n>-<length>',
+    'the same, of characters that take three bytes',
+    (n, length) => reply({ says: { pieces: n, length, of: '…' } }),
+  ],
+  [
     'sim-deltas-<n>-<length>-<ms>',
     'the same, ms apart',
     (n, length, ms) => reply({ says: { pieces: n, length }, gapMs: ms }),

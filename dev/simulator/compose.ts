@@ -139,5 +139,5 @@ function pieceByPiece(says: ReplyBehaviour['says']): string[] | undefined {
   if (typeof says !== 'object') return undefined;
   return 'timestamps' in says
     ? Array<string>(says.timestamps).fill(`${noTimestamp} `)
-    : Array<string>(says.pieces).fill('x'.repeat(says.length));
+    : Array<string>(says.pieces).fill((says.of ?? 'x').repeat(says.length));
 }

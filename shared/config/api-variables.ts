@@ -130,7 +130,7 @@ export const apiVariables = {
   MODEL_ALIASES: aliases
     .optional()
     .describe(
-      'Comma list of name=provider/model: names of models at /v1 for programs that have a list of their own, such as gpt-5-mini=anthropic/claude-opus-5-5. A name may end with * for all that begin so; of several that fit the first counts. A model has to be one that callers may name.',
+      'Comma list of name=provider/model: names of models at /v1 for programs that have a list of their own, such as gpt-6-luna=anthropic/claude-opus-5-5. A name may end with * for all that begin so; of several that fit the first counts. A model has to be one that callers may name.',
     ),
   CHAT_USER_MAX_IN_FLIGHT: count(100_000)
     .optional()

@@ -127,9 +127,9 @@ export const workerVariables = {
   ANTHROPIC_API_KEY: secret(z.string().min(1), 'Credential of Anthropic.'),
   ANTHROPIC_BASE_URL: providerUrl.optional().describe("Anthropic's address, as its SDK names it."),
   ANTHROPIC_PROMPT_CACHE: choice(['off', 'auto', '1h'])
-    .default('auto')
+    .optional()
     .describe(
-      'Whether Anthropic is asked to cache the beginning of prompts with tools or earlier turns: for five minutes (auto), for an hour (1h), or not (off): reading it from there costs less, and writing it costs more.',
+      'Whether Anthropic is asked to cache the beginning of prompts with tools or earlier turns: for five minutes (auto), for an hour (1h), or not (off): reading it from there costs less, and writing it costs more. When it is not set, auto, but off at an ANTHROPIC_BASE_URL of another host.',
     ),
   ...poolVariables('ANTHROPIC'),
 

@@ -8,7 +8,7 @@ import type { Books } from './support/books.js';
 import { bothStores, catalogue, type Rules } from './support/catalogue.js';
 import { eventually, expectCodes, timed } from './support/expectations.js';
 import { type Asked, providerOf } from './support/requests.js';
-import { deltas, openUnread, readRest, replyLength, slowKey } from './support/slow-reader.js';
+import { deltas, openUnread, readRest, replyBytes, slowKey } from './support/slow-reader.js';
 
 /** A request whose caller leaves; `begun` resolves at the first delta of a stream. */
 type Leaving = Pick<Asked, 'arrived' | 'leave'> & { begun?: Promise<void> };
@@ -168,13 +168,13 @@ catalogue({ variables: { ...profiles.narrow, ...adminVariables }, workers: slots
   );
 
   add(
-    'T8 readers of a stream of 8 MB who read little or nothing, and readers of others → those are sent all or cut, and these are not held up',
+    'T8 readers of a stream of 11 MB who read little or nothing, and readers of others → those are sent all or cut, and these are not held up',
     {},
     async (books) => {
       const { api, url } = books.deployment;
       const holding = each(slots, () => books.ask({ model: 'sim-gate-0' }));
       await Promise.all(holding.map((one) => one.arrived()));
-      const call = { model: `sim-deltas-${deltas.count}-${deltas.length}@T8`, headers: slowKey };
+      const call = { model: `sim-deltas-wide-${deltas.count}-${deltas.length}@T8`, headers: slowKey };
       const writing = books.stream(call);
       const joining = each(6, () => openUnread(url, call));
       await eventually(async () => expect(await books.jobs.unfinished()).toBe(slots + 1));
@@ -187,14 +187,14 @@ catalogue({ variables: { ...profiles.narrow, ...adminVariables }, workers: slots
       expectCodes(await Promise.all(others), ['ok']);
       going.abort();
       for (const { bytes, text } of await Promise.all(slow)) {
-        expect(bytes).toBeGreaterThan(replyLength);
+        expect(bytes).toBeGreaterThan(replyBytes);
         expect(text).toMatch(/"usage":\{[^}]*\}\}\n\n$/);
       }
       await eventually(async () => expect(await sumOf(api, 'quillgate_streams_open')).toBe(0));
       for (const { bytes, text } of await Promise.all(
         joined.slice(3).map((response) => readRest(response)),
       )) {
-        expect(bytes).toBeLessThan(replyLength);
+        expect(bytes).toBeLessThan(replyBytes);
         expect(text).not.toContain('event: done');
       }
     },

@@ -108,6 +108,20 @@ describe.each(claudes)('an agent at Claude of %s (stream: %s)', (provider, strea
   });
 });
 
+it.each([false, true])(
+  'a Claude at Bedrock that takes no marks of a cache (stream: %s) → is asked once more without',
+  async (stream) => {
+    const model = `sim-plain@claude-${randomUUID()}`;
+    const asked = { model: `bedrock/${model}`, stream, tools };
+    for (const calls of [2, 3]) {
+      const { status, ignored } = await askWithTools(deployment, asked);
+      expect([status, ignored, callsOf(model).length]).toEqual([200, null, calls]);
+    }
+    const marked = callsOf(model).map(({ body }) => JSON.stringify(body).includes('cachePoint'));
+    expect(marked).toEqual([true, false, false]);
+  },
+);
+
 describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
   it.each(rows)('%s (%s) → its calls, or an error', async (_, model, asked, seen) => {
     const reply = await ask({ provider, stream, behaviour: model, ...asked });

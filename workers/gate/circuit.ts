@@ -169,6 +169,7 @@ export class Circuit {
     this.#throwIfTooLate(call);
     if (kind === 'first' && !this.#options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
+    this.#options.longCalls.leave(call);
     const leftMs = call.leftMs();
     const patienceMs = patienceOf(call, this.breakers.stateFor(user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));

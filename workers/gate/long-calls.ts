@@ -51,7 +51,7 @@ export class LongCalls {
     await this.#waiting.wait(call, call.leftMs(), () => new Failure('timeout'));
   }
 
-  /** To be called when any call has ended. */
+  /** To be called when any call has ended, and when one waits for its model: the next one need not wait for it. */
   leave(call: GatedCall): void {
     this.#running.delete(call);
     this.#wake();

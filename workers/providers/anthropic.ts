@@ -110,7 +110,7 @@ class Blocks {
     if (this.#thinking?.type !== 'thinking') return {};
     this.#thinking.thinking += delta.thinking ?? '';
     this.#thinking.signature += delta.signature ?? '';
-    return { thinking: delta.thinking ?? undefined };
+    return { thinking: delta.thinking ?? undefined, held: delta.signature?.length };
   }
 
   #end(): ReplyPart['opaque'] {

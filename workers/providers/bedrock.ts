@@ -134,7 +134,9 @@ class Blocks {
     this.#key = key;
     if (reasoningContent) {
       this.#thinking.push(reasoningContent);
-      return { opaque, thinking: (reasoningContent.reasoningText ?? reasoningContent).text ?? '' };
+      const { redactedContent, ...said } = reasoningContent;
+      const { text: thinking = '', signature } = said.reasoningText ?? said;
+      return { opaque, thinking, held: (redactedContent ?? signature)?.length };
     }
     if (text !== undefined) {
       const isNewText = key !== this.#textKey;

@@ -15,6 +15,8 @@ export interface ReplyPart {
   /** A piece of thinking in words; an empty one says that thinking begins. */
   thinking?: string | undefined;
   opaque?: OpaqueBlock | undefined;
+  /** The length of a piece of a block that its adapter holds until all of it is there. */
+  held?: number | undefined;
   /** Whether a text begins here, also behind another text. */
   isNewText?: boolean | undefined;
   text?: string | undefined;
@@ -173,8 +175,9 @@ class Answer {
     if (end.reason !== 'blocked') this.#add(part);
   }
 
-  #add({ thinking, opaque, isNewText, text, call }: ReplyPart): void {
+  #add({ thinking, opaque, held = 0, isNewText, text, call }: ReplyPart): void {
     for (const kept of [thinking, opaque?.data, text]) this.tape.keep(kept?.length ?? 0);
+    this.tape.keep(held);
     if (thinking !== undefined || opaque || isNewText) this.#endText();
     if (thinking !== undefined) this.tape.addThinking(thinking);
     if (opaque) this.tape.addOpaque(opaque);

@@ -48,12 +48,12 @@ const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id]
     baseUrl: config.OPENAI_BASE_URL,
     wire: config.OPENAI_WIRE,
   }),
-  anthropic: (config) => ({
-    apiKey: present(config.ANTHROPIC_API_KEY),
-    baseUrl: config.ANTHROPIC_BASE_URL,
-    isForeign: isElsewhere(config.ANTHROPIC_BASE_URL, 'anthropic.com'),
-    promptCache: config.ANTHROPIC_PROMPT_CACHE,
-  }),
+  anthropic: (config) => {
+    const { ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_PROMPT_CACHE: own } = config;
+    const isForeign = isElsewhere(baseUrl, 'anthropic.com');
+    const promptCache = own ?? (isForeign ? 'off' : 'auto');
+    return { apiKey: present(config.ANTHROPIC_API_KEY), baseUrl, isForeign, promptCache };
+  },
   bedrock: (config) => ({
     region: present(config.AWS_REGION),
     endpoint: config.AWS_ENDPOINT_URL_BEDROCK_RUNTIME,
@@ -87,7 +87,7 @@ const simulated: typeof settingsOf = {
   anthropic: (config) => ({
     apiKey: credential,
     baseUrl: simulatorUrl(config),
-    promptCache: config.ANTHROPIC_PROMPT_CACHE,
+    promptCache: config.ANTHROPIC_PROMPT_CACHE ?? 'auto',
   }),
   bedrock: (config) => ({
     region: 'us-east-1',

@@ -90,12 +90,13 @@ const placeBehindAt = new RegExp(`\\bat ${place}`);
  */
 export function readPlace(field: unknown, text = ''): string | undefined {
   const said = unquoted(text);
-  const found = field
-    ? wholePlace.exec(String(field))
-    : (placeAtStart.exec(said) ??
-      placeBehindAt.exec(said) ??
-      // Google has the place itself in quotation marks.
-      (said.endsWith(' at ') ? wholePlace.exec(text.slice(said.length + 1)) : undefined));
+  const found =
+    typeof field === 'string' && field
+      ? wholePlace.exec(field)
+      : (placeAtStart.exec(said) ??
+        placeBehindAt.exec(said) ??
+        // Google has the place itself in quotation marks.
+        (said.endsWith(' at ') ? wholePlace.exec(text.slice(said.length + 1)) : undefined));
   return found?.groups?.place;
 }
 

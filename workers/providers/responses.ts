@@ -42,7 +42,7 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
       const said = refuseError(jsonOf(event), response.headers);
       const { type } = anyEvent.parse(said);
       if (type === 'error' || type === 'response.failed') throw toError(said, response.headers);
-      isRefused ||= type === 'response.refusal.delta';
+      isRefused ||= type?.startsWith('response.refusal.') ?? false;
       const status = ends.get(type);
       yield status
         ? toEnd({ ...responseEvent.parse(said).response, status }, isRefused)
@@ -114,11 +114,12 @@ function beginItem({ type, phase, call_id: id, name }: Item, key: number): Reply
 
 /** Only here reasoning is complete: before, its content may be a part (`ResponseReasoningItem` of the SDK). */
 function endItem({ type, status, ...item }: Item, key: number): ReplyPart {
-  const { summary, encrypted_content } = item;
+  const { summary, encrypted_content, call_id: id, name } = item;
   if (type === 'reasoning' && encrypted_content)
     return { opaque: { data: JSON.stringify({ summary: summary ?? [], encrypted_content }) } };
   if (type !== 'function_call') return {};
-  return { call: { key, preset: toJsonText(item.arguments), isEnded: status !== 'incomplete' } };
+  const call = { key, id: id ?? undefined, name: name ?? undefined };
+  return { call: { ...call, preset: toJsonText(item.arguments), isEnded: status !== 'incomplete' } };
 }
 
 const thinkingIn = ({ type, summary, content }: Item): string | undefined =>

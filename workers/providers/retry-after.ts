@@ -39,7 +39,7 @@ function toNumber(value: string | null | undefined): number | undefined {
 export const isOfDay = ({ details }: WaitFacts): boolean =>
   [detailOf('QuotaFailure', details)?.violations]
     .flat()
-    .some((each) => isObject(each) && /PerDay/.test(String(each.quotaId)));
+    .some((each) => isObject(each) && typeof each.quotaId === 'string' && each.quotaId.includes('PerDay'));
 
 /** Seconds, sent as `34.5s`. */
 function retryDelayIn(details: unknown): string | undefined {
@@ -47,5 +47,8 @@ function retryDelayIn(details: unknown): string | undefined {
   return typeof delay === 'string' ? delay.replace(/s$/, '') : undefined;
 }
 
-const detailOf = (type: string, details: unknown): JsonObject | undefined =>
-  detailsIn(details).find((each) => String(each['@type']).endsWith(`google.rpc.${type}`));
+/** Only texts are compared: to make one of a deeply nested list would exhaust the stack. */
+const detailOf = (name: string, details: unknown): JsonObject | undefined =>
+  detailsIn(details).find(
+    ({ '@type': type }) => typeof type === 'string' && type.endsWith(`google.rpc.${name}`),
+  );

@@ -115,8 +115,8 @@ export class Tape {
 
   addCall(piece: CallPiece): void {
     const known = this.#calls.get(piece.key);
-    // The end of something else.
-    if (piece.isEnded && !known) return;
+    // The end of something else: only a call has a name.
+    if (piece.isEnded && !known && !piece.name) return;
     this.#held = '';
     const call = known ?? this.#beginCall(piece.key);
     const before = lengthOf(call);

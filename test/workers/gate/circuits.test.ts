@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Circuits } from '../../../workers/gate/circuits.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
@@ -117,6 +117,19 @@ describe('a model that is limited', () => {
     jobs[1]?.answer();
     for (const job of jobs) job.answer();
     await Promise.all(jobs.map(({ ended }) => ended));
+  });
+
+  it('says after a minute when to come again, however much time is left', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { cooldown } = circuits.of('m');
+    cooldown.extend({ holdMs: 50_000 });
+    const waiting = start({ inMs: 600_000 });
+    await vi.advanceTimersByTimeAsync(40_000);
+    cooldown.extend({ holdMs: 50_000 });
+    await vi.advanceTimersByTimeAsync(20_000);
+    const refusal = { code: 'provider_rate_limited', facts: { retryAfterMs: 30_000 } };
+    expect(await waiting.ended).toMatchObject(refusal);
   });
 
   it('refuses at once a job whose deadline comes first, also one that waits already', async () => {

@@ -125,4 +125,13 @@ describe('calls that take long', () => {
     await start(1, 'V');
     expect(shares()).toBe('75 M, 1 V');
   });
+
+  it('the next one has to wait for its model -> the one behind it begins', async () => {
+    await start(75, 'M');
+    await start(2, 'M', { request: { model: 'limited', turns: [] } });
+    await start(1, 'M');
+    gate.hold({ model: 'limited', holdMs: minutes(1), user: undefined });
+    await end(1, 'M');
+    expect(shares()).toBe('75 M');
+  });
 });

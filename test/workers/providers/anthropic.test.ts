@@ -195,3 +195,35 @@ describe.each(replyModes)('a $mode reply that a classifier refuses', ({ stream }
     expect(isMendable({ provider: 'anthropic', code: 'content_blocked' })).toBe(false);
   });
 });
+
+describe('a block of thinking that is signed without end', () => {
+  const piece = 's'.repeat(1_000_000);
+  const block = (index: number, delta: object): PlayedAnswer['events'][number] => [
+    'content_block_delta',
+    { type: 'content_block_delta', index, delta },
+  ];
+  const frame = (contentBlockIndex: number, delta: object): PlayedAnswer['events'][number] => [
+    'contentBlockDelta',
+    { contentBlockIndex, delta },
+  ];
+  const begin = { type: 'content_block_start', index: 1, content_block: { type: 'thinking' } };
+
+  it.each<['anthropic' | 'bedrock', piece: PlayedAnswer['events'][number], first: PlayedAnswer['events']]>([
+    [
+      'anthropic',
+      block(1, { type: 'signature_delta', signature: piece }),
+      [block(0, { type: 'text_delta', text: 'Hi' }), ['content_block_start', begin]],
+    ],
+    ['bedrock', frame(1, { reasoningContent: { signature: piece } }), [frame(0, { text: 'Hi' })]],
+    ['bedrock', frame(1, { reasoningContent: { redactedContent: piece } }), [frame(0, { text: 'Hi' })]],
+  ])('of %s -> is not held beyond what a reply may have', async (id, endless, first) => {
+    const events = [...first, ...Array.from({ length: 6 }, () => endless)];
+    const end: PlayedAnswer['events'] = [
+      ['messageStop', { stopReason: 'end_turn' }],
+      ['message_delta', { type: 'message_delta', delta: { stop_reason: 'end_turn' } }],
+    ];
+    const answer = { whole: '', events: [...events, ...end.slice(id === 'bedrock' ? 0 : 1).slice(0, 1)] };
+    const failed = play(id, answer, { stream: true, reasoning: 'opaque' });
+    await expect(failed).rejects.toMatchObject({ retryable: false, cause: { word: 'oversized' } });
+  });
+});

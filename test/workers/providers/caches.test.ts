@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Turn } from '../../../shared/conversation.js';
 import { type BodyOptions, toBody } from '../../../workers/providers/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock-body.js';
+import { HttpClient } from '../../../workers/providers/http-client.js';
 import type { ProviderRequest } from '../../../workers/providers/provider.js';
+import { loadProvider } from '../../../workers/providers/provider-settings.js';
 import { toBody as toResponsesBody } from '../../../workers/providers/responses-body.js';
 
 const { signal } = new AbortController();
@@ -84,4 +87,46 @@ describe('a request of OpenAI', () => {
     expect(keys).toEqual(['k', 'é'.repeat(64), expect.stringMatching(/^c_[\w-]{22}$/)]);
     expect(toResponsesBody(ask({}))).not.toHaveProperty('prompt_cache_key');
   });
+});
+
+describe('a conversation whose beginning is cached', () => {
+  const key = { apiKey: 'test-key' };
+  const setups = {
+    openai: (url: string) =>
+      loadProvider('openai', { ...key, baseUrl: `${url}/v1`, wire: 'responses' }, new HttpClient(65_536)),
+    anthropic: (baseUrl: string) =>
+      loadProvider('anthropic', { ...key, baseUrl, promptCache: 'auto' }, new HttpClient(65_536)),
+    bedrock: (endpoint: string) => {
+      const credentials = { accessKeyId: 'test-id', secretAccessKey: 'test-key' };
+      return loadProvider(
+        'bedrock',
+        { region: 'r', endpoint, credentials, promptCache: 'auto' },
+        new HttpClient(65_536),
+      );
+    },
+  };
+
+  it.each(['openai', 'anthropic', 'bedrock'] as const)(
+    '%s -> writes it, and reads it when it goes on',
+    async (id) => {
+      const simulator = await startSimulator({ port: 0 });
+      const provider = await setups[id](simulator.url);
+      onTestFinished(async () => {
+        provider.close();
+        await simulator.close();
+      });
+      const model = 'sim-echo@claude';
+      const usageOf = async (turns: Turn[]) => {
+        const { usage } = await provider.run(ask({ model, turns, parameters: { tools }, cacheKey: 'k' }));
+        return { read: usage?.cachedTokens, written: usage?.cacheWriteTokens };
+      };
+      const first = await usageOf([brief, hello]);
+      expect(first).toEqual({ read: 0, written: expect.any(Number) });
+      expect(first.written).toBeGreaterThan(0);
+      expect(await usageOf([brief, hello, hi, hello])).toEqual({
+        read: first.written,
+        written: expect.any(Number),
+      });
+    },
+  );
 });

@@ -420,6 +420,18 @@ describe("a quota of Google's", () => {
   });
 });
 
+it('Google’s details that are nested as deep as their body allows -> as without them', () => {
+  const deep: unknown = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+  const quota = { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId: deep }] };
+  for (const details of [[quota], [{ '@type': deep }], deep])
+    expect(classify({ status: 429, details })).toMatchObject({
+      code: 'provider_rate_limited',
+      retryable: true,
+    });
+  const details = [{ fieldViolations: [{ field: deep }] }];
+  expect(classify({ status: 400, details })).toMatchObject({ code: 'provider_rejected' });
+});
+
 describe('the advice to operators', () => {
   const profile = 'name an inference profile in place of the model';
   it.each<[facts: Parameters<typeof classifyError>[1], advice: string | undefined]>([

@@ -59,22 +59,29 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
 });
 
 it.each([
-  ['auto', { type: 'ephemeral' }],
-  ['1h', { type: 'ephemeral', ttl: '1h' }],
-  ['off', undefined],
-])('asks Anthropic to cache prompts, or not: %s', async (setting, cacheControl) => {
-  const bodies: object[] = [];
-  const server = await serve(async (request, response) => {
-    bodies.push((await json(request)) as object);
-    response.writeHead(400).end();
-  });
-  onTestFinished(() => server.close());
-  const variables = { ANTHROPIC_PROMPT_CACHE: setting };
-  const turns = [hello, { role: 'assistant' as const, content: 'Hi!' }, hello];
-  await expect(say(turns, 'anthropic', server.url, variables)).rejects.toThrow();
-  expect(bodies).toHaveLength(1);
-  expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
-});
+  ['not set', 'Anthropic', undefined, { type: 'ephemeral' }],
+  ['auto', 'Anthropic', 'auto', { type: 'ephemeral' }],
+  ['1h', 'Anthropic', '1h', { type: 'ephemeral', ttl: '1h' }],
+  ['off', 'Anthropic', 'off', undefined],
+  ['not set', 'a server of others', undefined, undefined],
+  ['auto', 'a server of others', 'auto', { type: 'ephemeral' }],
+])(
+  'with ANTHROPIC_PROMPT_CACHE %s asks %s to cache prompts, or not',
+  async (_, asked, setting, cacheControl) => {
+    const bodies: object[] = [];
+    const server = await serve(async (request, response) => {
+      bodies.push((await json(request)) as object);
+      response.writeHead(400).end();
+    });
+    onTestFinished(() => server.close());
+    const own = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url, ANTHROPIC_MODEL: 'm' };
+    const variables = { ANTHROPIC_PROMPT_CACHE: setting, ...(asked !== 'Anthropic' && own) };
+    const turns = [hello, { role: 'assistant' as const, content: 'Hi!' }, hello];
+    await expect(say(turns, 'anthropic', server.url, variables)).rejects.toThrow();
+    expect(bodies).toHaveLength(1);
+    expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
+  },
+);
 
 it.each<[ProviderId, object]>([
   ['openai', { safety_identifier: 'a-hash' }],

@@ -478,6 +478,13 @@ describe('a stream', () => {
     },
   );
 
+  it('with items that are only said to be over -> has their calls, or is refused', async () => {
+    const [ended, refused] = [call('a', 'f', '{"x":1}'), event('response.refusal.done', { refusal: 'No.' })];
+    const reply = await play(response([], [...said(0, ['Look:']), done(1, ended)]), { stream, parameters });
+    expect(reply).toMatchObject({ text: 'Look:', calls: [['a', 'f', '{"x":1}', undefined]] });
+    expect(await play(response([], [refused]), { stream })).toMatchObject({ text: '', reason: 'blocked' });
+  });
+
   it.each<[given: string, upTo: number]>([
     ['before its first event', 0],
     ['behind its text', -1],

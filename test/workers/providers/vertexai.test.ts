@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { callErrorOf } from '../../../workers/providers/error-classification.js';
@@ -6,10 +6,11 @@ import { startPlaying } from '../../support/playing-provider.js';
 import { vertexai } from '../../support/provider-answers.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask, partsOfReply } from '../../support/replies.js';
+import { serve } from '../../support/serve.js';
 
 const simulator = await startSimulator({ port: 0 });
-const provider = await providerSetups.find(({ id }) => id === 'vertexai')?.load(simulator.url);
-if (!provider) throw new Error('there is no adapter');
+const setup = providerSetups.find(({ id }) => id === 'vertexai') ?? expect.unreachable();
+const provider = await setup.load(simulator.url);
 afterAll(async () => {
   provider.close();
   await simulator.close();
@@ -57,6 +58,25 @@ describe.each(replyModes)('$mode', ({ mode, stream }) => {
     const failure = await play('vertexai', answer, { stream }).catch((error: unknown) => error);
     expect(callErrorOf(failure)?.word).toBe('oversized');
     expect(place).toBeLessThan(200);
+  });
+
+  it('the connection for the rest of a reply breaks again and again -> may be asked for again, after a few tries', async () => {
+    const content = { role: 'model', parts: [{ text: 'On. ' }] };
+    const first = { candidates: [{ content, finishReason: 'CONTINUATION', continuationToken: 'MQ==' }] };
+    let requests = 0;
+    const server = await serve((request, response) => {
+      requests += 1;
+      if (requests > 1) return void request.socket.destroy();
+      response.setHeader('Content-Type', stream ? 'text/event-stream' : 'application/json');
+      response.end(stream ? `data: ${JSON.stringify(first)}\n\n` : JSON.stringify(first));
+    });
+    onTestFinished(() => server.close());
+    const own = await setup.load(server.url);
+    onTestFinished(() => own.close());
+    await expect(ask(own, { model: 'm', ...asked })).rejects.toMatchObject({
+      ...{ code: 'provider_error', retryable: true },
+    });
+    expect(requests).toBeLessThan(10);
   });
 
   it.each([
