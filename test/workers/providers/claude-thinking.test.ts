@@ -201,7 +201,7 @@ describe.each(['anthropic', 'bedrock'] as const)('random conversations with Clau
 
   const dialogue = fc.array(step, { minLength: 2, maxLength: 12 });
 
-  it('each block that is sent stands behind what it was written behind, and none between two is missing', () => {
+  it('any steps -> each block that is sent stands behind what it was written behind, and none between two is missing', () => {
     let blockCount = 0;
     fc.assert(
       fc.property(dialogue, fc.constantFrom(...clients), (steps, client) => {
