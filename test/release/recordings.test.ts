@@ -7,7 +7,7 @@ import { providerIds } from '../../shared/contract.js';
 import { makeFolder } from '../support/folders.js';
 import { differences } from '../support/recorded-shapes.js';
 
-/** What `quillgate record` has written of real providers, where an operator has had it do so. */
+/** The files that `quillgate record` has written of real providers, where an operator has had it do so. */
 const recordings = 'test/recordings';
 
 let simulator: Simulator;
