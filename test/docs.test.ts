@@ -12,7 +12,7 @@ const ended = [
   /\bgemini-[12]\./,
 ];
 
-/** What readers copy names from: pages, the examples of the variables, and those of the API's own page. */
+/** The places from which readers copy names: pages, the examples of the variables, and those of the API's own page. */
 const pages = globSync(['README.md', '.env.example', 'docs/*.md', 'api/openapi/openapi-examples.ts']);
 
 describe('the names of models that readers copy', () => {

@@ -123,11 +123,12 @@ function readField(
   const [name, field] = fields[provider];
   const { model, [field]: data }: Record<string, string | null | undefined> = extra?.[name] ?? {};
   if (!data || (!model && provider === 'openai')) return [];
+  // Also what 0.8 handed out is parsed where it is sent on.
+  if (provider !== 'vertexai') check(data);
   if (!model) return [{ type: 'opaque', provider, data }];
   const source = { type: 'opaque', provider, model } as const;
   if (provider === 'vertexai')
     return [{ ...source, data: JSON.stringify({ thoughtSignature: data, of: 'call' }) }];
-  check(data);
   return readArray(data, source);
 }
 

@@ -47,8 +47,11 @@ export const conversations: readonly Conversation[] = [
     ...{ name: 'image', model: 'sim-echo' },
     turns: user([{ type: 'text', text: 'Which colour is this?' }, image]),
   },
-  // Above the highest that any of the four has.
-  { name: 'refused', model: 'sim-echo', turns: user(capital), parameters: { temperature: 9 } },
+  // A temperature above all, and for those that are sent none, bytes that are no image.
+  {
+    ...{ name: 'refused', model: 'sim-echo', parameters: { temperature: 9 } },
+    turns: user([{ ...image, data: 'bm9uZQ==', bytes: 4 }]),
+  },
 ];
 
 /** The turns behind a reply with calls: the reply as it was, and a result for each call. */

@@ -4,10 +4,9 @@ import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour
 import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, sendBeginning, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
 import type { Gates } from './gates.js';
-import { pause } from './lull.js';
 import type { PromptCaches } from './prompt-caches.js';
 import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
@@ -94,9 +93,7 @@ const webPage =
 
 async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
   const { call, format, response } = exchange;
-  if (behaviour.ending === 'failed' && !format.failsInReply)
-    return refuse(exchange, format.errors.status(500));
-  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour);
+  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour.unboundThinking);
   if (refusal !== undefined) return refuse(exchange, refusal);
   const pass = () => exchange.gates.pass(call.model ?? '', response);
   const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
@@ -122,31 +119,26 @@ const hints = {
 
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
-  { call, format: { errors, signatureOf }, parameters, turns }: Exchange,
-  { refuses }: ReplyBehaviour,
+  { call, format: { errors, signatureOf, failsInReply }, parameters, turns }: Exchange,
+  { refuses, ending }: ReplyBehaviour,
 ): Refusal | undefined {
-  const { toolChoice } = parameters;
+  const { toolChoice: choice } = parameters;
   switch (refuses) {
     case undefined:
-      return undefined;
-    case 'hints': {
-      const hint = findHint(parameters);
-      return hint && errors.hint(hint, parameters[hint]);
-    }
+      return ending === 'failed' && !failsInReply ? errors.status(500) : undefined;
+    case 'hints':
+      return refuseHint(errors, parameters);
     case 'lost-reasoning':
       return hasLostThinking(turns) ? errors.lostReasoning?.() : undefined;
     case 'effort':
       return errors.effort?.(parameters, call.model ?? '');
     case 'forced-choice':
-      return toolChoice === 'required' || typeof toolChoice === 'object'
-        ? errors.forcedChoice?.()
-        : undefined;
+      return choice === 'required' || typeof choice === 'object' ? errors.forcedChoice?.() : undefined;
     case 'reasoning':
       return refuseThinking(errors, parameters, turns);
-    case 'changed-signature':
-      return signatureOf && turns.some((turn) => hasForeignSignature(turn, signatureOf))
-        ? errors.signature?.()
-        : undefined;
+    case 'signature':
+      if (!signatureOf || !turns.some((turn) => hasForeignSignature(turn, signatureOf))) return undefined;
+      return errors.signature?.();
   }
 }
 
@@ -156,10 +148,11 @@ function refuseThinking(errors: ErrorBodies, asked: CallParameters, turns: reado
   return asked.markedTurns === undefined ? undefined : errors.cache?.();
 }
 
-const findHint = (parameters: CallParameters) => {
+function refuseHint(errors: ErrorBodies, asked: CallParameters): Refusal | undefined {
   const names = Object.keys(hints) as (keyof typeof hints)[];
-  return names.find((name) => (parameters[name] ?? hints[name]) !== hints[name]);
-};
+  const hint = names.find((name) => (asked[name] ?? hints[name]) !== hints[name]);
+  return hint && errors.hint(hint, asked[hint]);
+}
 
 const hasLostThinking = (turns: readonly Turn[]): boolean =>
   turns.map(partsOf).some((parts) => has(parts, 'tool_call') && !has(parts, 'opaque'));
@@ -168,17 +161,13 @@ const has = (parts: readonly Part[], wanted: Part['type']): boolean =>
   parts.some(({ type }) => type === wanted);
 
 /** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
-function checkThinking(
-  { call, format, turns, parameters }: Exchange,
-  { unboundThinking: fate }: ReplyBehaviour,
-): Refusal | undefined {
-  const { unbound } = format.errors;
+function checkThinking(exchange: Exchange, fate: ReplyBehaviour['unboundThinking']): Refusal | undefined {
+  const { unbound } = exchange.format.errors;
   if (fate === undefined || unbound === undefined) return undefined;
-  const breaches = findBreaches({ model: call.model ?? '', turns, parameters });
-  call.droppedThinking = breaches.length;
-  return fate === 'refused'
-    ? firstRefusal(breaches, ({ place, breach }) => unbound(place, breach))
-    : undefined;
+  const breaches = findBreaches(exchange);
+  exchange.call.droppedThinking = breaches.length;
+  if (fate === 'refused') return firstRefusal(breaches, ({ place, breach }) => unbound(place, breach));
+  return undefined;
 }
 
 /** An echo, or the provider's error when the conversation is longer than its model takes. */

@@ -39,22 +39,16 @@ export interface ReplyBehaviour {
   readonly hops?: number;
   /** Vertex AI's word for the end. */
   readonly endsAs?: string;
-  /** Before its text and before its calls it thinks; aloud in words, also where nobody asks for them. */
+  /** Before its text and before its calls it thinks; aloud in words, also where they are not asked for. */
   readonly thinks?: boolean | 'aloud';
-  /** What becomes of Claude's thinking that comes back elsewhere than it was; absent means that nobody looks. */
+  /** The fate of Claude's thinking that comes back elsewhere than it was; absent where that is not looked at. */
   readonly unboundThinking?: 'refused' | 'dropped';
   /** Behind the opening of a stream; before the whole reply when not streamed. */
   readonly lull?: Lull;
   /** The calls that it makes of the tools that are offered; absent means none. */
   readonly calls?: CallsBehaviour;
   /** The part of a request that is refused with the provider's error; absent for most models. */
-  readonly refuses?:
-    | 'hints'
-    | 'forced-choice'
-    | 'changed-signature'
-    | 'reasoning'
-    | 'effort'
-    | 'lost-reasoning';
+  readonly refuses?: 'hints' | 'forced-choice' | 'signature' | 'reasoning' | 'effort' | 'lost-reasoning';
   /** The text is not the JSON that was asked for. */
   readonly withoutJson?: boolean;
 }
@@ -105,7 +99,10 @@ export const echoBehaviour: ReplyBehaviour = {
 /** The model name as documented, with `<…>` for numbers and keys, what it does, and the behaviour for the numbers. */
 export type Row = readonly [name: string, summary: string, behave: (...numbers: number[]) => Behaviour];
 
-export const reply = (facts: Partial<ReplyBehaviour>): Behaviour => ({ ...echoBehaviour, ...facts });
+export const reply = (facts: Partial<ReplyBehaviour> = {}): ReplyBehaviour => ({
+  ...echoBehaviour,
+  ...facts,
+});
 
 /** A reply that calls tools, one of them unless it is said otherwise. */
 export const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>

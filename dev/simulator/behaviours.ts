@@ -1,32 +1,17 @@
-import {
-  type Behaviour,
-  calls,
-  type Delivery,
-  echoBehaviour,
-  type ReplyBehaviour,
-  type Row,
-  reply,
-} from './behaviour.js';
+import { type Behaviour, calls, type Delivery, type Row, reply } from './behaviour.js';
 import { thinkingRows } from './thinking-behaviours.js';
 import type { Ending } from './wire-format.js';
 
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
 /** Numbered deltas of a stream, and what becomes of it behind them. */
-const broken = (n = 0, delivery: Delivery = 'whole'): ReplyBehaviour => ({
-  ...echoBehaviour,
-  ...{ says: 2 * n, delivery, gapMs: brokenGapMs, afterDeltas: n },
-});
-const brokenGapMs = 20;
+const broken = (n = 0, delivery: Delivery = 'whole') =>
+  reply({ says: 2 * n, delivery, gapMs: 20, afterDeltas: n });
 const error = (status = 0, times = Number.POSITIVE_INFINITY, retryAfterS?: number): Behaviour => ({
   ...{ kind: 'error', status, times, retryAfterS },
 });
 
 const rows: Row[] = [
-  [
-    'sim-echo',
-    "a reply that shows the conversation it read, within the call's token limit",
-    () => echoBehaviour,
-  ],
+  ['sim-echo', "a reply that shows the conversation it read, within the call's token limit", () => reply()],
   ['sim-verbatim', "exactly the last user turn's text", () => reply({ says: 'verbatim' })],
   ['sim-latency-<ms>', 'echo after so many milliseconds', (ms) => reply({ delayMs: ms })],
   [
@@ -104,7 +89,7 @@ const rows: Row[] = [
   [
     'sim-stream-error',
     'an error in the middle of a 200 stream; 500 when not streamed',
-    () => ({ kind: 'stream-error', reply: echoBehaviour }),
+    () => ({ kind: 'stream-error', reply: reply() }),
   ],
   [
     'sim-stream-error-<n>',
@@ -151,11 +136,7 @@ const rows: Row[] = [
     'n deltas, ms apart, each the milliseconds since the epoch at which it was sent; zeros when not streamed, and in frames that are not text',
     (n, ms) => reply({ says: { timestamps: n }, gapMs: ms }),
   ],
-  [
-    'sim-failed',
-    "a 200 that says that it failed, at openai's Responses; elsewhere 500",
-    () => reply({ ending: 'failed' }),
-  ],
+  ending('failed', "a 200 that says that it failed, at openai's Responses; elsewhere 500"),
   ['sim-no-usage', 'echo that says nothing of the tokens it took', () => reply({ withoutUsage: true })],
   ending('empty', 'no choices, content blocks or candidates'),
   ending('null', 'a choice whose text is null, absent or blank'),
@@ -197,7 +178,7 @@ const rows: Row[] = [
   [
     'sim-tool-signed',
     'sim-tools with signatures; refuses those that come back changed',
-    () => calls({ isSigned: true }, { refuses: 'changed-signature' }),
+    () => calls({ isSigned: true }, { refuses: 'signature' }),
   ],
   [
     'sim-always-thinks',
@@ -212,13 +193,8 @@ const rows: Row[] = [
   ...thinkingRows,
 ];
 
-const placeholders: Record<string, string> = {
-  status: '([45]\\d\\d)',
-  n: '(\\d{1,5})',
-  key: '([\\w.-]+)',
-  word: '([A-Z_]+)',
-};
-const number = '(\\d{1,7})';
+const [key, word, number] = ['([\\w.-]+)', '([A-Z_]+)', '(\\d{1,7})'];
+const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key, word };
 
 const table = rows.map(([name, _, behave]) => ({
   pattern: new RegExp(`^${name.replace(/<(\w+)>/g, (_, word: string) => placeholders[word] ?? number)}$`),

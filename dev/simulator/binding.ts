@@ -6,7 +6,7 @@ import type { Breach } from './refusal.js';
 import type { CallParameters, Thought } from './wire-format.js';
 
 interface Asked {
-  readonly model: string;
+  readonly call: { readonly model: string | undefined };
   readonly turns: readonly Turn[];
   readonly parameters: CallParameters;
 }
@@ -16,8 +16,8 @@ interface Asked {
  * are kept none may be missing between others; those before the first one may be.
  * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
  */
-export function findBreaches({ model, turns, parameters }: Asked): { place: Place; breach: Breach }[] {
-  const maker = digestOf(model);
+export function findBreaches({ call, turns, parameters }: Asked): { place: Place; breach: Breach }[] {
+  const maker = digestOf(call.model ?? '');
   let previous: string | undefined;
   return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, ...bond }) => {
     const isWhole = bond.own === digestOf(maker, before, bond.previous, text);
@@ -26,19 +26,14 @@ export function findBreaches({ model, turns, parameters }: Asked): { place: Plac
       previous = bond.own;
       return [];
     }
-    const isForeign = bond.maker !== '' && bond.maker !== maker;
-    const breach: Breach = isWhole ? 'gap' : isForeign ? 'foreign' : 'elsewhere';
-    return [{ place, breach }];
+    const isOwn = bond.maker === '' || bond.maker === maker;
+    return [{ place, breach: isWhole ? 'gap' : isOwn ? 'elsewhere' : 'foreign' }];
   });
 }
 
 /** The thinking of a reply: before its text, and before its calls where it has both. */
-export function bindThoughts(
-  texts: readonly string[],
-  said: string,
-  { model, turns, parameters }: Asked,
-): Thought[] {
-  const maker = digestOf(model);
+export function bindThoughts(texts: string[], said: string, { call, turns, parameters }: Asked): Thought[] {
+  const maker = digestOf(call.model ?? '');
   const { blocks, hash } = readConversation(turns, parameters);
   let previous = blocks.findLast((block) => block.maker === maker)?.own ?? '';
   return texts.map((text, index) => {
@@ -60,23 +55,20 @@ function readConversation(turns: readonly Turn[], { tools = [] }: CallParameters
   const blocks: ({ place: Place; before: string } & ReturnType<typeof readBlock>)[] = [];
   for (const [turn, { role, content }] of turns.entries()) {
     for (const [part, each] of partsOf({ content }).entries()) {
+      const at = { place: { turn: turn - first, part }, before: hash.copy().digest('base64url') };
       if (each.type !== 'opaque') hash.update(JSON.stringify([role, each]));
-      else {
-        // An opaque part holds the blocks that nothing interrupts.
-        const at = { place: { turn: turn - first, part }, before: hash.copy().digest('base64url') };
-        const read = [readJson(each.data)].flat().filter(isObject).map(readBlock);
-        blocks.push(...read.map((block) => ({ ...at, ...block })));
-      }
+      // An opaque part holds the blocks that nothing interrupts.
+      else
+        for (const block of [readJson(each.data)].flat().filter(isObject))
+          blocks.push({ ...at, ...readBlock(block) });
     }
   }
   return { blocks, hash };
 }
 
-/** A block: its text, and what its signature says, the model and the signed digests of the block before it and its own. */
+/** A block: its text, and of its signature the model, and the digests of the block before it and its own. */
 function readBlock(block: JsonObject) {
-  const { thinking, text, signature, data }: JsonObject = isObject(block.reasoningText)
-    ? block.reasoningText
-    : block;
+  const { thinking, text, signature, data } = Object(block.reasoningText ?? block);
   const sealed = Buffer.from(String(signature ?? data ?? block.redactedContent), 'base64').toString();
   const [maker = '', previous = '', own = ''] = [readJson(sealed) ?? []].flat().map(String);
   return { text: String(thinking ?? text ?? ''), maker, previous, own };

@@ -100,8 +100,7 @@ export class Call {
   }
 
   toJSON(): object {
-    const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
-    const { turns, parameters, body } = this;
+    const { id, begun, ended = null, facts, clientClosedFirst, turns, parameters, body } = this;
     return {
       id,
       begun,
@@ -113,7 +112,7 @@ export class Call {
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
       clientClosedFirst,
-      droppedThinking,
+      droppedThinking: this.droppedThinking,
       turns,
       parameters,
       body,

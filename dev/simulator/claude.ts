@@ -18,6 +18,14 @@ export const thinkingConfig = z.strictObject({
   display: z.enum(['summarized', 'omitted']).nullish(),
 });
 
+/** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
+export function countMarked(contents: readonly (string | readonly object[])[]): number | undefined {
+  const isMarked = (block: object) => Object(block).cache_control ?? Object(block).cachePoint;
+  const given = contents.filter(({ length }) => length > 0);
+  const last = given.findLastIndex((blocks) => typeof blocks !== 'string' && blocks.some(isMarked));
+  return last + 1 || undefined;
+}
+
 /** The errors of the models, of a provider that passes on their words by `refuse`. */
 export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   hint(name: string) {
@@ -30,8 +38,7 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   // https://github.com/anomalyco/opencode/issues/48637, https://github.com/kirodotdev/KiroCrew/pull/11513
   unbound({ turn, part }: { turn: number; part: number }, breach: Breach): Refusal | undefined {
     if (breach === 'foreign') return undefined;
-    const gap =
-      ' The `thinking` block that preceded this one when it was created is missing from this request.';
+    const gap = ' The `thinking` block that preceded this one when it was created is missing.';
     return refuse(
       `messages.${turn}.content.${part}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.${breach === 'gap' ? gap : ''}`,
     );
@@ -59,12 +66,12 @@ export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter)
   const { ending, text, pieces, calls, isSigned, thoughts } = reply;
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
-  const [before, between] = thoughts.map(thinking);
+  const [before = [], between = []] = thoughts.map((each) => [thinking(each)]);
   return [
-    ...(before ? [before] : []),
+    ...before,
     ...(isSigned && first ? thinkingOf(first).map(thinking) : []),
-    ...(text === '' && (first || before) ? [] : [said(text, pieces)]),
-    ...(between ? [between] : []),
+    ...(text === '' && (first || thoughts.length > 0) ? [] : [said(text, pieces)]),
+    ...between,
     ...calls.map(call),
   ];
 }

@@ -4,22 +4,12 @@ import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
-import {
-  charactersPerToken,
-  countTokens,
-  echo,
-  firstCharacters,
-  firstHalf,
-  lastUserText,
-  sizeOf,
-  splitInto,
-  splitText,
-} from './echo.js';
+import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
 import { fill } from './fill.js';
 import type { PromptCaches } from './prompt-caches.js';
 import type { CallParameters, Reply, Thought } from './wire-format.js';
 
-/** What each reply that thinks thinks, if its limit allows for so many. */
+/** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
 const thinkingTokens = 200;
 
 /** Composes the reply to a call, independent of the wire format. */
@@ -34,7 +24,7 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
     (calls.length > 0 ? textBefore(calls, calling) : json) ??
     given?.join('') ??
     (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
-  const { text, ...end } = endOf(whole, parameters, behaviour);
+  const { text, ...end } = endOf(whole, { ...parameters, left }, behaviour);
   const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
   return {
     callId: call.id,
@@ -59,7 +49,7 @@ export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply
   };
 }
 
-/** The tokens of its thinking, and those that are left for all else: both count toward the limit, by all SDKs' types. */
+/** The tokens of its thinking, and those left for all else: by all SDKs' types both count toward the limit. */
 function budgetOf({ maxOutputTokens: limit = Infinity }: CallParameters, { thinks }: ReplyBehaviour) {
   const reasoningTokens = thinks ? Math.min(Number(limit), thinkingTokens) : 0;
   return { reasoningTokens, left: Number(limit) - reasoningTokens };
@@ -78,52 +68,52 @@ interface AskedCall {
   readonly caches: PromptCaches;
 }
 
-/** What a reply thinks, in words where they are asked for: before its text, and again before calls. */
+/** The thinking of a reply, in words where they are asked for: before its text, and again before calls. */
 function think(
-  { call, turns, parameters }: AskedCall,
+  asked: AskedCall,
   { thinks }: ReplyBehaviour,
   { text, hasCalls }: { text: string; hasCalls: boolean },
 ): Thought[] {
   if (!thinks) return [];
-  const thoughts = text !== '' && hasCalls ? ['I think.', 'I think again.'] : ['I think.'];
-  const isShown = parameters.showsThinking || thinks === 'aloud';
-  const shown = thoughts.map((words) => (isShown ? words : ''));
-  return bindThoughts(shown, text, { model: call.model ?? '', turns, parameters });
+  const isShown = asked.parameters.showsThinking || thinks === 'aloud';
+  const shown = ['I think.', 'I think again.'].map((words) => (isShown ? words : ''));
+  const amount = text !== '' && hasCalls ? 2 : 1;
+  return bindThoughts(shown.slice(0, amount), text, asked);
 }
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
+/** The parameters, and the tokens that are left for a text. */
+type Limits = Pick<CallParameters, 'stop' | 'hop'> & { readonly left: number };
 
-function endOf(whole: string, parameters: CallParameters, behaviour: ReplyBehaviour): End {
+function endOf(whole: string, { hop, stop, left }: Limits, behaviour: ReplyBehaviour): End {
   const { hops, says, ending } = behaviour;
-  const { hop, stop } = parameters;
-  const { left } = budgetOf(parameters, behaviour);
   if (hops !== undefined && hop !== undefined) return partOf(whole, { hop, hops, left });
-  return ending === 'stop' ? cut(whole, { stop, left, says }) : broken(whole, behaviour);
+  // Only echoes obey a token limit, unless all of it is used up.
+  const limit = says === 'echo' || left <= 0 ? left : Infinity;
+  return ending === 'stop' ? cut(whole, stop, limit) : broken(whole, behaviour);
 }
 
-/** The text up to the call's stop text, or its limit: only echoes obey a token limit. */
-function cut(
-  whole: string,
-  { stop = [], left, says }: Pick<CallParameters, 'stop'> & Pick<ReplyBehaviour, 'says'> & { left: number },
-): End {
+/** The text up to the call's stop text, or its limit. */
+function cut(whole: string, stop: readonly string[] = [], limit: number): End {
   const stops = stop
     .map((sequence) => ({ sequence, at: whole.indexOf(sequence) }))
     .filter(({ at }) => at !== -1);
   const [first] = stops.sort((a, b) => a.at - b.at);
   const text = whole.slice(0, first?.at);
-  const limit = says === 'echo' || left <= 0 ? left * charactersPerToken : Infinity;
-  if (text.length > limit) return { text: firstCharacters(text, limit), ending: 'length' };
-  return { text, ending: 'stop', stoppedBy: first?.sequence };
+  const limited = headOf(text, limit);
+  return limited === undefined
+    ? { text, ending: 'stop', stoppedBy: first?.sequence }
+    : { text: limited, ending: 'length' };
 }
 
-/** What one part of a text says. The limit counts over all parts. */
+/** One part of a text. The limit counts over all parts. */
 function partOf(whole: string, { hop, hops, left }: { hop: number; hops: number; left: number }): End {
   const parts = splitInto(whole, hops + 1);
-  const { length: before } = parts.slice(0, hop).join('');
-  const part = parts[hop] ?? '';
-  const most = left * charactersPerToken - before;
-  if (part.length > most) return { text: firstCharacters(part, Math.max(most, 0)), ending: 'length' };
-  return { text: part, ending: hop < hops ? 'continues' : 'stop' };
+  const before = parts.slice(0, hop).join('');
+  const limited = headOf(whole, left) ?? whole;
+  const text = limited.slice(before.length, before.length + (parts[hop]?.length ?? 0));
+  if (text !== (parts[hop] ?? '')) return { text, ending: 'length' };
+  return { text, ending: hop < hops ? 'continues' : 'stop' };
 }
 
 function broken(whole: string, { ending }: ReplyBehaviour): End {

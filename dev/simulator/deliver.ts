@@ -2,8 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { joinFrames } from './blocks.js';
-import { pause, sendLull } from './lull.js';
-import type { Frame, Reply, StreamFrames, WireFormat } from './wire-format.js';
+import type { Frame, Lull, Reply, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
   readonly format: WireFormat;
@@ -20,6 +19,19 @@ export async function deliver(response: ServerResponse, delivered: Delivered): P
   return stream
     ? deliverStream(response, delivered, format.stream(reply))
     : deliverWhole(response, delivered, JSON.stringify(format.reply(reply)));
+}
+
+/** Waits this long, or until the connection closes. */
+export function pause(ms: number, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      response.off('close', wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    response.on('close', wake);
+  });
 }
 
 /** Sends the opening, and then the same bytes repeatedly, as fast as the client reads them, until it disconnects. */
@@ -75,12 +87,10 @@ async function deliverStream(
     ...format.headers(reply.callId),
   });
   switch (delivery) {
-    case 'whole': {
-      const { lull } = behaviour;
-      const left = lull ? await sendLull(response, frames, { format, lull }) : frames;
-      await sendFrames(response, left, behaviour);
+    case 'whole':
+      if (behaviour.lull) await sendLull(response, opening, { format, lull: behaviour.lull });
+      await sendFrames(response, behaviour.lull ? { ...frames, opening: [] } : frames, behaviour);
       return void response.end();
-    }
     case 'gated': {
       const sent = await sendBeginning(response, frames, behaviour);
       await pass();
@@ -101,6 +111,28 @@ async function deliverStream(
       return drip(response, Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), gapMs);
     case 'endless':
       return sendEndlessly(response, joinFrames(opening), joinFrames(Array(100).fill(deltas).flat()));
+  }
+}
+
+const signsOfLull = 10;
+
+/**
+ * Sends the opening of a stream, and then the provider's signs of life at each tenth of the lull. While a model thinks
+ * half of them come before the block of its thinking begins.
+ */
+async function sendLull(
+  response: ServerResponse,
+  opening: readonly Frame[],
+  { format, lull: { ms, of, isSilent } }: { format: WireFormat; lull: Lull },
+): Promise<void> {
+  const before = of === 'thinking' ? signsOfLull / 2 : 0;
+  for (const frame of opening.slice(0, 1)) response.write(frame);
+  for (let index = 0; index < signsOfLull && !response.destroyed; index += 1) {
+    if (index === before) for (const frame of opening.slice(1)) response.write(frame);
+    await pause(ms / signsOfLull, response);
+    const place = index < before ? 0 : 1;
+    const sign = isSilent ? undefined : format.lifeSign?.(of, { place, index });
+    if (sign !== undefined) response.write(sign);
   }
 }
 

@@ -6,7 +6,7 @@ const maxCharsOfLastUserTurn = 500;
 const maxTurns = 200;
 const streamPieces = 8;
 const maxPieceChars = 4096;
-export const charactersPerToken = 4;
+const charactersPerToken = 4;
 
 /** A reply that says that it is simulated, and shows the turns of the conversation, long ones shortened. */
 export function echo(provider: ProviderId, turns: readonly Turn[]): string {
@@ -70,8 +70,12 @@ export function firstHalf(text: string): string {
   return firstCharacters(text, Math.ceil(text.length / 2));
 }
 
+/** The beginning of a text that has so many tokens; undefined if that is all of it. */
+export const headOf = (text: string, tokens: number): string | undefined =>
+  countTokens(text.length) > tokens ? firstCharacters(text, tokens * charactersPerToken) : undefined;
+
 /** So many characters of a text, or one more where a surrogate pair would be split. */
-export function firstCharacters(text: string, amount: number): string {
+function firstCharacters(text: string, amount: number): string {
   return text.slice(0, wholeCharacters(text, amount));
 }
 

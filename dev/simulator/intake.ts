@@ -13,10 +13,7 @@ import { vertexFormat } from './vertexai/format.js';
 import type { CallParameters, RequestHead, Route, WireFormat } from './wire-format.js';
 
 // OpenAI comes last: it owns all other addresses under /v1.
-const formats: readonly WireFormat[] = [
-  ...[anthropicFormat, vertexFormat, bedrockFormat],
-  ...[responsesFormat, openAiFormat],
-];
+const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];
 const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
 
 /** A call after all checks: its facts and content, and either the refusal or the behaviour to answer with. */

@@ -22,7 +22,7 @@ export function firstRefusal<T, Found = Refusal>(
   return undefined;
 }
 
-/** What is wrong with thinking: another model's; behind another conversation, or changed; one before it is missing. */
+/** A fault of thinking: another model's; behind another conversation, or changed; one before it is missing. */
 export type Breach = 'foreign' | 'elsewhere' | 'gap';
 
 /** The errors of a provider, in its own format. */
@@ -46,7 +46,7 @@ export interface ErrorBodies {
   forcedChoice?(): Refusal;
   /** The model caches nothing that is marked; absent where marks do no harm. */
   cache?(): Refusal;
-  /** What the model thought before its calls did not come back; absent where that may be. */
+  /** The thinking before calls did not come back; absent where that may be. */
   lostReasoning?(): Refusal;
   /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */
   effort?(asked: { tools?: unknown; reasoningEffort?: unknown }, model: string): Refusal | undefined;

@@ -26,15 +26,8 @@ export interface Route {
  * a part that has to be continued.
  */
 export type Ending =
-  | 'stop'
-  | 'length'
-  | 'blocked'
-  | 'blocked-reply'
-  | 'refused'
-  | 'empty'
-  | 'null'
-  | 'failed'
-  | 'continues';
+  | ('stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused')
+  | ('empty' | 'null' | 'failed' | 'continues');
 
 /** The parameters of a call, by our names. */
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
@@ -98,7 +91,7 @@ export interface Reply {
   readonly pieces: readonly string[];
   /** They come after the text. */
   readonly calls: readonly ReplyCall[];
-  /** What it thinks: the first before all else, a second between its text and its calls. */
+  /** The first stands before all else, a second between its text and its calls. */
   readonly thoughts: readonly Thought[];
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
@@ -165,10 +158,7 @@ export interface WireFormat {
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /**
-   * What the provider sends in a lull of a stream; absent where it sends nothing. Such signs are counted, behind the
-   * first part of the opening and behind the second.
-   */
+  /** A sign in a lull of a stream; absent where there are none. They are counted behind each part of the opening. */
   lifeSign?(of: Lull['of'], count: { place: number; index: number }): Frame | undefined;
   /** Whether a 200 can say of itself that it failed. */
   readonly failsInReply?: boolean;

@@ -62,7 +62,7 @@ describe('the documentation', () => {
     expect(others.filter((page) => !index.includes(`(${page.slice('docs/'.length)})`))).toEqual([]);
   });
 
-  /** Outside of a checkout npx runs whatever is published under a name that is not installed. */
+  /** Outside of a checkout npx runs the package that is published under a name that is not installed. */
   it('and every message -> have npx run only what npm ci installs', () => {
     const sources = globSync('{api,cli,console,db,dev,shared,workers}/**/*.{ts,tsx,mjs,html}');
     const installed = readdirSync('node_modules/.bin');

@@ -236,7 +236,7 @@ describe('the search vector of a post', () => {
       cost: async (make) => costOf(String(make())),
     });
 
-  /** What PostgreSQL's parser of texts has states of its own for. */
+  /** Texts for which PostgreSQL's parser has states of its own. */
   const known =
     'a_ 1_ a- a-1- é.é- a. aa. ./ /~ ~/ a@ a@aa. a: &a + <!-- <!--a--> <script> <!D http:// aa.aa/'.split(
       ' ',

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 import type { Exchange } from '../../cli/record/recording-http.js';
 import { isObject, readJson } from '../../shared/json.js';
 
-/** What only one of two recordings has: answers and events, each by the places of its values and their types. */
+/** The answers and events that only one of two recordings has, each by the places of its values and their types. */
 export function differences(recorded: readonly Exchange[], played: readonly Exchange[]) {
   const [real, simulated] = [new Set(recorded.flatMap(shapesOf)), new Set(played.flatMap(shapesOf))];
   return {

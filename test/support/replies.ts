@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
-import type { Turn } from '../../shared/conversation.js';
+import type { Part, Turn } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { piecesOf } from '../../shared/protocol/parts.js';
 import type {
   FinishReason,
   Provider,
@@ -63,3 +64,20 @@ export async function ask(
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };
 }
+
+/** The parts of a turn that sends a reply back: all but its thinking in words. */
+export const partsOfReply = (reply: Parameters<typeof piecesOf>[0]): Part[] =>
+  piecesOf(reply).flatMap((piece): Part[] => {
+    switch (piece.kind) {
+      case 'text':
+        return [{ type: 'text', text: piece.text }];
+      case 'call':
+        return [{ type: 'tool_call', id: piece.id, name: piece.name, arguments: piece.arguments }];
+      case 'opaque': {
+        const { kind: type, ...opaque } = piece;
+        return [{ type, ...opaque }];
+      }
+      default:
+        return [];
+    }
+  });

@@ -16,7 +16,7 @@ export interface CircuitOptions {
   hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
   compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
-  longCalls: Pick<LongCalls, 'enter' | 'wait' | 'leave'>;
+  longCalls: Pick<LongCalls, 'enter' | 'park' | 'wait' | 'leave'>;
   onChange: (change: GateChange) => void;
   /** Called when a 429 to this pool began a cooldown or made it longer. */
   publishLimit: (limit: Limit) => void;
@@ -146,14 +146,14 @@ export class Circuit {
   }
 
   #admit(call: GatedCall, { isProbe }: BegunCall): AdmittedCall {
-    const { user, progress, slot, schema } = call;
-    const { compiling, hasRoom } = this.options;
+    const { user, progress, schema } = call;
+    const { compiling, longCalls, hasRoom } = this.options;
     return {
       progress,
       isProbe,
       isCompiling: compiling.isNew(schema),
       startedAt: performance.now(),
-      park: () => hasRoom(user) && slot.park(),
+      park: () => hasRoom(user) && longCalls.park(call),
       outlast: () => compiling.outlast(call),
     };
   }
@@ -167,8 +167,7 @@ export class Circuit {
     if (kind === 'first' && !this.options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
     this.options.longCalls.leave(call);
-    const leftMs = call.leftMs();
-    const patienceMs = patienceOf(call, this.breakers.stateFor(user));
+    const [leftMs, patienceMs] = [call.leftMs(), patienceOf(call, this.breakers.stateFor(user))];
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
     await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }

@@ -23,6 +23,8 @@ interface LongCallsOptions {
  */
 export class LongCalls {
   readonly #running = new Set<GatedCall>();
+  /** Those that count while they are parked, too. */
+  readonly #returning = new WeakSet<GatedCall>();
   readonly #waiting = new WaitingJobs();
   #isClosing = false;
 
@@ -37,6 +39,12 @@ export class LongCalls {
     if (usualMs > longMs) this.#running.add(call);
     this.#wake();
     return true;
+  }
+
+  /** Gives away the slot of a call that has entered, and will take one again without asking. */
+  park(call: GatedCall): void {
+    this.#returning.add(call);
+    call.slot.park();
   }
 
   /** Waits without a slot until the call may enter. Throws `NotBegun` without room for one more job, or on closing. */
@@ -62,7 +70,7 @@ export class LongCalls {
   #mayEnter({ user }: GatedCall): boolean {
     const size = this.options.concurrency();
     // A call that hangs at an open breaker has no slot.
-    const running = [...this.#running].filter(({ slot }) => !slot.isParked);
+    const running = [...this.#running].filter((call) => !call.slot.isParked || this.#returning.has(call));
     const own = running.filter((other) => other.user === user).length;
     return size < minSlots || own === 0 || own < maxTimesLeft * (size - running.length - 1);
   }

@@ -41,10 +41,6 @@ function spent(error_code: string): Refusal {
   return jsonRefusal(429, { type: 'error', error });
 }
 
-function regained(limits: string): string {
-  return `You have reached your ${limits} API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.`;
-}
-
 /** Anthropic's errors. */
 export const anthropicErrors: ErrorBodies = {
   contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
@@ -64,8 +60,10 @@ export const anthropicErrors: ErrorBodies = {
     spent('linked_organization_billing_unavailable'),
     anthropicError(402, 'Your organization cannot be billed.'),
     // Limits of one's own, and low credit: https://github.com/anthropics/claude-code/issues/2127 and 66314
-    invalid(regained('specified')),
-    invalid(regained('specified workspace')),
+    invalid(
+      'You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.',
+    ),
+    invalid('You have reached your specified workspace API usage limits.'),
     invalid('Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.'),
   ],
   ...claudeErrors(invalid),

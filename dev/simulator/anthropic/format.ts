@@ -76,18 +76,13 @@ function writeMessage({ callId, model }: Reply): object {
 function writeStop({ ending, stoppedBy, calls }: Reply): object {
   const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
   const reason = stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
-  const details =
-    reason === 'refusal'
-      ? {
-          type: 'refusal',
-          category: ending === 'refused' ? 'cyber' : null,
-          explanation: 'Refused by the simulator as asked.',
-        }
-      : null;
-  return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details: details };
+  const category = ending === 'refused' ? 'cyber' : null;
+  const details = { type: 'refusal', category, explanation: 'Refused by the simulator as asked.' };
+  const stop_details = reason === 'refusal' ? details : null;
+  return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details };
 }
 
-/** What is read from the cache or written to it is not in `input_tokens`. */
+/** Tokens that are read from the cache or written to it are not in `input_tokens`. */
 function writeUsage(reply: Reply): object | undefined {
   const { hasUsage, inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = reply;
   if (!hasUsage) return undefined;
@@ -120,11 +115,7 @@ function writeEvents(reply: Reply): StreamFrames {
     deltas,
     closing: [
       ...closing,
-      event({
-        type: 'message_delta',
-        delta: writeStop(reply),
-        usage: writeUsage(reply),
-      }),
+      event({ type: 'message_delta', delta: writeStop(reply), usage: writeUsage(reply) }),
       event({ type: 'message_stop' }),
     ],
   };

@@ -1,7 +1,7 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import type { WrittenBlock } from '../blocks.js';
-import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
+import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
 import type { MadeCall } from '../signature.js';
@@ -59,17 +59,11 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     format: config?.format ?? undefined,
     reasoningEffort: config?.effort,
     showsThinking: thinking && thinking.display === 'summarized',
-    markedTurns: countMarkedTurns(body),
+    // A mark of the body is one behind all of it; marks of tools alone have no turns.
+    markedTurns: body.cache_control
+      ? Infinity
+      : countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
   });
-}
-
-/** The mark of a body is one behind all of it; marks of tools alone have no turns. */
-function countMarkedTurns({ cache_control: all, system, messages }: AnthropicBody): number | undefined {
-  if (all) return Infinity;
-  const contents = [...(system === undefined ? [] : [system]), ...messages.map(({ content }) => content)];
-  const isMarked = (content: string | AnthropicBlock[]) =>
-    typeof content !== 'string' && content.some((block) => 'cache_control' in block && block.cache_control);
-  return contents.findLastIndex(isMarked) + 1 || undefined;
 }
 
 const writeThinking = (thinking: Thinking) =>

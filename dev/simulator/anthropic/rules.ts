@@ -50,14 +50,11 @@ function checkText(content: string | AnthropicBlock[], at: string): Refusal | un
 function checkSystem(messages: { role: string }[]): Refusal | undefined {
   return firstRefusal(messages, ({ role }, index) => {
     if (role !== 'system') return undefined;
-    if (index === 0)
-      return invalid("messages.0: use the top-level 'system' parameter for the initial system prompt");
-    if (messages[index - 1]?.role !== 'user')
-      return invalid(`messages.${index}: a system message must immediately follow a user turn`);
-    const isBeforeUser = messages[index + 1]?.role === 'user';
-    return isBeforeUser
-      ? invalid(`messages.${index}: a system message must not precede a user turn`)
-      : undefined;
+    const refuse = (words: string) => invalid(`messages.${index}: ${words}`);
+    if (index === 0) return refuse("use the top-level 'system' parameter for the initial system prompt");
+    const [before, after] = [messages[index - 1], messages[index + 1]];
+    if (before?.role !== 'user') return refuse('a system message must immediately follow a user turn');
+    return after?.role === 'user' ? refuse('a system message must not precede a user turn') : undefined;
   });
 }
 
@@ -120,8 +117,7 @@ const bodyShape = z.strictObject({
   ),
   ...cache,
   thinking: thinkingConfig.optional(),
-  ...unread(`container diagnostics inference_geo metadata service_tier speed user_profile_id
-    workspace_id`),
+  ...unread('container diagnostics inference_geo metadata service_tier speed user_profile_id workspace_id'),
 });
 
 export type AnthropicBody = z.output<typeof bodyShape>;

@@ -84,22 +84,11 @@ export const bedrockErrors: ErrorBodies = {
       'ModelNotReadyException',
       'The model is not ready for inference. Wait and try your request again.',
     ),
-  quotas: [
-    bedrockError(
-      400,
-      'ServiceQuotaExceededException',
-      'Your request exceeds the service quota of your account.',
-    ),
-  ],
+  quotas: [bedrockError(400, 'ServiceQuotaExceededException', 'Your request exceeds the service quota.')],
   ...claudeErrors(modelError),
   // Other models refuse signed thinking: https://github.com/NousResearch/hermes-agent/pull/105119
   reasoning: () =>
     validationException("This model doesn't support the reasoningContent field. Remove it and try again."),
   // https://github.com/strands-agents/harness-sdk/pull/1807
-  cache: () =>
-    bedrockError(
-      403,
-      'AccessDeniedException',
-      'You invoked an unsupported model or your request did not allow prompt caching.',
-    ),
+  cache: () => bedrockError(403, 'AccessDeniedException', 'Your request did not allow prompt caching.'),
 };

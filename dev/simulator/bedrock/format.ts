@@ -47,10 +47,11 @@ export const bedrockFormat: WireFormat = {
   malformed: () =>
     withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
   // Converse has no pings, but frames of thinking, which may have no text (`ReasoningContentBlockDelta` of the SDK).
-  lifeSign: (of) =>
-    of === 'thinking'
-      ? eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { reasoningContent: { text: '' } } })
-      : undefined,
+  lifeSign(of) {
+    if (of !== 'thinking') return undefined;
+    const delta = { reasoningContent: { text: '' } };
+    return eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta });
+  },
   streamError: () =>
     eventFrame(
       'modelStreamErrorException',
@@ -80,7 +81,7 @@ function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
   return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
 }
 
-/** What is read from the cache or written to it is not in `inputTokens`. */
+/** Tokens that are read from the cache or written to it are not in `inputTokens`. */
 function writeMetadata(reply: Reply): object {
   const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, hasUsage } = reply;
   const usage = {
@@ -90,10 +91,7 @@ function writeMetadata(reply: Reply): object {
     cacheReadInputTokens: cachedTokens,
     cacheWriteInputTokens: cacheWriteTokens,
   };
-  return {
-    ...(hasUsage && { usage }),
-    metrics: { latencyMs: 1 },
-  };
+  return { ...(hasUsage && { usage }), metrics: { latencyMs: 1 } };
 }
 
 function writeFrames(reply: Reply): StreamFrames {

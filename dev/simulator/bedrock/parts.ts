@@ -2,7 +2,7 @@ import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/given-fields.js';
 import { isObject, readJson } from '../../../shared/json.js';
 import type { WrittenBlock } from '../blocks.js';
-import { joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
+import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';
 import type { MadeCall } from '../signature.js';
@@ -41,8 +41,8 @@ export function readBedrockParameters({
   toolConfig,
   outputConfig,
   additionalModelRequestFields: more,
-  system,
-  messages,
+  system = [],
+  messages = [],
 }: BedrockBody): CallParameters {
   const { maxTokens: maxOutputTokens, stopSequences: stop, ...sampling } = inferenceConfig ?? {};
   const { tools, toolChoice: choice } = toolConfig ?? {};
@@ -51,26 +51,15 @@ export function readBedrockParameters({
   const schema = readJson(format?.schema ?? '');
   return givenFields({
     ...{ maxOutputTokens, stop, ...sampling },
-    tools: tools?.flatMap(({ toolSpec }) => {
-      if (toolSpec === undefined) return [];
-      const { inputSchema, ...tool } = toolSpec;
-      return [{ ...tool, parameters: inputSchema.json }];
-    }),
+    tools: tools
+      ?.flatMap(({ toolSpec = [] }) => toolSpec)
+      .map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema.json })),
     toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
     showsThinking: more?.thinking && more.thinking.display === 'summarized',
-    markedTurns: countMarkedTurns(system, messages),
+    markedTurns: countMarked([system, ...messages.map(({ content = [] }) => content)]),
   });
-}
-
-/** The turns before the last `cachePoint`. */
-function countMarkedTurns(
-  system: readonly object[] = [],
-  messages: readonly { content?: readonly object[] | undefined }[] = [],
-): number | undefined {
-  const contents = [...(system.length === 0 ? [] : [system]), ...messages.map(({ content = [] }) => content)];
-  return contents.findLastIndex((blocks) => blocks.some((block) => 'cachePoint' in block)) + 1 || undefined;
 }
 
 const writeThinking = (thinking: Thinking) =>

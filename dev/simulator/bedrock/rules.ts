@@ -52,20 +52,19 @@ function checkOrder(messages: { role: string }[]): Refusal | undefined {
 
 const hasOneField = (object: object) => Object.keys(object).length === 1;
 const nothing = z.strictObject({}).optional();
-const inputSchema = z.strictObject({ json });
 const toolSpec = z.strictObject({
   name: text,
   description: text.optional(),
-  inputSchema,
+  inputSchema: z.strictObject({ json }),
   strict: z.boolean().optional(),
 });
-/** What stands before it is cached: `CachePointBlock` of the SDK. */
-const cachePoint = z
-  .strictObject({ type: z.literal('default'), ttl: z.enum(['5m', '1h']).optional() })
-  .optional();
+const ttl = z.enum(['5m', '1h']).optional();
+/** All before it is cached: `CachePointBlock` of the SDK. */
+const cachePoint = z.strictObject({ type: z.literal('default'), ttl }).optional();
 const toolChoice = z
   .strictObject({ auto: nothing, any: nothing, tool: z.strictObject({ name: text }).optional() })
   .refine(hasOneField);
+const tool = z.strictObject({ toolSpec: toolSpec.optional(), cachePoint }).refine(hasOneField);
 const jsonSchema = z.strictObject({ schema: text, name: text.optional(), description: text.optional() });
 const textFormat = z.strictObject({
   type: z.literal('json_schema'),
@@ -108,9 +107,7 @@ const bodyShape = z.strictObject({
   system: z.array(z.strictObject({ text: text.optional(), cachePoint }).refine(hasOneField)).optional(),
   toolConfig: z
     .strictObject({
-      tools: z
-        .array(z.strictObject({ toolSpec: toolSpec.optional(), cachePoint }).refine(hasOneField))
-        .min(1),
+      tools: z.array(tool).min(1),
       toolChoice: toolChoice.optional(),
     })
     .optional(),

@@ -89,33 +89,20 @@ export const openAiErrors: ErrorBodies = {
     ),
   quotas: [
     // The second comes with the type of the first: https://github.com/vercel/ai/issues/21345
-    spent(
-      'insufficient_quota',
-      'You exceeded your current quota, please check your plan and billing details.',
-    ),
+    spent('insufficient_quota', 'You exceeded your current quota.'),
     spent('credit_balance_exhausted', 'Your organization has no API credits remaining.'),
     // Codes of `resources/beta/agents/agents.d.ts` of OpenAI's SDK.
-    spent(
-      'billing_not_active',
-      'Your account is not active, please check your billing details on our website.',
-    ),
+    spent('billing_not_active', 'Your account is not active.'),
     spent('project_spend_limit_exceeded', 'The project has reached its enforced spend limit.'),
     spent('organization_spend_limit_exceeded', 'The organization has reached its enforced spend limit.'),
     spent('organization_usage_limit_exceeded', 'The organization has reached its usage limit.'),
     // Of OpenRouter, where it is about the request: https://github.com/can1357/oh-my-pi/issues/9569
-    jsonRefusal(402, {
-      error: {
-        message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens.',
-        code: 402,
-      },
-    }),
+    jsonRefusal(402, { error: { message: 'It requires more credits, or fewer max_tokens.', code: 402 } }),
   ],
   hint: refuseHint,
   // DeepSeek's: https://github.com/earendil-works/pi/issues/3636
   lostReasoning: () =>
-    openAiError(400, 'The `reasoning_content` in the thinking mode must be passed back to the API.', {
-      code: 'invalid_request_error',
-    }),
+    openAiError(400, 'The `reasoning_content` in the thinking mode must be passed back to the API.'),
   // From gpt-5.4 on: https://github.com/openai/openai-openapi/issues/541. Some have no `none`: BerriAI/litellm#34569.
   effort({ tools, reasoningEffort }, model) {
     if (reasoningEffort === 'none') return refuseNone('reasoning_effort');
@@ -132,21 +119,16 @@ function spent(code: string, message: string): Refusal {
 
 /** The error of a model that always thinks, for the effort `none`. */
 export const refuseNone = (param: string): Refusal =>
-  invalid(
-    `Unsupported value: '${param}' does not support 'none' with this model. Supported values are: 'low', 'medium', 'high', and 'xhigh'.`,
-    param,
-    'unsupported_value',
-  );
+  unsupportedValue(param, "'none' with this model. Supported values are: 'low', 'medium' and 'high'.");
+
+const unsupportedValue = (param: string, why: string): Refusal =>
+  invalid(`Unsupported value: '${param}' does not support ${why}`, param, 'unsupported_value');
 
 function refuseHint(name: string, value: unknown): Refusal {
   const param = snakeCase(name);
   if (name === 'temperature' || name === 'topP') {
-    const why = `does not support ${value} with this model. Only the default (1) value is supported.`;
-    return invalid(`Unsupported value: '${param}' ${why}`, param, 'unsupported_value');
+    return unsupportedValue(param, `${value} with this model. Only the default (1) value is supported.`);
   }
-  return invalid(
-    `Unsupported parameter: '${param}' is not supported with this model.`,
-    param,
-    'unsupported_parameter',
-  );
+  const message = `Unsupported parameter: '${param}' is not supported with this model.`;
+  return invalid(message, param, 'unsupported_parameter');
 }

@@ -8,7 +8,7 @@ import type { OpenAiBody } from './rules.js';
 import { checkOpenAiRequest } from './rules.js';
 
 const operation = '/v1/chat/completions';
-const refusalText = "I'm sorry, but I can't help with that.";
+export const refusalText = "I'm sorry, but I can't help with that.";
 const done = 'data: [DONE]\n\n';
 
 /** OpenAI's Chat Completions (https://platform.openai.com/docs/api-reference/chat). */
@@ -64,7 +64,7 @@ const finishReasonOf = ({ ending, calls }: Reply): string =>
 const hasContent = ({ ending, text, calls }: Reply): boolean =>
   ending !== 'null' && ending !== 'refused' && (text !== '' || calls.length === 0);
 
-/** What a model says of its thinking at servers that speak this format; nothing at OpenAI. */
+/** The words of thinking at servers that speak this format; nothing at OpenAI. */
 const thinkingOf = ({ thoughts }: Reply) => {
   const words = thoughts.map(({ text }) => text).join(' ');
   return words.trim() === '' ? undefined : { reasoning_content: words };

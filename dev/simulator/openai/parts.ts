@@ -4,49 +4,55 @@ import { givenFields } from '../../../shared/given-fields.js';
 import { contentOf } from '../blocks.js';
 import { readImage } from '../image.js';
 import type { CallParameters, Reply } from '../wire-format.js';
-import type { OpenAiBody, OpenAiMessage, OpenAiPart } from './rules.js';
+import type { OpenAiBody, OpenAiMessage } from './rules.js';
 
 const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
 
-/** The conversation of valid messages; results that follow one another are one turn. */
-export function readOpenAiTurns({ messages }: OpenAiBody): Turn[] {
+/** The conversation of items, some of which go on with the turn of the one before. */
+export function joinTurns(items: readonly { role: string; parts: Part[]; isMore: boolean }[]): Turn[] {
   const turns: { role: Role; parts: Part[] }[] = [];
-  for (const [index, message] of messages.entries()) {
-    const parts = readMessage(message);
-    const isMore = message.role === 'tool' && messages[index - 1]?.role === 'tool';
+  for (const { role, parts, isMore } of items) {
     if (isMore) turns.at(-1)?.parts.push(...parts);
-    else turns.push({ role: roleNames[message.role] ?? 'user', parts });
+    else turns.push({ role: roleNames[role] ?? 'user', parts });
   }
   return turns.map(({ role, parts }) => ({ role, content: contentOf(parts) }));
 }
 
+/** The conversation of valid messages; results that follow one another are one turn. */
+export const readOpenAiTurns = ({ messages }: OpenAiBody): Turn[] =>
+  joinTurns(
+    messages.map((message, index) => {
+      const isMore = message.role === 'tool' && messages[index - 1]?.role === 'tool';
+      return { role: message.role, parts: readMessage(message), isMore };
+    }),
+  );
+
 function readMessage(message: OpenAiMessage): Part[] {
   const { role, content } = message;
-  const said: Part[] =
-    typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []).map(readPart);
+  const said = readContent(content);
   if (role === 'tool') {
     return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: said }) }];
   }
-  const assistant = role === 'assistant' ? message : undefined;
-  const calls = assistant?.tool_calls ?? [];
-  const thought = assistant?.reasoning_content;
-  const thinking: Part[] =
-    thought == null
-      ? []
-      : [{ type: 'opaque', provider: 'openai', data: JSON.stringify({ reasoning_content: thought }) }];
-  return [
-    ...thinking,
-    ...said,
-    ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called })),
-  ];
+  if (role !== 'assistant') return said;
+  const { reasoning_content, tool_calls: calls = [] } = message;
+  const data = JSON.stringify({ reasoning_content });
+  if (reasoning_content != null) said.unshift({ type: 'opaque', provider: 'openai', data });
+  return [...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
 }
 
-function readPart(part: OpenAiPart): Part {
-  return part.type === 'text' ? part : readImageUrl(part.image_url.url);
+/** A part of a message, of either wire. */
+interface SaidPart {
+  readonly text?: string;
+  readonly refusal?: string;
+  readonly image_url?: string | { readonly url: string };
 }
 
-/** An image by its address, or within it. */
-export function readImageUrl(url: string): Part {
+export const readContent = (content: string | readonly SaidPart[] | null | undefined): Part[] =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []).map(readPart);
+
+function readPart({ text = '', refusal, image_url: image }: SaidPart): Part {
+  if (image === undefined) return { type: 'text', text: refusal ?? text };
+  const url = typeof image === 'string' ? image : image.url;
   if (!url.startsWith('data:')) return { type: 'image', url };
   const end = url.indexOf(',');
   return readImage(url.slice('data:'.length, end).replace(/;base64$/, ''), url.slice(end + 1));

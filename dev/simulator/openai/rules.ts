@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
 import { typeName } from '../json.js';
 import type { Refusal } from '../refusal.js';
-import { bracketed, type Complaints, checkShape, json, text, unread } from '../shape.js';
+import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';
 import { invalid, openAiError } from './errors.js';
 import { onlyWithTools } from './part-rules.js';
 
@@ -19,10 +19,8 @@ export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
 function checkTogether(body: OpenAiBody): Refusal | undefined {
   const { tools, parallel_tool_calls: parallel, response_format: format, messages } = body;
   if (body.model === undefined) return openAiError(400, 'you must provide a model parameter');
-  if (body.stream_options != null && body.stream !== true) {
-    const why = "parameter is only allowed when 'stream' is enabled.";
-    return invalid(`The 'stream_options' ${why}`, 'stream_options');
-  }
+  const unstreamed = checkOptions(body);
+  if (unstreamed !== undefined) return unstreamed;
   const silent = messages.findIndex(
     (message) => message.role === 'assistant' && message.content == null && !message.tool_calls,
   );
@@ -33,15 +31,25 @@ function checkTogether(body: OpenAiBody): Refusal | undefined {
   return invalid(`'messages' must contain the word 'json' in some form, ${use}.`, 'messages');
 }
 
-const named = { name: text, description: text.optional(), strict: z.boolean().nullish() };
+/** The error for options of a stream where there is none. */
+export function checkOptions(body: { stream?: unknown; stream_options?: unknown }): Refusal | undefined {
+  if (body.stream_options == null || body.stream === true) return undefined;
+  const why = "parameter is only allowed when 'stream' is enabled.";
+  return invalid(`The 'stream_options' ${why}`, 'stream_options');
+}
+
+export const named = { name: text, description: text.optional(), strict: z.boolean().nullish() };
 const tool = z.strictObject({
   type: z.literal('function'),
   function: z.strictObject({ ...named, parameters: json.optional() }),
 });
 const choice = z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: text }) });
-const format = z.discriminatedUnion('type', [
+export const formats = [
   z.strictObject({ type: z.literal('text') }),
   z.strictObject({ type: z.literal('json_object') }),
+] as const;
+const format = z.discriminatedUnion('type', [
+  ...formats,
   z.strictObject({ type: z.literal('json_schema'), json_schema: z.strictObject({ ...named, schema: json }) }),
 ]);
 
@@ -77,25 +85,32 @@ const message = z.discriminatedUnion('role', [
 const sequence = text.min(1);
 const penalty = z.number().min(-2).max(2).nullish();
 
+/** Fields that both wires have. */
+export const common = {
+  stream: z.boolean().nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  prompt_cache_key: text.nullish(),
+};
+export const efforts = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish();
+export const verbosity = z.enum(['low', 'medium', 'high']).nullish();
+
 /** A body of Chat Completions, as OpenAI's reference has it. */
 const bodyShape = z.strictObject({
   model: text.optional(),
-  stream: z.boolean().nullish(),
+  ...common,
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
   frequency_penalty: penalty,
   presence_penalty: penalty,
   seed: z.int().nullish(),
-  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish(),
-  verbosity: z.enum(['low', 'medium', 'high']).nullish(),
+  reasoning_effort: efforts,
+  verbosity,
   stop: z.union([sequence, z.array(sequence).max(4)]).nullish(),
   tools: z.array(tool).min(1).max(128).optional(),
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
-  parallel_tool_calls: z.boolean().nullish(),
   response_format: format.optional(),
-  prompt_cache_key: text.nullish(),
   messages: z.array(message).min(1),
   ...unread(`audio function_call functions logit_bias logprobs max_tokens metadata modalities moderation n prediction
     prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
@@ -104,15 +119,11 @@ const bodyShape = z.strictObject({
 
 export type OpenAiBody = z.output<typeof bodyShape>;
 export type OpenAiMessage = z.output<typeof message>;
-export type OpenAiPart = z.output<typeof part>;
 
 /** OpenAI's words for a body of the wrong shape. */
-export const openAiComplaints: Complaints = {
+const openAiComplaints: Complaints = {
   unknown(path, keys) {
-    if (path.length > 0) {
-      const param = bracketed([...path, keys[0] ?? '']);
-      return invalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter');
-    }
+    if (path.length > 0) return unknownParameter(path, keys);
     const noun = keys.length === 1 ? 'argument' : 'arguments';
     return openAiError(400, `Unrecognized request ${noun} supplied: ${keys.join(', ')}`);
   },
@@ -147,13 +158,20 @@ export const openAiComplaints: Complaints = {
   },
 };
 
+/** The same words at Responses, where each unknown field has its place. */
+export const responsesComplaints: Complaints = { ...openAiComplaints, unknown: unknownParameter };
+
+function unknownParameter(path: Path, [key = '']: readonly string[]): Refusal {
+  const param = bracketed([...path, key]);
+  return invalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter');
+}
+
 const typeNames: Record<string, string> = {
   ...{ string: 'a string', boolean: 'a boolean', array: 'an array of objects' },
   ...{ number: 'a decimal', int: 'an integer' },
 };
 
-/** The error for a field that has to be there. */
-export const missing = (param: string): Refusal =>
+const missing = (param: string): Refusal =>
   invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
 
 const invalidValue = (param: string, value: unknown, supported: string): Refusal =>

@@ -2,18 +2,19 @@ import { joinBlocks } from '../blocks.js';
 import { serverSentEvent } from '../json.js';
 import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
+import { responsesPartRules } from '../openai/part-rules.js';
 import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
-import { responsesPartRules } from './part-rules.js';
+
 import { readResponsesParameters, readResponsesTurns } from './parts.js';
 import type { ResponsesBody } from './rules.js';
 import { checkResponsesRequest } from './rules.js';
 
 const operation = '/v1/responses';
-const serverError = {
-  code: 'server_error',
-  message: 'An error occurred while processing your request. You can retry your request.',
-};
+/** The numbers of events grow by more than one, so that signs of life find numbers between two frames. */
+const numbersOfFrame = 100;
+const places: Record<string, string> = { reasoningEffort: 'reasoning.effort', verbosity: 'text.verbosity' };
+const serverError = { code: 'server_error', message: 'An error occurred while processing your request.' };
 
 /** OpenAI's Responses (https://developers.openai.com/api/reference/resources/responses), without what it stores. */
 export const responsesFormat: WireFormat = {
@@ -21,14 +22,9 @@ export const responsesFormat: WireFormat = {
   errors: {
     ...openAiFormat.errors,
     tooLong: () =>
-      openAiError(
-        400,
-        'Your input exceeds the context window of this model. Please adjust your input and try again.',
-        { param: 'input', code: 'context_length_exceeded' },
-      ),
-    hint: (name, value) => openAiFormat.errors.hint(hintNames[name] ?? name, value),
-    effort: ({ reasoningEffort }) =>
-      reasoningEffort === 'none' ? refuseNone('reasoning.effort') : undefined,
+      invalid('Your input exceeds the context window of this model.', 'input', 'context_length_exceeded'),
+    hint: (name, value) => openAiFormat.errors.hint(places[name] ?? name, value),
+    effort: (asked) => (asked.reasoningEffort === 'none' ? refuseNone('reasoning.effort') : undefined),
     // https://github.com/pydantic/pydantic-ai/issues/2865
     reasoning: () => invalid('Encrypted content is not supported with this model.', 'include'),
   },
@@ -46,15 +42,11 @@ export const responsesFormat: WireFormat = {
   lifeSign: (_of, { place, index }) => event({ type: 'keepalive' }, place * numbersOfFrame + 10 + index),
   malformed: () => 'event: response.output_text.delta\ndata: {"unfinished\n\n',
   // Flat in the type, `ResponseErrorEvent`, and nested on the wire: https://github.com/Effect-TS/effect/pull/7262
-  streamError: (callId) =>
-    callId % 2 === 0
-      ? event({ type: 'error', ...serverError, param: null }, 1e6)
-      : event({ type: 'error', error: { type: 'server_error', ...serverError, param: null } }, 1e6),
-};
-
-const hintNames: Record<string, string> = {
-  reasoningEffort: 'reasoning.effort',
-  verbosity: 'text.verbosity',
+  streamError(callId) {
+    const error = { type: 'error', ...serverError, param: null };
+    const nested = { type: 'error', error: { ...error, type: 'server_error' } };
+    return event(callId % 2 === 0 ? error : nested, 1e6);
+  },
 };
 
 const reasons: Partial<Record<Ending, string>> = {
@@ -70,7 +62,6 @@ const statusOf = ({ ending }: Reply) =>
 function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
   const { callId, createdAt, model, ending, request } = reply;
   const reason = items && reasons[ending];
-  const asked = { ...unasked, ...request };
   return {
     id: `resp_sim${callId}`,
     object: 'response',
@@ -81,23 +72,15 @@ function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
     incomplete_details: reason ? { reason } : null,
     output: items?.map(({ whole }) => whole) ?? [],
     usage: items && reply.hasUsage ? writeUsage(reply) : null,
-    ...Object.fromEntries(Object.keys(unasked).map((name) => [name, asked[name as keyof typeof unasked]])),
+    ...Object.fromEntries(Object.entries(unasked).map(([name, value]) => [name, request[name] ?? value])),
   };
 }
 
 /** The fields of a request that stand in its response, with their values where they are not asked for. */
 const unasked = {
-  instructions: null,
-  max_output_tokens: null,
-  metadata: {},
-  parallel_tool_calls: true,
-  reasoning: { effort: null, summary: null },
-  store: true,
-  temperature: 1,
-  text: { format: { type: 'text' } },
-  tool_choice: 'auto',
-  tools: [],
-  top_p: 1,
+  ...{ instructions: null, max_output_tokens: null, metadata: {}, store: true, temperature: 1, top_p: 1 },
+  ...{ reasoning: { effort: null, summary: null } },
+  ...{ tools: [], tool_choice: 'auto', parallel_tool_calls: true, text: { format: { type: 'text' } } },
 };
 
 const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({
@@ -119,7 +102,7 @@ function writeEvents(reply: Reply): StreamFrames {
   const response = writeResponse(reply);
   const start = frame(['response.created', 'response.in_progress'].map((type) => ({ type, response })));
   const items = writeItems(reply);
-  const blocks = items.map(({ whole, start: item, opening, deltas, closing }, output_index) => {
+  const blocks = items.map(({ whole, start: item, opening = [], deltas, closing = [] }, output_index) => {
     const at = (each: ResponsesEvent) => ({ ...each, output_index, item_id: whole.id });
     const added = { type: 'response.output_item.added', output_index, item };
     const done = { type: 'response.output_item.done', output_index, item: whole };
@@ -133,9 +116,6 @@ function writeEvents(reply: Reply): StreamFrames {
   const end = frame([{ type: `response.${statusOf(reply)}`, response: writeResponse(reply, items) }]);
   return { opening: [start, ...opening], deltas, closing: [...closing, end] };
 }
-
-/** The numbers of events grow by more than one, so that signs of life find numbers between two frames. */
-const numbersOfFrame = 100;
 
 const event = (data: ResponsesEvent, number: number): string =>
   serverSentEvent({ ...data, sequence_number: number }, data.type);

@@ -1,3 +1,4 @@
+import { refusalText } from '../openai/format.js';
 import { sign } from '../signature.js';
 import type { Reply, ReplyCall } from '../wire-format.js';
 
@@ -11,9 +12,9 @@ export interface ResponsesEvent {
 export interface WrittenItem {
   readonly whole: { readonly id: string; readonly [field: string]: unknown };
   readonly start: object;
-  readonly opening: readonly ResponsesEvent[];
+  readonly opening?: readonly ResponsesEvent[];
   readonly deltas: readonly ResponsesEvent[];
-  readonly closing: readonly ResponsesEvent[];
+  readonly closing?: readonly ResponsesEvent[];
 }
 
 /** The items of a reply in order: what it thought, its text, unless there are calls alone, and its calls. */
@@ -50,38 +51,30 @@ function writeReasoning({ callId, model, thoughts, request }: Reply, place: numb
     { type: 'response.reasoning_summary_text.done', summary_index: 0, text },
     { type: 'response.reasoning_summary_part.done', summary_index: 0, part },
   ]);
-  const whole = { ...start, summary, encrypted_content: encrypted };
-  return { whole, start, opening: [], deltas: events, closing: [] };
+  return { whole: { ...start, summary, encrypted_content: encrypted }, start, deltas: events };
 }
-
-const refusalText = "I'm sorry, but I can't help with that.";
 
 /** The text, or the refusal; where the model thinks it has its phase, which a client sends back. */
 function writeMessage({ ending, callId, calls, thoughts, ...reply }: Reply): WrittenItem {
   const phase = thoughts.length > 0 && { phase: calls.length > 0 ? 'commentary' : 'final_answer' };
   const item = { id: `msg_sim${callId}`, type: 'message', role: 'assistant', ...phase };
   const start = { ...item, status: 'in_progress', content: [] };
-  const done = {
-    ...item,
-    status: ending === 'length' || ending === 'blocked-reply' ? 'incomplete' : 'completed',
-  };
-  if (ending === 'null')
-    return { whole: { ...done, content: [] }, start, opening: [], deltas: [], closing: [] };
+  const status = ending === 'length' || ending === 'blocked-reply' ? 'incomplete' : 'completed';
+  if (ending === 'null') return { whole: { ...start, status }, start, deltas: [] };
   const isRefusal = ending === 'refused';
-  const [type, field] = isRefusal ? ['refusal', 'refusal'] : ['output_text', 'text'];
-  const text = isRefusal ? refusalText : reply.text;
-  const more = !isRefusal && { logprobs: [] };
-  const part = { type, [field]: text, ...(!isRefusal && { annotations: [] }), ...more };
+  const [type, field, text, pieces] = isRefusal
+    ? (['refusal', 'refusal', refusalText, [refusalText]] as const)
+    : (['output_text', 'text', reply.text, reply.pieces] as const);
   const at = { content_index: 0 };
+  const more = { ...at, ...(!isRefusal && { logprobs: [] }) };
+  const part = { type, [field]: text, ...(!isRefusal && { annotations: [], logprobs: [] }) };
   return {
-    whole: { ...done, content: [part] },
+    whole: { ...start, status, content: [part] },
     start,
     opening: [{ type: 'response.content_part.added', ...at, part: { ...part, [field]: '' } }],
-    deltas: (isRefusal ? [text] : reply.pieces).map((delta) => {
-      return { type: `response.${type}.delta`, ...at, delta, ...more };
-    }),
+    deltas: pieces.map((delta) => ({ type: `response.${type}.delta`, ...more, delta })),
     closing: [
-      { type: `response.${type}.done`, ...at, [field]: text, ...more },
+      { type: `response.${type}.done`, ...more, [field]: text },
       { type: 'response.content_part.done', ...at, part },
     ],
   };
@@ -96,7 +89,6 @@ function writeCall({ callId, calls, ending }: Reply, call: ReplyCall, index: num
   return {
     whole: { ...item, arguments: whole, status: isCut ? 'incomplete' : 'completed' },
     start: { ...item, arguments: '', status: 'in_progress' },
-    opening: [],
     deltas: texts.map((delta) => ({ type: 'response.function_call_arguments.delta', delta })),
     closing: [{ type: 'response.function_call_arguments.done', arguments: whole }],
   };

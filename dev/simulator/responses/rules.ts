@@ -1,9 +1,17 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json.js';
 import { invalid, openAiError } from '../openai/errors.js';
-import { missing, openAiComplaints } from '../openai/rules.js';
+import {
+  checkOptions,
+  common,
+  efforts,
+  formats,
+  named,
+  responsesComplaints,
+  verbosity,
+} from '../openai/rules.js';
 import { firstRefusal, type Refusal } from '../refusal.js';
-import { bracketed, type Complaints, checkShape, json, text, unread } from '../shape.js';
+import { checkShape, json, text, unread } from '../shape.js';
 import { seal } from './items.js';
 
 /**
@@ -11,18 +19,15 @@ import { seal } from './items.js';
  * stricter than the provider: no item may have an id, and an image needs its `detail`, as in the types.
  */
 export function checkResponsesRequest(body: JsonObject): Refusal | undefined {
-  return checkShape(bodyShape, body, complaints) ?? checkTogether(body as ResponsesBody);
+  return checkShape(bodyShape, body, responsesComplaints) ?? checkTogether(body as ResponsesBody);
 }
 
 /** The error for what a body cannot ask together. */
 function checkTogether(body: ResponsesBody): Refusal | undefined {
-  const { input, model, stream, stream_options: options, text: asked } = body;
-  if (options != null && stream !== true) {
-    const why = "parameter is only allowed when 'stream' is enabled.";
-    return invalid(`The 'stream_options' ${why}`, 'stream_options');
-  }
+  const { input, model, text: asked } = body;
   const items = typeof input === 'string' ? [] : input;
-  const refusal = firstRefusal(items, (item) => checkStored(item) ?? checkSeal(item, model));
+  const refusal =
+    checkOptions(body) ?? firstRefusal(items, (item) => checkStored(item) ?? checkSeal(item, model));
   if (refusal !== undefined) return refusal;
   if (asked?.format?.type !== 'json_object' || /json/i.test(JSON.stringify(input))) return undefined;
   const use = "to use 'text.format' of type 'json_object'";
@@ -47,8 +52,7 @@ function checkSeal(item: ResponsesItem, model: string): Refusal | undefined {
   return openAiError(400, `The encrypted content ${shown} ${why}`, { code: 'invalid_encrypted_content' });
 }
 
-const id = text.nullish();
-const status = z.enum(['in_progress', 'completed', 'incomplete']).optional();
+const kept = { id: text.nullish(), status: z.enum(['in_progress', 'completed', 'incomplete']).optional() };
 const contentOf = <Part extends z.ZodType>(part: Part) => z.union([text, z.array(part).min(1)]);
 const image = z.strictObject({
   type: z.literal('input_image'),
@@ -62,60 +66,48 @@ const said = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('refusal'), refusal: text }),
 ]);
 
-const message = { type: z.literal('message').optional(), id, status };
+const message = { type: z.literal('message').optional(), ...kept };
 const phase = z.enum(['commentary', 'final_answer']).nullish();
 const summary = z.array(z.strictObject({ type: z.literal('summary_text'), text }));
-const call = { type: z.literal('function_call'), call_id: text, name: text, arguments: text };
-const result = { type: z.literal('function_call_output'), call_id: text, output: contentOf(inputPart) };
 const item = z.discriminatedUnion('type', [
   z.discriminatedUnion('role', [
     z.strictObject({ ...message, role: z.enum(['system', 'developer']), content: contentOf(inputText) }),
     z.strictObject({ ...message, role: z.literal('user'), content: contentOf(inputPart) }),
     z.strictObject({ ...message, role: z.literal('assistant'), content: contentOf(said), phase }),
   ]),
-  z.strictObject({ ...call, id, status }),
-  z.strictObject({ ...result, id, status }),
-  z.strictObject({ type: z.literal('reasoning'), summary, encrypted_content: text.nullish(), id, status }),
+  z.strictObject({ type: z.literal('function_call'), call_id: text, name: text, arguments: text, ...kept }),
+  z.strictObject({
+    type: z.literal('function_call_output'),
+    call_id: text,
+    output: contentOf(inputPart),
+    ...kept,
+  }),
+  z.strictObject({ type: z.literal('reasoning'), summary, encrypted_content: text.nullish(), ...kept }),
 ]);
 
-const strict = z.boolean().nullish();
-const description = text.nullish();
-const tool = z.strictObject({
-  type: z.literal('function'),
-  name: text,
-  description,
-  parameters: json.nullable(),
-  strict,
-});
+const tool = z.strictObject({ type: z.literal('function'), ...named, parameters: json.nullable() });
 const choice = z.strictObject({ type: z.literal('function'), name: text });
 const format = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('text') }),
-  z.strictObject({ type: z.literal('json_object') }),
-  z.strictObject({ type: z.literal('json_schema'), name: text, schema: json, description, strict }),
+  ...formats,
+  z.strictObject({ type: z.literal('json_schema'), ...named, schema: json }),
 ]);
-const efforts = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish();
 const summaries = z.enum(['auto', 'concise', 'detailed']).nullish();
-const verbosity = z.enum(['low', 'medium', 'high']).nullish();
 
 /** Not in it are stops, a seed, penalties and biases: Responses has none. */
 const bodyShape = z.strictObject({
   model: text,
   input: contentOf(item),
   instructions: text.nullish(),
-  stream: z.boolean().nullish(),
+  ...common,
   stream_options: z.strictObject({ include_obfuscation: z.boolean().optional() }).nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.enum(['reasoning.encrypted_content', 'message.output_text.logprobs'])).nullish(),
   // The least is 16: https://github.com/earendil-works/pi/issues/6265
   max_output_tokens: z.int().min(16).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
   reasoning: z.strictObject({ effort: efforts, summary: summaries, ...unread('context mode') }).nullish(),
   text: z.strictObject({ format: format.optional(), verbosity }).optional(),
   tools: z.array(tool).max(128).optional(),
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
-  parallel_tool_calls: z.boolean().nullish(),
-  prompt_cache_key: text.nullish(),
   ...unread(`access_programs background context_management conversation image max_tool_calls metadata moderation
     previous_response_id prompt prompt_cache_options prompt_cache_retention safety_identifier
     service_tier top_logprobs truncation user`),
@@ -123,13 +115,3 @@ const bodyShape = z.strictObject({
 
 export type ResponsesBody = z.output<typeof bodyShape>;
 export type ResponsesItem = z.output<typeof item>;
-export type ResponsesPart = z.output<typeof inputPart> | z.output<typeof said>;
-
-const complaints: Complaints = {
-  unknown(path, keys) {
-    const param = bracketed([...path, keys[0] ?? '']);
-    return invalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter');
-  },
-  wrong: (path, value, issue) =>
-    value === undefined ? missing(bracketed(path)) : openAiComplaints.wrong(path, value, issue),
-};

@@ -80,8 +80,8 @@ function writeAnswer({ ending, endsAs, request }: Reply, parts: object[]): objec
   if (ending === 'refused') return { candidates: [{ index: 0, finishReason }] };
   const content = ending === 'null' ? { role: 'model' } : { role: 'model', parts };
   const ratings = ending === 'blocked-reply' ? { safetyRatings } : {};
-  const next = hopOf(request.continuationToken) + 1;
-  const token = ending === 'continues' && { continuationToken: tokenOf(next) };
+  const continuationToken = tokenOf(hopOf(request.continuationToken) + 1);
+  const token = ending === 'continues' && { continuationToken };
   return { candidates: [{ index: 0, content, finishReason, ...ratings, ...token }] };
 }
 
@@ -92,14 +92,11 @@ function partsOfReply(reply: Reply): object[] {
   return [...writeThoughts(reply), ...(reply.text === '' && calls.length > 0 ? [] : [said]), ...calls];
 }
 
-/**
- * Where it thinks its text is signed too; in a stream on an empty part behind the text.
- * https://ai.google.dev/gemini-api/docs/thought-signatures
- */
+/** Of a text behind thinking; in a stream on a part of its own: https://ai.google.dev/gemini-api/docs/thought-signatures */
 const signatureOfText = ({ text, isSigned, thoughts }: Reply) =>
   text === '' || (!isSigned && thoughts.length === 0) ? undefined : { thoughtSignature: signText(text) };
 
-/** What it thinks, where `includeThoughts` asks for it; else nothing is sent while it thinks. */
+/** Its thinking, where `includeThoughts` asks for it; else nothing is sent while it thinks. */
 const writeThoughts = ({ thoughts }: Reply): object[] =>
   thoughts.flatMap(({ text }) => (text === '' ? [] : [{ text, thought: true }]));
 

@@ -113,7 +113,7 @@ const generationConfig = z
   })
   .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
 
-/** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and the part that it asks for. */
+/** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and that part. */
 export const tokenOf = (hop: number): string => Buffer.from(String(hop)).toString('base64');
 export const hopOf = (token: unknown = ''): number => Number(Buffer.from(String(token), 'base64').toString());
 

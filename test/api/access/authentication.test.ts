@@ -27,7 +27,7 @@ const callers = new Map<string, Caller>([
   ['operator', { ...userNamed('a'), scopes: ['admin'] }],
 ]);
 
-/** Nobody waits. */
+/** No call waits. */
 const atOnce = async () => undefined;
 
 const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));

@@ -152,7 +152,11 @@ describe('blocks that a client has changed', () => {
       'x'.repeat(2_097_153),
     ],
   ])('given more than is parsed → refused: %s', (reason, json) => {
-    const refused = refusalOf({ messages: messages('', thinking('[{}]'), thinking(json)) });
-    expect(refused).toBe(`/messages/0/tool_calls/${reason}`);
+    // As this release hands it out, and as 0.8 did.
+    for (const more of [{ model: 'm' }, {}]) {
+      const [few, many] = ['[{}]', json].map((each) => ({ anthropic: { signed_thinking: each, ...more } }));
+      const refused = refusalOf({ messages: messages('', few ?? {}, many ?? {}) });
+      expect(refused).toBe(`/messages/0/tool_calls/${reason}`);
+    }
   });
 });

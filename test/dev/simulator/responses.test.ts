@@ -98,13 +98,16 @@ const words: Record<string, string> = {
   'has a known effort': "Invalid value: 'huge'.",
 };
 
-describe('a request that breaks a rule -> is refused', () => {
-  it.each(Object.keys(broken))('it %s', async (rule) => {
-    const { status, error } = await whole(broken[rule]);
-    expect([status, error?.message]).toEqual(
-      words[rule] === undefined ? ['completed', undefined] : [400, expect.stringContaining(words[rule])],
-    );
-  });
+describe('a request', () => {
+  it.each(Object.keys(broken))(
+    'that breaks the rule that it %s -> is refused if it is one here',
+    async (rule) => {
+      const { status, error } = await whole(broken[rule]);
+      expect([status, error?.message]).toEqual(
+        words[rule] === undefined ? ['completed', undefined] : [400, expect.stringContaining(words[rule])],
+      );
+    },
+  );
 
   it.each([
     [{ stop: ['x'] }, "Unknown parameter: 'stop'."],
@@ -115,12 +118,12 @@ describe('a request that breaks a rule -> is refused', () => {
     [{ model: undefined }, "Missing required parameter: 'model'."],
     [{ input: [{ type: 'function_call', call_id: 'c1' }] }, "Missing required parameter: 'input[0].name'."],
     [{ input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] }, 'detail'],
-  ])('it has %j', async (more, message) => {
+  ])('with %j -> is refused', async (more, message) => {
     const { status, error } = await whole({}, more as Json);
     expect([status, error.message]).toEqual([400, expect.stringContaining(message)]);
   });
 
-  it('a tool that says nothing of being strict -> has to name each property as required', async () => {
+  it('with a tool that says nothing of being strict -> has to name each property as required', async () => {
     const open = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false };
     const asked = (strict: unknown) => whole({ tools: [{ ...weather, parameters: open, strict } as never] });
     for (const strict of [undefined, null, true])
@@ -142,12 +145,12 @@ describe('a request that breaks a rule -> is refused', () => {
     });
   });
 
-  /** What is within a schema may be of any shape. */
+  /** Within a schema is anything allowed. */
   const places = [...valuesIn(request.body)].filter(
     ([path, value]) => value !== undefined && !/(schema|parameters)\./.test(path.join('.')),
   );
 
-  it('with a field more in any object', async () => {
+  it('with a field more in any object -> is refused', async () => {
     for (const [path, value] of places) {
       if (!isObject(value) || /schema$|parameters$/.test(path.join('.'))) continue;
       const body = replace(request.body, path, { ...value, extra: 1 }) as Json;
@@ -155,7 +158,7 @@ describe('a request that breaks a rule -> is refused', () => {
     }
   });
 
-  it('with a value of another type anywhere', async () => {
+  it('with a value of another type anywhere -> is refused', async () => {
     for (const [path, value] of places.slice(1)) {
       const change = typeof value === 'object' ? 5 : { wrong: true };
       const body = replace(request.body, path, change) as Json;

@@ -23,7 +23,7 @@ export interface BooksRules {
 
 /** The ends of a case's requests, and the leftovers. */
 export interface Balance extends ReturnType<typeof sumUp> {
-  /** What should be gone when all is done: jobs that wait or run, and calls that the provider still serves. */
+  /** None are left when all is done: jobs that wait or run, and calls that the provider still serves. */
   leftovers: { jobs: number; calls: number };
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];

@@ -6,7 +6,7 @@ import { promptCanary } from '../../support/canaries.js';
 import { authorization } from '../../support/deployment.js';
 import type { StreamCall } from '../../support/event-streams.js';
 
-/** The deltas of streams that are read slowly: characters of three bytes, together 11 MB, which no socket holds. */
+/** The deltas of the streams that are read slowly: characters of three bytes, 11 MB in all, which no socket holds. */
 export const deltas = { count: 900, length: 4096 };
 export const replyBytes = 3 * deltas.count * deltas.length;
 export const slowKey = { 'Idempotency-Key': 'slow-readers' };

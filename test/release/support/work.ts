@@ -11,5 +11,5 @@ export function leastMsOf(work: () => unknown, times = 5): number {
   return Math.min(...tries);
 }
 
-/** What it takes here and now to parse a megabyte of numbers, in the same way. */
+/** The time to parse a megabyte of numbers here and now, in the same way. */
 export const unitMs = (): number => leastMsOf(() => JSON.parse(megabyte));

@@ -14,7 +14,7 @@ const source = { provider: 'anthropic', model: 'm' } as const;
 const opaque = { kind: 'opaque', ...source, role: 'block' } as const;
 
 describe('piecesOf', () => {
-  it('gives thinking, opaque data, texts and calls in their order, and each part as far as the tape has it', () => {
+  it('a tape that ends early -> thinking, opaque data, texts and calls in order, each as far as it is there', () => {
     const marks: Mark[] = [
       { kind: 'thinking', at: 0 },
       { ...opaque, at: 3, length: 7 },

@@ -119,7 +119,7 @@ describe('a model that is limited', () => {
     await Promise.all(jobs.map(({ ended }) => ended));
   });
 
-  it('says after a minute when to come again, however much time is left', async () => {
+  it('much time is left -> says after a minute all the same when to come again', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const { cooldown } = circuits.of('m');

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
+import { ImageRoom } from '../../../workers/gate/image-room.js';
 import { Slots } from '../../../workers/gate/slots.js';
 import { callOf } from '../../support/calls.js';
 import { openGate } from '../../support/gate.js';
@@ -18,7 +19,8 @@ const minutes = (count: number) => count * 60_000;
 
 function open(size: number): void {
   slots = new Slots({ size: () => size, onChange: () => {} });
-  const open = openGate({ concurrency: size, hasRoom: () => !isFull });
+  const imageRoom = new ImageRoom({ maxBytes: 1000 });
+  const open = openGate({ concurrency: size, hasRoom: () => !isFull, imageRoom });
   ({ gate } = open);
 }
 
@@ -131,6 +133,19 @@ describe('calls that take long', () => {
     await start(2, 'M', { request: { model: 'limited', turns: [] } });
     await start(1, 'M');
     gate.hold({ model: 'limited', holdMs: minutes(1), user: undefined });
+    await end(1, 'M');
+    expect(shares()).toBe('75 M');
+  });
+
+  it('many wait for room for their images -> they count meanwhile, since they come back without asking', async () => {
+    const showing = (bytes: number) => {
+      const image = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes } as const;
+      return { request: { model: 'm', turns: [{ role: 'user' as const, content: [image] }] } };
+    };
+    await start(1, 'M', showing(125));
+    await start(100, 'M', showing(1));
+    await turn(20_000);
+    expect(shares()).toBe('1 M');
     await end(1, 'M');
     expect(shares()).toBe('75 M');
   });

@@ -75,7 +75,7 @@ describe('CallSignal', () => {
     ],
     ['stream', { firstTokenTimeoutMs: 300 }, '100 ms, lives, 100 ms, lives, 5000 ms: provider_timeout'],
     ['stream', { firstTokenTimeoutMs: 7000 }, '100 ms, lives, begins, 7000 ms: provider_timeout'],
-    // What nobody sees is no answer, however much of it there is.
+    // Text that no reader sees is no answer, long as it may be.
     ['stream', { timeoutMs: 300 }, '100 ms, lives, begins, 100 ms, lives, 100 ms: provider_timeout'],
     ['stream', { firstDeltaInMs: 300 }, '100 ms, lives, begins, 200 ms: timeout'],
     // One that thinks is not asked twice.

@@ -394,7 +394,7 @@ describe('the notes about refused parts', () => {
     `${name} -> counts for the one user who met it, for all once two have, and for none once a model takes it`,
     `M: ${word} done; M: done = ${without}; V: done = 0.5/high; N: ${word} done; ` +
       `V: done = ${without}; V: rejected done = ${without} 0.5/high; V: done = 0.5/high; W: done = 0.5/high; ` +
-      // Users who have met it keep it until a call of theirs fails without it, and may meet it again.
+      // Users who have met it keep it until one of their calls fails without it, and may meet it again.
       `M: done = ${without}; N: rejected done; N: done = 0.5/high; N: ${word} done; N: done = ${without}; ` +
       'M: failed; M: done = 0.5/high',
   ];

@@ -56,7 +56,7 @@ const [hm, text, more] = [
 ];
 const call = { kind: 'call', name: 'look', arguments: '{}' };
 
-/** The same reply of each: it thinks in words, says a text in two blocks, thinks without words, is redacted, and calls. */
+/** The same reply of each: thinking in words, a text in two blocks, thinking without words, a redacted one, a call. */
 const thoughtful = {
   anthropic: anthropic({
     blocks: [

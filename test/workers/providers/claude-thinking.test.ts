@@ -4,12 +4,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type OpaquePart, type Part, partsOf, type Turn } from '../../../shared/conversation.js';
 import { isObject } from '../../../shared/json.js';
-import { piecesOf, type ReplyPiece } from '../../../shared/protocol/parts.js';
 import { toBody } from '../../../workers/providers/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock-body.js';
 import { keepThinking } from '../../../workers/providers/claude-thinking.js';
 import { callsIn } from '../../../workers/providers/message-shaping.js';
 import { type ProviderSetup, providerSetups, replyModes } from '../../support/providers.js';
+import { partsOfReply } from '../../support/replies.js';
 
 const { signal } = new AbortController();
 const tools = [{ name: 'look' }];
@@ -114,7 +114,7 @@ describe.each(['anthropic', 'bedrock'] as const)(
         const ask = async (turns: Turn[]) => {
           const request = { turns, model, signal, reasoning: 'opaque' as const, parameters: { tools } };
           const reply = await provider.run(request, stream ? () => {} : undefined);
-          return turn('assistant', piecesOf(reply).flatMap(toPart));
+          return turn('assistant', partsOfReply(reply));
         };
         let turns = [turn('system', 'Be brief.'), turn('user', 'Hello')];
         for (const next of ['And now?', 'Thanks.']) {
@@ -135,26 +135,11 @@ describe.each(['anthropic', 'bedrock'] as const)(
   },
 );
 
-function toPart(piece: ReplyPiece): Part[] {
-  switch (piece.kind) {
-    case 'text':
-      return [text(piece.text)];
-    case 'call':
-      return [{ type: 'tool_call', id: piece.id, name: piece.name, arguments: piece.arguments }];
-    case 'opaque': {
-      const { kind: type, ...opaque } = piece;
-      return [{ type, ...opaque }];
-    }
-    default:
-      return [];
-  }
-}
-
 interface Step {
   model: string;
-  /** What the model writes, in this order. */
+  /** Written by the model, in this order. */
   reply: ('thought' | 'text' | 'call')[];
-  /** What comes before the next request, behind the results of calls. */
+  /** Added before the next request, behind the results of calls. */
   next: ('note' | 'user' | 'image' | 'system')[];
   /** Breaks one of the blocks that are there, for good. */
   breaks: number | undefined;
@@ -216,7 +201,7 @@ describe.each(['anthropic', 'bedrock'] as const)('random conversations with Clau
 
   const dialogue = fc.array(step, { minLength: 2, maxLength: 12 });
 
-  it('each block that is sent stands behind what it was written behind, and none between two is missing', () => {
+  it('any steps -> each block that is sent stands behind what it was written behind, and none between two is missing', () => {
     let blockCount = 0;
     fc.assert(
       fc.property(dialogue, fc.constantFrom(...clients), (steps, client) => {

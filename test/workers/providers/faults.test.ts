@@ -29,7 +29,7 @@ const failures: [model: string, FailureCode, retryAfterMs?: number][] = [
 
 const spent = { code: 'provider_error', retryable: false };
 const limited = { code: 'provider_rate_limited', retryable: true };
-/** What each provider's errors for spent credit or a spent quota mean: of the account for certain, or maybe. */
+/** The failures for each provider's errors of spent credit or a spent quota: of the account for certain, or maybe. */
 const quotas: Record<ProviderId, object[]> = {
   openai: [
     ...Array(6).fill({ ...spent, cause: { isOutOfCredit: true } }),

@@ -124,7 +124,7 @@ describe('toAlternating, with system texts in their places', () => {
     expect(toAlternating(turns, { keepsSystem: true })).toEqual(reshaped);
   });
 
-  it('what a model has read stays as it was when its reply and more turns follow', () => {
+  it('a reply and more turns follow -> what a model has read stays as it was', () => {
     fc.assert(
       fc.property(conversations, ([first = hello, ...others]) => {
         const turns = [first.role === 'system' ? hello : first, ...others];

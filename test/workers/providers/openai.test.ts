@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { callsOf, piecesOf } from '../../../shared/protocol/parts.js';
+import { callsOf } from '../../../shared/protocol/parts.js';
 import { callChain } from '../../../workers/job/call-chain.js';
 import { ModelNotes } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
@@ -9,6 +9,7 @@ import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { patienceMs } from '../../support/patience.js';
 import { providerSetups } from '../../support/providers.js';
+import { partsOfReply } from '../../support/replies.js';
 
 // How OpenAI's models, and those of servers that speak its API, hold a conversation with what they refuse.
 
@@ -44,20 +45,7 @@ const hello: Turn = { role: 'user', content: 'Hello' };
 
 /** The reply as a turn, the results of its calls, and the next question, as a client sends them back. */
 function backFrom(reply: ProviderReply, change = (part: Part): Part[] => [part]): Turn[] {
-  const parts = piecesOf(reply).flatMap((piece): Part[] => {
-    switch (piece.kind) {
-      case 'text':
-        return [{ type: 'text', text: piece.text }];
-      case 'call':
-        return [{ type: 'tool_call', id: piece.id, name: piece.name, arguments: piece.arguments }];
-      case 'opaque': {
-        const { provider, model, role, data } = piece;
-        return change({ type: 'opaque', provider, model, role, data });
-      }
-      default:
-        return [];
-    }
-  });
+  const parts = partsOfReply(reply).flatMap((part) => (part.type === 'opaque' ? change(part) : [part]));
   const results = callsOf(reply).map(
     ({ id }): Part => ({ type: 'tool_result', callId: id, content: 'seen' }),
   );

@@ -66,7 +66,7 @@ describe('callProvider', () => {
     });
   });
 
-  it('hands out all of a part in the order of its fields', async () => {
+  it('a part with several fields -> all of it is handed out, in their order', async () => {
     const called = { key: 0, id: 'c', name: 'f', arguments: '{}' };
     const said = { thinking: 'Hm', opaque: { data: '{"a":1}' }, isNewText: true, text: 'a', call: called };
     const { deltas, marks } = await read({ text: 'b' }, said, { isWhole: true });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameMeter, LineMeter, type StreamMeter } from '../../../workers/providers/stream-pieces.js';
 
-/** What a meter says after these bytes, which come in chunks of these sizes, again and again. */
+/** A meter's counts after these bytes, which come in chunks of these sizes, again and again. */
 function measure(meter: StreamMeter, bytes: Buffer, sizes: readonly number[]) {
   let [ended, openBytes] = [0, 0];
   for (let at = 0, turn = 0; at < bytes.length; turn += 1) {

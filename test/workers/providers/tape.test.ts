@@ -249,7 +249,7 @@ describe('Tape', () => {
     const [one, two, three] = [{ data: '{"a":1}' }, { data: '{"b":[2]}' }, { data: '{"c":"“ß”"}' }];
     const [thought, newText] = [{ thinking: 'Hm' }, { isNewText: true }] as const;
     const [both, opaque] = [{ reasoning: 'shown' }, { reasoning: 'opaque' }] as const;
-    /** What the pieces of a reply say, each with its kind. */
+    /** The pieces of a reply, each with its kind. */
     const said = (reply: Parameters<typeof piecesOf>[0]) =>
       piecesOf(reply).map((piece) =>
         piece.kind === 'call'

@@ -1,12 +1,11 @@
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { piecesOf } from '../../../shared/protocol/parts.js';
 import { callErrorOf } from '../../../workers/providers/error-classification.js';
 import { startPlaying } from '../../support/playing-provider.js';
 import { vertexai } from '../../support/provider-answers.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
-import { ask } from '../../support/replies.js';
+import { ask, partsOfReply } from '../../support/replies.js';
 import { serve } from '../../support/serve.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -104,14 +103,14 @@ describe.each(replyModes)('$mode', ({ mode, stream }) => {
   it('texts and calls that are signed -> each signature is kept, and goes back on its part', async () => {
     const model = `sim-bound@${mode}`;
     const turns: Turn[] = [...asked.turns];
-    for (const kinds of ['text opaque opaque call', 'text opaque', 'text opaque opaque call']) {
+    for (const kinds of ['text opaque opaque tool_call', 'text opaque', 'text opaque opaque tool_call']) {
       const tools = [weather];
       const reply = await ask(provider, { model, stream, turns, parameters: { tools }, reasoning: 'opaque' });
-      const pieces = piecesOf(reply);
-      expect(pieces.map(({ kind }) => kind).join(' ')).toBe(kinds);
-      const call = pieces.find((piece) => piece.kind === 'call');
+      const parts = partsOfReply(reply);
+      expect(parts.map(({ type }) => type).join(' ')).toBe(kinds);
+      const call = parts.find((part) => part.type === 'tool_call');
       const result: Part = { type: 'tool_result', callId: call?.id ?? '', content: 'sun' };
-      turns.push({ role: 'assistant', content: pieces.map(toPart) });
+      turns.push({ role: 'assistant', content: parts });
       turns.push({ role: 'user', content: call ? [result] : 'And tomorrow?' });
     }
     const last = simulator.calls.list().findLast((call) => call.model === model);
@@ -134,15 +133,4 @@ describe.each(replyModes)('$mode', ({ mode, stream }) => {
 interface Body {
   continuationToken?: string;
   contents: { role: string; parts: { text?: string; thoughtSignature?: string }[] }[];
-}
-
-function toPart(piece: ReturnType<typeof piecesOf>[number]): Part {
-  switch (piece.kind) {
-    case 'opaque':
-      return { ...piece, type: 'opaque' };
-    case 'call':
-      return { type: 'tool_call', id: piece.id, name: piece.name, arguments: piece.arguments };
-    default:
-      return { type: 'text', text: piece.text };
-  }
 }
