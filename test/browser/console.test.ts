@@ -71,7 +71,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     const mine = one.page.getByLabel('Jobs at once, exactly');
     await mine.waitFor();
     // Begun, and not yet left.
-    await mine.pressSequentially('7');
+    await mine.fill('207');
     const theirs = other.page.getByLabel('Jobs at once, exactly');
     await theirs.fill('33');
     await theirs.press('Enter');

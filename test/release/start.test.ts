@@ -238,7 +238,7 @@ describe('npm start', () => {
         'ANTHROPIC_API_KEY=',
         'AWS_PROFILE=nobody-has-this',
         'AWS_BEARER_TOKEN_BEDROCK=unused',
-        'GOOGLE_CLOUD_PROJECT=only-half',
+        'GOOGLE_CLOUD_LOCATION=only-half',
         '',
       ].join('\r\n'),
     );

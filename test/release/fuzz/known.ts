@@ -93,7 +93,7 @@ export function headerValues(name: string, path: string): HeaderValues {
   const values: Record<string, HeaderValues> = {
     Prefer: {
       taken: isChat ? chatPreferences : postPreferences,
-      odd: isChat ? ['wait=0', 'wait=301', 'wait=-1', 'respond-async, wait', 'wait="1e2"'] : [],
+      odd: isChat ? ['wait=0', 'wait=3601', 'wait=-1', 'respond-async, wait', 'wait="1e2"'] : [],
     },
     'Idempotency-Key': {
       taken: [...keys, '~'.repeat(255), '"quoted"', '__proto__'],
