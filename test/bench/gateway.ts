@@ -35,6 +35,7 @@ export async function openGateway(name: StoreName, options: GatewayOptions, plac
     ...{ CHAT_USERNAME: 'bench', CHAT_PASSWORD: secret, OPENAI_CONCURRENCY: '1000' },
     ...store.variables,
     ...simulatorEnvironment([...providerIds], simulatorUrl),
+    ...(process.env.OPENAI_WIRE && { OPENAI_WIRE: process.env.OPENAI_WIRE }),
     ...options.settings,
   };
   const start = async (title: string, command: string) => {

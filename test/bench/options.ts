@@ -15,7 +15,9 @@ export const usage = `npm run bench -- [options]
   --connections 1,32,128  how many callers send chats at once
   --latencies 0           how long the simulated provider takes for a chat, in milliseconds
   --seconds 4             length of each measurement
-  --rounds 8              how often each row is measured on each side`;
+  --rounds 8              how often each row is measured on each side
+
+OPENAI_WIRE=chat has OpenAI asked as before 0.9, for a comparison with that.`;
 
 const text = { type: 'string' } as const;
 const options = {

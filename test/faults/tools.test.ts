@@ -56,11 +56,11 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
       const hello = [{ role: 'user', content: 'Hello' }];
       // Another tool than Claude's: the simulator signs equal calls alike.
       const fields = { tool_choice: { type: 'function', function: { name: 'clock' } } };
-      const gemini = await books.complete({ provider: 'vertexai', model: 'sim-tool-signed', fields }).reply;
+      const [source, target] = ['sim-tool-signed@X2-gemini', 'sim-tool-signed@X2'];
+      const gemini = await books.complete({ provider: 'vertexai', model: source, fields }).reply;
       const signature = signatureOf(gemini.calls);
       expect(signature).toMatch(/./);
 
-      const target = 'sim-tool-signed@X2';
       const history = [...hello, ...assistant(gemini.calls), { role: 'user', content: 'And now?' }];
       const claude = await books.complete({
         ...{ provider: 'vertexai', model: 'sim-status-500@X2', fields: { messages: history } },
@@ -74,16 +74,16 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
       expect(signed).toEqual([expect.any(String), expect.any(String), expect.any(String)]);
 
       const both = [...history, ...assistant(claude.calls)];
-      const ask = async (provider: ProviderId, name: string, messages: object[]) => {
-        const model = `sim-echo@X2-${name}`;
+      // To no other model than the one that signed it.
+      const ask = async (provider: ProviderId, model: string, messages: object[]) => {
         const { status } = await books.complete({ provider, model, fields: { messages } }).reply;
         expect(status).toBe(200);
         return bodyAt(model);
       };
-      const returned = await ask('vertexai', 'returned', both);
+      const returned = await ask('vertexai', source, both);
       expect(returned).toContain(signature);
       for (const foreign of signed) expect(returned).not.toContain(foreign);
-      const stays = await ask('anthropic', 'stays', both);
+      const stays = await ask('anthropic', target, both);
       for (const block of thinking) expect(stays).toContain(JSON.stringify(block));
       expect(stays).not.toContain(signature);
 
@@ -92,8 +92,8 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
         ...assistant(withoutExtras(gemini.calls)),
         ...assistant(withoutExtras(claude.calls)),
       ];
-      expect(await ask('vertexai', 'dropped', dropped)).toContain(skipped);
-      expect(await ask('anthropic', 'without', dropped)).not.toMatch(/"(redacted_)?thinking"/);
+      expect(await ask('vertexai', 'sim-echo@X2-dropped', dropped)).toContain(skipped);
+      expect(await ask('anthropic', 'sim-echo@X2-without', dropped)).not.toMatch(/"(redacted_)?thinking"/);
     },
   );
 });

@@ -21,7 +21,8 @@ export interface World {
 
 /** Starts everything, and writes posts and chats. No limit refuses anything. */
 export async function openWorld(): Promise<World> {
-  const deployment = await startDeployment({ variables: { ...profiles.plain, BLOG_READS_PER_SECOND: '0' } });
+  const limits = { BLOG_READS_PER_SECOND: '0', MAX_COMPATIBLE_BODY_BYTES: '1048576' };
+  const deployment = await startDeployment({ variables: { ...profiles.plain, ...limits } });
   const names = new Map([
     ...(await writePosts(deployment)),
     ...(await keepChats(deployment)),
