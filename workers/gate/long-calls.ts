@@ -31,8 +31,8 @@ export class LongCalls {
   constructor(private readonly options: LongCallsOptions) {}
 
   /**
-   * Counts a call, which has its slot, until it leaves, unless its model usually answers soon, in milliseconds;
-   * undefined is a model that has not answered yet. False if the user has to wait.
+   * Lets a call in that has its slot, or returns false if its user has to wait. It counts until it leaves, unless its
+   * model is fast: `usualMs` is how long that usually takes to answer, in milliseconds; absent before its first answer.
    */
   enter(call: GatedCall, usualMs = Number.POSITIVE_INFINITY): boolean {
     if (usualMs > longMs && !this.#mayEnter(call)) return false;
