@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, hash } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
@@ -63,7 +63,7 @@ const hashUser = (key: string, id: string): string =>
 function ownCacheKey({ provider, turns, user }: Pick<ChatJob, 'provider' | 'turns' | 'user'>) {
   if (provider !== 'openai') return undefined;
   const said = JSON.stringify([user, turns.find(({ role }) => role === 'user')]);
-  return createHash('sha256').update(said).digest('hex').slice(0, 32);
+  return hash('sha256', said, 'hex').slice(0, 32);
 }
 
 /**

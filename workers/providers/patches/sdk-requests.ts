@@ -27,10 +27,14 @@ export function reuseRequest<Options extends Sent, Built extends { req: object }
   const kept = new Map<string, Promise<Built>>();
   client.buildRequest = async (options) => {
     const { method, path, query, headers, body, fetchOptions } = options;
-    const key = JSON.stringify([method, path, query, headers], unfolded);
-    if (!kept.has(key) && kept.size >= maxKept) kept.clear();
-    const building = kept.get(key) ?? build({ ...options, body: {}, fetchOptions: {} });
-    kept.set(key, building);
+    const own = query || headers ? JSON.stringify([query, headers], unfolded) : '';
+    const key = `${method} ${path} ${own}`;
+    let building = kept.get(key);
+    if (!building) {
+      if (kept.size >= maxKept) kept.clear();
+      building = build({ ...options, body: {}, fetchOptions: {} });
+      kept.set(key, building);
+    }
     const built = await building;
     return { ...built, req: { ...built.req, body: JSON.stringify(body), ...fetchOptions } };
   };
