@@ -2,8 +2,11 @@ import { z } from 'zod';
 import { isObject, type JsonObject } from '../../shared/json.js';
 import type { FinishReason } from './provider.js';
 
+const toCount = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+
 /** A token count in an answer; a wrong one is treated as not given, since no reply should fail over its bill. */
-export const tokenCount = z.number().int().nonnegative().optional().catch(undefined);
+export const tokenCount = z.unknown().transform(toCount).optional();
 
 /** The token counts of an answer, or the parts of one; what else stands there is treated as not given. */
 export const tokenCounts = <Counts extends z.core.$ZodLooseShape>(counts: Counts) =>
@@ -19,21 +22,18 @@ export const openAiUsage = (input: string, output: string) =>
     .optional()
     .transform((said) => {
       if (!isObject(said)) return undefined;
-      const within = fieldsOf(said[`${input}_tokens_details`]);
-      const thought = fieldsOf(said[`${output}_tokens_details`]);
+      const inputDetails = fieldsOf(said[`${input}_tokens_details`]);
+      const outputDetails = fieldsOf(said[`${output}_tokens_details`]);
       return {
         inputTokens: toCount(said[`${input}_tokens`]),
         outputTokens: toCount(said[`${output}_tokens`]),
-        cachedTokens: toCount(within.cached_tokens),
-        cacheWriteTokens: toCount(within.cache_write_tokens),
-        reasoningTokens: toCount(thought.reasoning_tokens),
+        cachedTokens: toCount(inputDetails.cached_tokens),
+        cacheWriteTokens: toCount(inputDetails.cache_write_tokens),
+        reasoningTokens: toCount(outputDetails.reasoning_tokens),
       };
     });
 
 const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
-
-const toCount = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
 /** All input tokens, where those that were read from the cache, or written to it, are counted beside the others. */
 export const withCache = (input?: number, read = 0, written = 0): number | undefined =>
@@ -58,6 +58,9 @@ export function endReader(table: Words<EndWord>) {
   return (word: string | null | undefined): EndWord | undefined =>
     word ? (meanings.get(word) ?? 'unknown') : undefined;
 }
+
+/** A list of words, from a text with spaces between them. */
+export const listOf = (words: string): string[] => words.trim().split(/\s+/);
 
 /** The words for each meaning. */
 type Words<Meaning extends string> = Partial<Record<Meaning, readonly string[]>>;

@@ -2,7 +2,7 @@ import { Failure, type FailureCode } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { isObject } from '../../shared/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
-import { detailsIn, meaningsOf } from './answer-fields.js';
+import { detailsIn, listOf, meaningsOf } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
 import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
 import { type Refusal, readRefusal } from './refusals.js';
@@ -24,17 +24,19 @@ export interface ErrorFacts extends WaitFacts {
 }
 
 // Bedrock answers these with a 403.
-const badCredentials: ReadonlySet<string> = new Set([
-  ...['ExpiredTokenException', 'InvalidSignatureException', 'UnrecognizedClientException'],
-]);
+const badCredentials: ReadonlySet<string> = new Set(
+  listOf('ExpiredTokenException InvalidSignatureException UnrecognizedClientException'),
+);
 // Of OpenAI, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then of
 // Anthropic (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
-const spentCredit: ReadonlySet<string> = new Set([
-  ...['insufficient_quota', 'credit_balance_exhausted', 'billing_not_active', 'project_spend_limit_exceeded'],
-  ...['organization_spend_limit_exceeded', 'organization_usage_limit_exceeded'],
-  ...['enforced_spend_limit_reached', 'contract_spend_limit_reached'],
-  ...['linked_organization_spend_limit_reached', 'linked_organization_billing_unavailable', 'billing_error'],
-]);
+const spentCredit: ReadonlySet<string> = new Set(
+  listOf(`
+    insufficient_quota credit_balance_exhausted billing_not_active project_spend_limit_exceeded
+    organization_spend_limit_exceeded organization_usage_limit_exceeded enforced_spend_limit_reached
+    contract_spend_limit_reached linked_organization_spend_limit_reached
+    linked_organization_billing_unavailable billing_error
+  `),
+);
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
@@ -88,7 +90,7 @@ export const callErrorOf = (error: unknown): ProviderCallError | undefined =>
 // Errors inside a stream come after the 200.
 const refusedAccess: ReadonlySet<string> = new Set([
   ...badCredentials,
-  ...['AccessDeniedException', 'authentication_error', 'permission_error'],
+  ...listOf('AccessDeniedException authentication_error permission_error'),
 ]);
 
 /** Whether the provider refused who asks, which is us, and not what the caller asked for. */
@@ -172,42 +174,30 @@ export function refusedAnswer(category: string, usage?: Usage): Failure {
 const overStatus = meaningsOf<FailureCode>({
   provider_error: [
     ...spentCredit,
-    ...[
-      'ModelErrorException',
-      'ModelNotReadyException',
-      'ModelStreamErrorException',
-      'ModelTimeoutException',
-    ],
-    ...['server_error', 'vector_store_timeout', 'server_is_overloaded', 'slow_down'],
+    ...listOf('ModelErrorException ModelNotReadyException ModelStreamErrorException ModelTimeoutException'),
+    ...listOf('server_error vector_store_timeout server_is_overloaded slow_down'),
   ],
   provider_rate_limited: ['ServiceQuotaExceededException', 'ThrottlingException'],
   // The second is llama.cpp's, of older releases with a 500: https://github.com/ggml-org/llama.cpp/pull/15780
   context_length_exceeded: ['context_length_exceeded', 'exceed_context_size_error'],
-  content_blocked: [
-    ...['content_filter', 'content_policy_violation', 'invalid_prompt', 'bio_policy', 'cyber_policy'],
-    ...['image_content_policy_violation', 'misalignment_policy_violation'],
-  ],
-  provider_rejected: [
-    ...['data_residency_mismatch', 'invalid_image', 'invalid_image_format', 'invalid_base64_image'],
-    ...[
-      'invalid_image_url',
-      'invalid_image_mode',
-      'image_too_large',
-      'image_too_small',
-      'image_file_too_large',
-    ],
-    ...['image_parse_error', 'unsupported_image_media_type', 'empty_image_file', 'failed_to_download_image'],
-    'image_file_not_found',
-  ],
+  content_blocked: listOf(`
+    content_filter content_policy_violation invalid_prompt bio_policy cyber_policy image_content_policy_violation
+    misalignment_policy_violation
+  `),
+  provider_rejected: listOf(`
+    data_residency_mismatch invalid_image invalid_image_format invalid_base64_image invalid_image_url
+    invalid_image_mode image_too_large image_too_small image_file_too_large image_parse_error
+    unsupported_image_media_type empty_image_file failed_to_download_image image_file_not_found
+  `),
 });
 
 // Errors inside a stream come after the 200, so that only their word tells them apart.
 const withoutStatus = meaningsOf<FailureCode>({
   provider_rate_limited: ['rate_limit_error', 'rate_limit_exceeded'],
-  provider_rejected: [
-    ...['AccessDeniedException', 'ValidationException', 'authentication_error', 'invalid_request_error'],
-    ...['not_found_error', 'permission_error'],
-  ],
+  provider_rejected: listOf(`
+    AccessDeniedException ValidationException authentication_error invalid_request_error not_found_error
+    permission_error
+  `),
   context_length_exceeded: ['request_too_large'],
 });
 

@@ -1,7 +1,9 @@
+import { listOf } from './answer-fields.js';
+
 /** Codes of the system for a connection that did not come about. */
-export const unreachable: ReadonlySet<string> = new Set([
-  ...['EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'UND_ERR_CONNECT_TIMEOUT'],
-]);
+export const unreachable: ReadonlySet<string> = new Set(
+  listOf('EAI_AGAIN ECONNREFUSED EHOSTUNREACH ENETUNREACH ENOTFOUND UND_ERR_CONNECT_TIMEOUT'),
+);
 
 interface Said {
   status?: number | undefined;

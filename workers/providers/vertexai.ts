@@ -1,7 +1,7 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
 import { readJson } from '../../shared/json.js';
-import { endReader, errorIn, modelName, tokenCount, tokenCounts } from './answer-fields.js';
+import { endReader, errorIn, listOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type ErrorFacts, unusableAnswer } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import type { HttpClient } from './http-client.js';
@@ -119,10 +119,10 @@ function toPieces(said: z.infer<typeof part>, key: string): ReplyPart[] {
 const toEnd = endReader({
   stop: ['STOP'],
   length: ['MAX_TOKENS'],
-  blocked: [
-    ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'LANGUAGE'],
-    ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
-  ],
+  blocked: listOf(`
+    SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE
+    IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION
+  `),
   malformed: ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE'],
 });
 
