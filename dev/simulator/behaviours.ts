@@ -193,8 +193,13 @@ const rows: Row[] = [
   ...thinkingRows,
 ];
 
-const [key, word, number] = ['([\\w.-]+)', '([A-Z_]+)', '(\\d{1,7})'];
-const placeholders: Record<string, string> = { status: '([45]\\d\\d)', n: '(\\d{1,5})', key, word };
+const number = '(\\d{1,7})';
+const placeholders: Record<string, string> = {
+  status: '([45]\\d\\d)',
+  n: '(\\d{1,5})',
+  key: '([\\w.-]+)',
+  word: '([A-Z_]+)',
+};
 
 const table = rows.map(([name, _, behave]) => ({
   pattern: new RegExp(`^${name.replace(/<(\w+)>/g, (_, word: string) => placeholders[word] ?? number)}$`),

@@ -167,7 +167,8 @@ export class Circuit {
     if (kind === 'first' && !this.options.hasRoom(user)) throw this.#withoutRoom(call);
     call.slot.park();
     this.options.longCalls.leave(call);
-    const [leftMs, patienceMs] = [call.leftMs(), patienceOf(call, this.breakers.stateFor(user))];
+    const leftMs = call.leftMs();
+    const patienceMs = patienceOf(call, this.breakers.stateFor(user));
     const failure = () => (patienceMs < leftMs ? this.#refusal(call) : new Failure('timeout'));
     await this.#waiting.wait(call, Math.min(patienceMs, leftMs), failure);
   }

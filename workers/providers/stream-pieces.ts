@@ -4,7 +4,8 @@ type Taken = { ended: number; openBytes: number };
 /** Measures a stream as it comes. */
 export type StreamMeter = { take(chunk: Buffer): Taken };
 
-const [lineFeed, carriageReturn] = [0x0a, 0x0d];
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
 
 /**
  * Counts lines that end, and measures events: a reader holds one until the blank line behind it.
