@@ -102,7 +102,6 @@ const useProblems: RequestHandler = (_request, response, next) => {
 };
 
 /** An id that cannot be decoded: only addresses of chat and blog have ids here. */
-// biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.
 const useProblemsForIds: ErrorRequestHandler = (error, _request, response, next) => {
   sendFailuresBy(response, undefined);
   next(error);

@@ -29,7 +29,6 @@ export function problemHandler(
   log: Log,
   details: Partial<Record<FailureCode, string>> = {},
 ): ErrorRequestHandler {
-  // biome-ignore lint/complexity/useMaxParams: Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
     const { code, facts } = toFailure(error);
     const failure = new Failure(code, { ...facts, detail: facts.detail ?? details[code] });
