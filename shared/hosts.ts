@@ -27,7 +27,7 @@ const privateName = /(^|\.)(localhost|local|internal|intranet|private|corp|home|
 
 /** Whether a host, as `URL` writes it, is one that all the world may reach, as far as it says. */
 export function isPublicHost(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$|\.+$/g, '');
+  const host = hostname.replace(/^\[|\]$|(?<!\.)\.+$/g, '');
   const family = isIP(host) === 6 ? 'ipv6' : 'ipv4';
   if (isIP(host) === 0) return host.includes('.') && !privateName.test(host);
   return world.check(host, family) && !special.check(host, family);

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readMarkdown, renderMarkdown } from '../../../cli/posts/markdown-file.js';
 import type { Post } from '../../../shared/contract.js';
-import { growth, linear } from '../../support/growth.js';
 
 const read = (yaml: string) => {
   const { fields, problems } = readMarkdown(`---\n${yaml}---\n`);
@@ -95,22 +94,6 @@ describe('a file', () => {
     expect(read(`title: ${'x'.repeat(65_529)}\n`)).toEqual({
       problems: ['line 2: begins front matter of more than 65536 characters'],
     });
-  });
-
-  it.each<[string, characters: number, (count: number) => string]>([
-    ['references', 32_000, (count) => `a: &a [${'*a,'.repeat(count)}]\ntags: [${'*a,'.repeat(count)}]\n`],
-    ['anchors', 32_000, (count) => `tags: [${'&a x,'.repeat(count)}]\n`],
-    ['names', 16_000, (count) => Array.from({ length: count }, (_, number) => `a${number}: 1\n`).join('')],
-    ['nested lists', 16_000, (count) => `tags: ${'['.repeat(count)}${']'.repeat(count)}\n`],
-    ['unclosed lists', 4000, (count) => `tags: ${'['.repeat(count)}\n`],
-    ['errors', 4000, (count) => `${']'.repeat(count)}\n`],
-  ])('long front matter of %s -> the cost grows with its length', async (_, characters, make) => {
-    const upTo = Math.floor(characters / (make(1001).length - make(1000).length));
-    const prepare = (count: number) => {
-      const yaml = make(count);
-      return () => read(yaml);
-    };
-    expect(await growth(prepare, { upTo })).toBeLessThanOrEqual(linear);
   });
 });
 
