@@ -120,8 +120,7 @@ export function createApp(deps: AppDeps): Express {
 
 /** The texts of failures at a limit that operators set. */
 const limitDetails = (config: Config) => ({
-  payload_too_large: `The body is larger than this server accepts: MAX_BODY_BYTES is ${config.MAX_BODY_BYTES}, and at /v1 MAX_COMPATIBLE_BODY_BYTES, ${config.MAX_COMPATIBLE_BODY_BYTES}.`,
-  timeout: `The deadline of the request passed before there was an answer: CHAT_TIMEOUT_MS is ${config.CHAT_TIMEOUT_MS}, at /v1 CHAT_COMPATIBLE_TIMEOUT_MS, ${config.CHAT_COMPATIBLE_TIMEOUT_MS}; Prefer: wait=N asks for N seconds instead, up to CHAT_MAX_WAIT_S, ${config.CHAT_MAX_WAIT_S}.`,
+  payload_too_large: `The body is larger than the ${config.MAX_BODY_BYTES} bytes that this server accepts, or than ${config.MAX_COMPATIBLE_BODY_BYTES} at /v1.`,
 });
 
 /** The objects that the generated routes find in `app.locals`. */

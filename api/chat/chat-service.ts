@@ -19,7 +19,7 @@ import {
   throwIfLeft,
   toNewJob,
 } from './chat-command.js';
-import { statusOf, toCompletion } from './chat-result.js';
+import { statusOf, toCompletion, withWait } from './chat-result.js';
 import { type NewChat, toClaimedChat } from './idempotent-entry.js';
 import type { ImageUploads } from './image-uploads.js';
 import type { LiveChat } from './live-chat.js';
@@ -68,7 +68,15 @@ export class ChatService {
     if (opened.result?.state === 'settled') return replay(command, opened.result);
     using request = this.#attach(command, { ...opened, receivedAt });
     this.#add(request, command);
-    return this.#answer(command, request, await this.#awaitResult(command, request));
+    const { waitUntil } = opened.deadlines;
+    const times = {
+      waitedMs: waitUntil - this.#deps.now() + performance.now() - receivedAt,
+      maxMs: this.#deps.maxMs,
+    };
+    const result = await this.#awaitResult(command, request);
+    return this.#answer(command, request, result).catch((error) => {
+      throw withWait(error, times);
+    });
   }
 
   /**

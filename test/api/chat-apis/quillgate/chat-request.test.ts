@@ -16,7 +16,7 @@ async function send(body: unknown, headers: Record<string, string> = {}) {
   return (await response.json()) as Problem;
 }
 
-const unlisted = 'is not one of the documented values';
+const unlisted = 'must be system, user or assistant';
 
 describe('checkConversation', () => {
   it.each<[string, unknown, { pointer: string; detail: string }[]]>([
@@ -61,7 +61,7 @@ describe('checkConversation', () => {
   });
 
   it('counts messages before it looks at any', async () => {
-    const errors = [{ pointer: '/messages', detail: 'must have at most 8000 messages (MAX_MESSAGES)' }];
+    const errors = [{ pointer: '/messages', detail: 'must have at most 8000 messages' }];
     expect(await send({ messages: Array(8001).fill(0) })).toMatchObject({ code: 'invalid_request', errors });
   });
 

@@ -115,7 +115,7 @@ describe('fields that nothing reads', () => {
     expect(await response.json()).toMatchObject({
       ...{ status: 400, code: 'invalid_request' },
       errors: [
-        { pointer: '/messages/0/role', detail: 'is not one of the documented values' },
+        { pointer: '/messages/0/role', detail: 'must be system, user or assistant' },
         { pointer: '/temperature', detail: 'is not a field of a chat' },
         { pointer: '/messages/1/a~1b~0c', detail: 'is not a field of a message' },
       ],
