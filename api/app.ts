@@ -11,6 +11,7 @@ import type { Tracing } from '../shared/runtime/tracing.js';
 import type { BytesInFlight } from './access/bytes-in-flight.js';
 import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
+import { forOperators } from './access/operators.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import { createStrangersBytes } from './access/strangers-bytes.js';
 import {
@@ -96,7 +97,8 @@ export function createApp(deps: AppDeps): Express {
   app.use(errorFormats(config));
   app.use(refuseAmbiguous);
   addHealthRoutes(app, deps);
-  if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
+  if (config.METRICS_PORT === undefined)
+    addMetricsRoute(app, instruments, [forOperators(config.HOST, deps.authentication)]);
   // Behind what monitoring asks for every few seconds.
   if (deps.tracing) app.use(traceRequests(deps.tracing));
   const counts = createRequestCounts(instruments.metrics);
@@ -196,8 +198,11 @@ function addHealthRoutes(app: Express, deps: HealthDeps): void {
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
 }
 
-const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
-  void app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+const addMetricsRoute = (app: Express, instruments: ApiInstruments, guards: RequestHandler[] = []): void =>
+  void app
+    .route('/metrics')
+    .get(...guards, metricsPage(instruments))
+    .all(methodNotAllowed('GET, HEAD'));
 
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
 export const describeApi = (facts: DocumentFacts): object =>

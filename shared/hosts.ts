@@ -5,6 +5,9 @@ import { BlockList, isIP } from 'node:net';
 const loopback = /^(::ffff:)?127\.|^::1$/;
 const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
+/** Whether a server that listens on this host can be reached from its own machine alone. */
+export const isLoopback = (host: string): boolean => host === 'localhost' || loopback.test(host);
+
 /**
  * Whether a request came over a loopback address, but for another host: from a web page whose name was made to lead to
  * this machine (DNS rebinding). On any other address each `Host` may be the deployment's own.
