@@ -63,7 +63,7 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
   const given = Object.fromEntries([...raw.fields].map(([name, { value }]) => [name, value]));
   // An empty `date` is none, as in Jekyll; an export writes `publishedAt: null` for a draft.
   const isDated = 'publishedAt' in given || publicationTimes.some((name) => given[name] != null);
-  const tags = typeof given.tags === 'string' ? given.tags.split(',').map((tag) => tag.trim()) : given.tags;
+  const tags = typeof given.tags === 'string' ? tagsIn(given.tags, raw) : given.tags;
   const implied = { title: raw.implied.title, ...given, ...(!isDated && { date: raw.implied.day }) };
   const input = { ...implied, content: raw.content, tags };
   const { data, error } = schema.safeParse(input);
@@ -80,6 +80,15 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
     problems.push(`${raw.name}: must be well-formed Unicode`);
   if (data === undefined || problems.length > 0) return { problems };
   return { post: toChecked(raw, data, defaultAuthor), problems };
+}
+
+/**
+ * Jekyll parts a text at blanks (https://jekyllrb.com/docs/posts/#tags); its posts' names begin with a day. To Hexo and
+ * Eleventy the whole text is one tag.
+ */
+function tagsIn(text: string, { implied }: RawPost): string[] {
+  const isJekylls = implied.day !== undefined && !text.includes(',');
+  return text.trim().split(isJekylls ? /\s+/ : /\s*,\s*/);
 }
 
 function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: string): CheckedPost {
