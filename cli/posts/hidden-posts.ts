@@ -1,5 +1,5 @@
 import { earliestTime } from '../output/time.js';
-import type { RawPost } from './imported-post.js';
+import type { Field } from './markdown-file.js';
 
 /** A field by which programs keep a post from readers. */
 interface HidingField {
@@ -58,7 +58,10 @@ export const hidingFields: readonly HidingField[] = [
 const fieldsByName = new Map(hidingFields.map((field) => [field.name, field]));
 
 /** Names the fields of a post, and the parts of its path, for which its program does not show it. */
-export const reasonsToHide = ({ fields, implied }: RawPost): string[] => [
+export const reasonsToHide = (
+  fields: ReadonlyMap<string, Field>,
+  implied: { day: string | undefined; hiddenBy: readonly string[] },
+): string[] => [
   ...[...fields].flatMap(([name, { value }]) => {
     const field = fieldsByName.get(name.toLowerCase().replace(/[_-]/g, ''));
     // A value that is no text, such as a reference (`published: *no`), is not understood.

@@ -95,7 +95,7 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   const { name, source, fields } = raw;
   const id = data.id ?? undefined;
   const when = publicationTimes.find((field) => data[field] != null);
-  const hiddenBy = data.status == null ? reasonsToHide(raw) : [];
+  const hiddenBy = data.status == null ? reasonsToHide(fields, raw.implied) : [];
   // A version without an id is not that of a post.
   const idle: string[] = [...publicationTimes.filter((field) => field !== when), ...(id ? [] : ['version'])];
   const post = {
