@@ -12,8 +12,9 @@ import type { ProviderId } from '../shared/contract.js';
 import type { Turn } from '../shared/conversation.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
+import { withImages } from '../shared/queue/blobs.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
-import { withImages } from '../shared/queue/images.js';
+import { readTexts } from '../shared/queue/job-texts.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Relay } from '../shared/queue/relay.js';
@@ -34,6 +35,7 @@ import { RunningJobs } from './job/running-jobs.js';
 import { Heartbeat } from './pool/heartbeat.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
+import type { PoolWorkerTools } from './pool/pool-worker.js';
 import { SettingsFollower } from './pool/settings-follower.js';
 import { openProvider } from './providers/provider-settings.js';
 
@@ -113,10 +115,12 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
   const imageRoom = new ImageRoom({ maxBytes: maxImageBytes });
-  const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user);
+  const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
+    readTexts({ blobs: store.blobs, parse: async (text) => JSON.parse(String(text)) }, chatId, job);
+  const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
   const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
   for (const part of parts) {
-    const pool = new Pool({ ...shared, ...part, withImages: loadImages });
+    const pool = new Pool({ ...shared, ...part, withImages: loadImages, readTexts: readJobTexts });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);

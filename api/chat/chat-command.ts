@@ -5,7 +5,7 @@ import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { ChatJob, LongTexts } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
@@ -38,6 +38,8 @@ export interface ChatCommand extends Attachment {
   turns: Turn[];
   /** The length of its turns and parameters as they are written to the queue. */
   bytes: number;
+  /** Its turns and parameters as JSON text, where they are too long for its job; without `text` once that is stored. */
+  texts?: (LongTexts & { text?: Buffer }) | undefined;
   /** The images of its turns whose bytes came along, until they are stored. */
   images?: UploadedImage[] | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */
@@ -151,15 +153,14 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { turns, parameters, reasoning, isStrict, trace, stream } = command;
+  const { turns, parameters, texts, reasoning, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
     chatId: attempt.attempt === undefined ? undefined : id,
-    turns,
+    ...(texts ? { texts: { sha256: texts.sha256, bytes: texts.bytes } } : { turns, parameters }),
     deadline,
     level,
-    parameters,
     trace,
     keptUntil: expiresAt,
     ...(reasoning && { reasoning }),

@@ -35,6 +35,7 @@ export async function runJob(running: RunningJob, job: ChatJob, options: RunOpti
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
     call: callChain({ provider, ...open, metrics: poolMetrics, withImages }),
+    readTexts: async () => ({ turns: [] }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

@@ -75,7 +75,7 @@ export interface CallingJob {
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 
 interface CallFacts extends Pick<Call, 'job' | 'request' | 'settings'> {
-  readonly chatJob: Call['chatJob'] & ChatTimes & Pick<ChatJob, 'provider' | 'user' | 'fallback'>;
+  readonly chatJob: Call['chatJob'] & ChatTimes & Pick<ChatJob, 'provider' | 'user' | 'fallback' | 'texts'>;
 }
 
 /** The first call of a job. */
@@ -94,7 +94,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     request,
     model: request.model,
     schema: schemaOf(chatJob.provider, request),
-    imageBytes: imageBytesOf(request),
+    besideBytes: imageBytesOf(request) + (chatJob.texts?.bytes ?? 0),
     omitted: undefined,
     isWhole: false,
     settings,

@@ -17,7 +17,7 @@ import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
 
 export interface PoolWorkerTools
   extends Pick<CallChainDeps, 'withImages'>,
-    Pick<IntakeDeps, 'nextAttempts' | 'tracing' | 'log'> {
+    Pick<IntakeDeps, 'nextAttempts' | 'readTexts' | 'tracing' | 'log'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
