@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
-import { versionOf } from './chat-version.js';
 import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
 import { eachOf, version } from './version.js';
+import { textsInJob, type WrittenRequest, writeRequest } from './written-request.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -51,17 +51,19 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 /** The job as it lies on the queue. */
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
+/** A job whose texts are written. */
+export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters'> & { readonly written: WrittenRequest };
+
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
-export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload => ({
+export const encodeWrittenJob = ({ written, ...job }: WrittenJob): ChatJobPayload => ({
   ...job,
-  v: versionOf({ turns, parameters }),
-  turns: JSON.stringify(turns),
-  ...(parameters && { parameters: JSON.stringify(parameters) }),
+  v: written.v,
+  ...textsInJob(written),
 });
 
-/** How many bytes a chat takes on the queue, whose stores write the payload as JSON: its texts are quoted twice. */
-export const queuedBytesOf = (chat: Pick<ChatJob, 'turns' | 'parameters'>): number =>
-  Buffer.byteLength(JSON.stringify([chat.turns, chat.parameters ?? {}].map((each) => JSON.stringify(each))));
+/** As `encodeWrittenJob`, for a job that was read. */
+export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload =>
+  encodeWrittenJob({ ...job, written: writeRequest({ turns, parameters }) });
 
 /** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({
