@@ -10,6 +10,7 @@ import {
 } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
 import type { Turn } from '../shared/conversation.js';
+import { JsonThread } from '../shared/json-thread.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
 import { withImages } from '../shared/queue/blobs.js';
@@ -115,8 +116,10 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
   const imageRoom = new ImageRoom({ maxBytes: maxImageBytes });
+  const thread = new JsonThread();
+  lifecycle.opened('JSON thread', thread, (open) => open.end());
   const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
-    readTexts({ blobs: store.blobs, parse: async (text) => JSON.parse(String(text)) }, chatId, job);
+    readTexts({ blobs: store.blobs, parse: (text) => parseIn(thread, text) }, chatId, job);
   const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
   const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
   for (const part of parts) {
@@ -125,6 +128,15 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   }
   return Promise.all(starting);
 }
+
+/** The texts were written by an API process, which has checked them. */
+async function parseIn(thread: JsonThread, text: Buffer): Promise<unknown> {
+  const read = await thread.read(new Uint8Array(text), unlimited);
+  if ('value' in read) return read.value;
+  throw new Error('the texts of a job are no JSON');
+}
+
+const unlimited = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
 const openSettings = (config: Config, id: ProviderId): LiveSettings =>
   new LiveSettings(poolConfig(config, id), configuredSettings(config, id));

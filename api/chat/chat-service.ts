@@ -25,7 +25,7 @@ import type { LiveChat } from './live-chat.js';
 import type { LiveChats } from './live-chats.js';
 import { ReplyStream } from './reply-stream.js';
 import type { StoredChats } from './stored-chats.js';
-import type { Uploads } from './uploads.js';
+import { hasUploads, type Uploads } from './uploads.js';
 import type { Place, UserShares } from './user-shares.js';
 
 type Jobs = 'assertConnected' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend';
@@ -159,7 +159,7 @@ export class ChatService {
   async #addJob(chat: LiveChat, command?: ChatCommand): Promise<void> {
     if (chat.opening === undefined) return;
     const job = toNewJob(chat.opening, chat.claimed, chat.attempt);
-    if (command?.images?.length || command?.texts)
+    if (command && hasUploads(command))
       chat.storing = this.#deps.uploads?.store(command, { ...job, chatId: chat.id, earlier: chat.storing });
     if (chat.storing) await chat.storing;
     await this.#deps.link.add(jobIdOf(chat.id, job.attempt), job);

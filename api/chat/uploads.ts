@@ -107,8 +107,10 @@ export class Uploads {
    * throws. If the store is down, their time removes them.
    */
   removeTexts({ id, opening, storing }: LiveChat): void {
-    const { user, texts } = opening?.command ?? {};
-    if (user === undefined || texts === undefined) return;
+    if (opening === undefined) return;
+    const { user, written } = opening.command;
+    if (!('bytes' in written.texts)) return;
+    const texts = { sha256: written.texts.sha256, bytes: written.texts.size };
     void Promise.resolve(storing)
       .catch(() => undefined)
       .then(() => removeTexts(this.#deps.blobs, { id, data: { user, texts } }))
@@ -136,16 +138,21 @@ export class Uploads {
 
 const keyOf = ({ user, key }: BlobName): string => `${key} ${user}`;
 
+/** Whether there is something of the command to be stored beside its job. */
+export const hasUploads = ({ images = [], written }: ChatCommand): boolean =>
+  images.length > 0 || 'bytes' in written.texts;
+
 function takeUploads(command: ChatCommand, chatId: string): Upload[] {
-  const { user, texts } = command;
+  const { user, written } = command;
   const images = command.images?.splice(0) ?? [];
   const uploads = images.map(({ part, bytes }) => ({
     name: { user, key: part.sha256 },
     bytes,
     needsRoom: true,
   }));
-  const bytes = texts?.text;
-  if (texts === undefined || bytes === undefined) return uploads;
-  command.texts = { sha256: texts.sha256, bytes: texts.bytes };
+  const { texts } = written;
+  if (!('bytes' in texts) || texts.bytes.length === 0) return uploads;
+  const bytes = Buffer.from(texts.bytes.buffer, texts.bytes.byteOffset, texts.size);
+  command.written = { ...written, texts: { ...texts, bytes: new Uint8Array() } };
   return [...uploads, { name: nameOfTexts({ id: chatId, user }, texts), bytes, needsRoom: false }];
 }

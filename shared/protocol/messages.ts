@@ -8,6 +8,7 @@ import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
 import { besideVersion, eachOf, version } from './version.js';
+import type { WrittenRequest } from './written-request.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -68,7 +69,18 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 /** The job as it lies on the queue. */
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
+/** A job whose texts are written. */
+export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters' | 'texts'> & {
+  readonly written: WrittenRequest;
+};
+
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
+export const encodeWrittenJob = ({ written: { v, texts }, ...job }: WrittenJob): ChatJobPayload =>
+  'bytes' in texts
+    ? { ...job, v: besideVersion, texts: { sha256: texts.sha256, bytes: texts.size } }
+    : { ...job, v, ...texts };
+
+/** As `encodeWrittenJob`, for a job that was read: its texts stay where they are. */
 export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): ChatJobPayload {
   if (texts) return { ...job, v: besideVersion, texts };
   return {
@@ -78,10 +90,6 @@ export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): Ch
     ...(parameters && { parameters: JSON.stringify(parameters) }),
   };
 }
-
-/** How many bytes a chat takes on the queue, whose stores write the payload as JSON: its texts are quoted twice. */
-export const queuedBytesOf = (chat: JobTexts): number =>
-  Buffer.byteLength(JSON.stringify([chat.turns, chat.parameters ?? {}].map((each) => JSON.stringify(each))));
 
 /** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({

@@ -166,8 +166,8 @@ describe('Uploads', () => {
 
 describe('long texts', () => {
   const textsOf = (bytes: number) => {
-    const text = Buffer.alloc(bytes, 'a');
-    return { sha256: 'digest', bytes, text };
+    const texts = { bytes: new Uint8Array(bytes), size: bytes, sha256: 'digest', turnsBytes: bytes };
+    return { v: 1, texts };
   };
   const chatOf = (id: string, command: ChatCommand, storing?: Promise<void>) => {
     const claimed = { id, deadline: 2_000_000, current: { provider: 'openai' } } as const;
@@ -180,13 +180,12 @@ describe('long texts', () => {
 
   it('of two chats with the same texts -> lie apart, need no room, and leave each with its chat', async () => {
     const { uploads, kept, commandOf, room } = startUploads();
-    const commands = [0, 1].map(() => commandOf({ texts: textsOf(megabyte / 4) }));
+    const commands = [0, 1].map(() => commandOf({ written: textsOf(megabyte / 4) }));
     for (const [n, each] of commands.entries())
       await uploads.store(each, { deadline: 1_060_000, chatId: `chat${n}` });
     expect(namesIn(kept)).toEqual(['chat0.digest', 'chat1.digest']);
-    expect(commands.map(({ texts }) => texts)).toEqual(
-      Array(2).fill({ sha256: 'digest', bytes: megabyte / 4 }),
-    );
+    for (const { written } of commands)
+      expect(written.texts).toMatchObject({ bytes: new Uint8Array(), size: megabyte / 4 });
     room.reserve({ user: 'me', bytes: 64 * megabyte, keptUntil: 2_000_000 });
     uploads.removeTexts(chatOf('chat0', commands[0] as ChatCommand));
     await turn();
@@ -197,7 +196,7 @@ describe('long texts', () => {
     const { uploads, kept, written, commandOf, pause } = startUploads();
     const client = new AbortController();
     const resume = pause();
-    const own = commandOf({ texts: textsOf(megabyte), signal: client.signal });
+    const own = commandOf({ written: textsOf(megabyte), signal: client.signal });
     const storing = uploads.store(own, { deadline: 1_060_000, chatId: 'chat' });
     storing.catch(() => undefined);
     await turn();
@@ -211,7 +210,7 @@ describe('long texts', () => {
 
   it('of a stored chat that is asked for once more -> are written once', async () => {
     const { uploads, written, commandOf } = startUploads();
-    const ask = () => commandOf({ texts: textsOf(megabyte), storeOptions: withKey });
+    const ask = () => commandOf({ written: textsOf(megabyte), storeOptions: withKey });
     const storing = { deadline: 1_060_000, chatId: 'chat' };
     await Promise.all([uploads.store(ask(), storing), uploads.store(ask(), storing)]);
     expect(written).toHaveLength(4);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Part } from '../../../shared/conversation.js';
 import { failureCodes } from '../../../shared/failures.js';
+import { queuedBytesOf, writeChat } from '../../../shared/json-worker.js';
 import {
   type ChatJob,
   chatJobSchema,
   encodeChatJob,
   type JobTexts,
-  queuedBytesOf,
 } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 
@@ -113,7 +113,7 @@ describe('queuedBytesOf', () => {
     const payload = encodeChatJob({ ...job, ...chat });
     const { turns, parameters = '{}' } = payload;
     const written = Buffer.byteLength(JSON.stringify({ turns, parameters }));
-    expect(written - queuedBytesOf(chat)).toBe('{"turns":,"parameters":}'.length - '[,]'.length);
+    expect(written - queuedBytesOf(writeChat(chat))).toBe('{"turns":,"parameters":}'.length - '[,]'.length);
   });
 });
 
