@@ -29,6 +29,7 @@ import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { ImageRoom } from './gate/image-room.js';
 import { openHealthServer } from './health-server.js';
+import type { CallChainDeps } from './job/call-chain.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
@@ -118,12 +119,13 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const imageRoom = new ImageRoom({ maxBytes: maxImageBytes });
   const thread = new JsonThread();
   lifecycle.opened('JSON thread', thread, (open) => open.end());
+  const fill: CallChainDeps['fill'] = (text, { mark, texts }) => thread.fill({ text, mark, texts });
   const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
     readTexts({ blobs: store.blobs, parse: (text) => parseIn(thread, text) }, chatId, job);
   const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
   const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
   for (const part of parts) {
-    const pool = new Pool({ ...shared, ...part, withImages: loadImages, readTexts: readJobTexts });
+    const pool = new Pool({ ...shared, ...part, withImages: loadImages, fill, readTexts: readJobTexts });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);

@@ -10,7 +10,7 @@ import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
   readonly job: CallingJob;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict'>;
+  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict' | 'texts'>;
   readonly request: ModelRequest;
   /** The parts that it is made without because the first call was refused for them. */
   readonly omitted: Omitted | undefined;
@@ -75,7 +75,7 @@ export interface CallingJob {
 type ChatTimes = Pick<ChatJob, 'deadline' | 'firstDeltaBy'>;
 
 interface CallFacts extends Pick<Call, 'job' | 'request' | 'settings'> {
-  readonly chatJob: Call['chatJob'] & ChatTimes & Pick<ChatJob, 'provider' | 'user' | 'fallback' | 'texts'>;
+  readonly chatJob: Call['chatJob'] & ChatTimes & Pick<ChatJob, 'provider' | 'user' | 'fallback'>;
 }
 
 /** The first call of a job. */

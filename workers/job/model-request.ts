@@ -59,10 +59,18 @@ export function toModelRequest(
 const hashUser = (key: string, id: string): string =>
   createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
 
+/** What of a turn is in its key: a model's prompt cache goes by the beginning of a request, too. */
+const maxKeyParts = 16;
+const shorten = (_: string, value: unknown): unknown =>
+  typeof value === 'string' ? value.slice(0, 65_536) : value;
+
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
 function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provider' | 'user'>) {
   if (provider !== 'openai') return undefined;
-  const said = JSON.stringify([user, turns.find(({ role }) => role === 'user')]);
+  const first = turns.find(({ role }) => role === 'user');
+  const content =
+    first && typeof first.content !== 'string' ? first.content.slice(0, maxKeyParts) : first?.content;
+  const said = JSON.stringify([user, first && { ...first, content }], shorten);
   return hash('sha256', said, 'hex').slice(0, 32);
 }
 
