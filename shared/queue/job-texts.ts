@@ -13,6 +13,9 @@ export const nameOfTexts = (
   key: `${chat.id}.${sha256}`,
 });
 
+/** Longer texts are read and written in a thread; for others the way there and back costs as much as the work. */
+export const threadBytes = 2_097_152;
+
 /** Reads JSON text in a thread of its own. */
 export type ParseJson = (text: Buffer) => Promise<unknown>;
 
@@ -24,7 +27,7 @@ export async function readTexts(
 ): Promise<JobTexts> {
   if (texts === undefined) throw new Error('a job without texts');
   const text = await readBlob(blobs, nameOfTexts({ id: chatId, user }, texts), texts.bytes);
-  return jobTextsSchema.parse(await parse(text));
+  return jobTextsSchema.parse(text.length > threadBytes ? await parse(text) : JSON.parse(text.toString()));
 }
 
 interface EndedJob {

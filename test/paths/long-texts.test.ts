@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => deployment?.stop());
 
-const text = 'Wo ist "雨"? \u0000\n'.repeat(100_000);
+const text = 'Wo ist "雨"? \u0000\n'.repeat(150_000);
 const messages = [
   { role: 'user', content: text },
   { role: 'assistant', content: 'There.' },

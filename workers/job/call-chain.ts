@@ -1,5 +1,6 @@
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { threadBytes } from '../../shared/queue/job-texts.js';
 import type { Gate } from '../gate/gate.js';
 import { type StandIns, standIn } from '../providers/long-texts.js';
 import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
@@ -84,8 +85,10 @@ async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDep
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   const hooks = { signal, onLife, onBegin, traceparent };
-  const texts = fill && call.chatJob.texts && standIn(turns, provider);
-  const written = texts ? { turns: texts.turns, fillBody: (body: string) => fill(body, texts) } : { turns };
+  const { bytes = 0 } = call.chatJob.texts ?? {};
+  const texts = bytes > threadBytes ? standIn(turns, provider) : undefined;
+  const written =
+    texts && fill ? { turns: texts.turns, fillBody: (body: string) => fill(body, texts) } : { turns };
   // Awaited, so that stack traces have this step.
   return await provider.run({ ...sent, ...hooks, ...written }, onDelta);
 }
