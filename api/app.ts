@@ -47,6 +47,7 @@ import { checkConversation } from './chat-apis/quillgate/chat-request.js';
 import { StoredChatsController } from './chat-apis/quillgate/stored-chats.controller.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
 import { jsonBody } from './http/json-body.js';
+import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
 import { traceRequests } from './http/request-trace.js';
@@ -140,6 +141,7 @@ function addControllers(app: Express, deps: AppDeps): void {
   app.locals.authentication = authentication;
   const body = {
     holdBytes: (request: Request) => deps.bytesInFlight.open(request as AuthenticatedRequest),
+    largeWork: new LargeWork(),
     maxBytes: config.MAX_BODY_BYTES,
     maxDepth: 32,
     maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),

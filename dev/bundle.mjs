@@ -10,8 +10,9 @@ const entries = {
   cli: 'cli/main.js',
   start: 'dev/main.js',
   simulator: 'dev/simulator/main.js',
-  // A thread of the API, which looks for it beside itself.
+  // Threads, which are looked for beside what starts them.
   'markdown-worker': 'api/blog/rendering/markdown-worker.js',
+  'json-worker': 'shared/json-worker.js',
 };
 
 /** Stay in node_modules: SDKs are loaded when their pool starts, `pg` with the queue in PostgreSQL, others by path. */
@@ -53,7 +54,7 @@ const keepPlaces = (compiled) => ({
     filter: { code: 'import.meta.url' },
     handler(code, id) {
       const place = relative(compiled, id);
-      if (place.startsWith('..') || place.endsWith('markdown-thread.js')) return undefined;
+      if (place.startsWith('..') || /(markdown|json)-thread\.js$/.test(place)) return undefined;
       return code.replaceAll('import.meta.url', `new URL('../${place}', import.meta.url).href`);
     },
   },

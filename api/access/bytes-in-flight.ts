@@ -31,6 +31,7 @@ export class BytesInFlight {
       held = bytes;
     };
     return {
+      user,
       resize: (bytes) => {
         // The client has left, but a decoder may still go on with what it had sent.
         if (isReleased) throw new Failure('invalid_json');

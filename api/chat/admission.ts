@@ -1,8 +1,7 @@
 import type { Target } from '../../shared/contract.js';
-import { partsOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
+import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { orUnavailable } from '../fleet-link/job-records.js';
@@ -101,13 +100,13 @@ const unlessEmpty = <T>(list: readonly T[]): T[] | undefined => (list.length > 0
 
 /** The targets to ask, in this order, each model once: retries are the worker's task, and have a budget. */
 function targetsOf(
-  { provider, model, turns, parameters = {}, isStrict }: ChatCommand,
+  { provider, model, unfitFor, parameters = {}, isStrict }: ChatCommand,
   { link: { pools }, fallback = [] }: AdmissionOptions,
 ): Target[] {
   const able = fallback.filter(
     (target) =>
       findUnsupported(target.provider, parameters) === undefined &&
-      turns.flatMap(partsOf).every((part) => whyUnfit(target.provider, part) === undefined) &&
+      !unfitFor.includes(target.provider) &&
       !(isStrict && ignoredHints(target.provider, parameters).length > 0),
   );
   const targets = [{ provider, model }, ...able];

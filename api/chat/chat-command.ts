@@ -1,12 +1,13 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ChatStatus, ProviderId, Target } from '../../shared/contract.js';
-import type { StoredImage, Turn } from '../../shared/conversation.js';
+import { type ChatStatus, type ProviderId, providerIds, type Target } from '../../shared/contract.js';
+import { partsOf, type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
+import { type ModelParameters, whyUnfit } from '../../shared/protocol/model-parameters.js';
+import { type Asked, toWritten, type WrittenRequest } from '../../shared/protocol/written-request.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
@@ -35,8 +36,11 @@ export interface ChatCommand extends Attachment {
   model: string | undefined;
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
-  turns: Turn[];
-  /** The length of its turns and parameters as they are written to the queue. */
+  /** Its turns and parameters, as they go to the queue; those beside its job without their bytes once stored. */
+  written: WrittenRequest;
+  /** The providers that do not take one of the parts of its turns. */
+  unfitFor: readonly ProviderId[];
+  /** The length of its texts on the queue. */
   bytes: number;
   /** The images of its turns whose bytes came along, until they are stored. */
   images?: UploadedImage[] | undefined;
@@ -68,6 +72,16 @@ export interface ChatCommand extends Attachment {
 export interface UploadedImage {
   readonly part: StoredImage;
   readonly bytes: Buffer;
+}
+
+/** What a command keeps of a conversation, whose texts are no longer needed once they are written. */
+export function keptOf(
+  asked: Asked,
+  { texts, bytes }: { texts: WrittenRequest['texts']; bytes: number },
+): Pick<ChatCommand, 'written' | 'unfitFor' | 'bytes'> {
+  const parts = asked.turns.flatMap(partsOf);
+  const unfitFor = providerIds.filter((id) => parts.some((part) => whyUnfit(id, part) !== undefined));
+  return { written: toWritten(asked, texts), unfitFor, bytes };
 }
 
 /** How a reply is read while it is written. */
@@ -151,15 +165,14 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { turns, parameters, reasoning, isStrict, trace, stream } = command;
+  const { written, parameters, reasoning, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
     chatId: attempt.attempt === undefined ? undefined : id,
-    turns,
+    written,
     deadline,
     level,
-    parameters,
     trace,
     keptUntil: expiresAt,
     ...(reasoning && { reasoning }),

@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import { needsParts } from '../../shared/protocol/chat-version.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import {
   currentOf,
@@ -10,6 +8,7 @@ import {
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
+import { turnsBytesOf } from '../../shared/protocol/written-request.js';
 import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import {
@@ -99,7 +98,7 @@ export class IdempotentEntry {
     const { records, link } = this.deps;
     const chat = await records.readChat(id);
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
-    if (chat.requestHash !== hashOf(command)) throw new Failure('idempotency_key_reused');
+    if (chat.requestHash !== (await hashOf(command))) throw new Failure('idempotency_key_reused');
     const result = await link.read(toPendingJob(chat));
     return this.#isJoinable(chat, result) ? { chat: toClaimedChat(chat), result } : undefined;
   }
@@ -121,14 +120,14 @@ export class IdempotentEntry {
       id,
       provider,
       model,
-      requestHash: hashOf(command),
+      requestHash: await hashOf(command),
       owner: storeOptions.owner.name,
       ownerId: storeOptions.owner.id,
       createdAt: now(),
       deadline,
       keptUntil: deadline + resultTtlMs,
       current: current.fallback || current.earlier ? current : undefined,
-      parts: needsParts(command) || undefined,
+      parts: command.written.v > writtenVersion || undefined,
     };
     const answer = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.
@@ -167,10 +166,18 @@ export const toPendingJob = (chat: StoredChat): PendingJob => ({
 });
 
 /** Equal for requests with the same content, however their bodies are written. */
-const hashOf = ({ provider, model, turns, parameters, fallback }: ChatCommand): string =>
-  createHash('sha256')
-    .update(JSON.stringify([provider, model ?? null, turns, ...sortedEntries({ ...parameters, fallback })]))
-    .digest('base64url');
+async function hashOf({ provider, model, written, parameters, fallback }: ChatCommand): Promise<string> {
+  const head = JSON.stringify([provider, model ?? null]);
+  const options = sortedEntries({ ...parameters, fallback }).map((entry) => `,${JSON.stringify(entry)}`);
+  const text = [
+    Buffer.from(`${head.slice(0, -1)},`),
+    turnsBytesOf(written),
+    Buffer.from(`${options.join('')}]`),
+  ];
+  // Not in this thread, which a large one would hold up.
+  const digest = await crypto.subtle.digest('SHA-256', Buffer.concat(text));
+  return Buffer.from(digest).toString('base64url');
+}
 
 /** Sorted, so that the order in which a caller names them does not matter. */
 const sortedEntries = (options: ModelParameters & Pick<ChatCommand, 'fallback'>): [string, unknown][] =>

@@ -1,6 +1,6 @@
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { Delta } from '../../shared/protocol/deltas.js';
-import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { WrittenJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
@@ -41,7 +41,7 @@ export interface Poll {
  * A job without what the link adds, and its turn: its user's share level, and whether it is asynchronous and so done
  * after all that are not. With the trace that it is a part of, if there is one.
  */
-export type NewJob = Omit<ChatJob, 'v' | 'replyTo' | 'traceparent'> & {
+export type NewJob = Omit<WrittenJob, 'v' | 'replyTo' | 'traceparent'> & {
   readonly trace?: TraceSpan | undefined;
   readonly isAsync?: boolean;
   readonly level?: ShareLevel;

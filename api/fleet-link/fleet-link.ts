@@ -7,7 +7,7 @@ import { LivePools } from '../../shared/fleet/live-pools.js';
 import type { Resend } from '../../shared/protocol/deltas.js';
 import {
   type ChatJobPayload,
-  encodeChatJob,
+  encodeWrittenJob,
   type ResultMessage,
   topics,
 } from '../../shared/protocol/messages.js';
@@ -89,7 +89,7 @@ export class FleetLink implements FleetSource {
     const { queues, relay } = this.#connected();
     const span = trace && startSend(trace, { ...job, id: jobId });
     const traced = span && { traceparent: span.traceparent };
-    const payload = encodeChatJob({ v: writtenVersion, ...job, ...traced, replyTo: relay.nodeId });
+    const payload = encodeWrittenJob({ v: writtenVersion, ...job, ...traced, replyTo: relay.nodeId });
     const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
     const add = () => addJob(queueOf(queues, job.provider), this.#deps.store, newJob);
     // If the store takes the job later, the deadline bounds that.

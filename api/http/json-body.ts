@@ -2,7 +2,18 @@ import { MIMEType } from 'node:util';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { Failure } from '../../shared/failures.js';
+import {
+  type ChatBytes,
+  type ChatTexts,
+  type ChatValues,
+  queuedBytesOf,
+  type ReadJson,
+  readJson,
+  type TreeLimits,
+  writeChat,
+} from '../../shared/json-worker.js';
 import { parseBody } from '../../shared/validation.js';
+import { LargeWork } from './large-work.js';
 import { readBody } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
 
@@ -19,20 +30,28 @@ export interface HeldBytes {
   release(): void;
   /** Aborts with a `Failure` if the body is refused while it arrives. */
   readonly refusal?: AbortSignal;
+  /** Id of the user; absent means a stranger. */
+  readonly user?: string;
 }
 
 /** Limits of a JSON body. */
-export interface BodyLimits {
+export interface BodyLimits extends TreeLimits {
   /** Bytes, after decoding any Content-Encoding. */
   maxBytes: number;
-  /** Levels of objects and arrays. */
-  maxDepth: number;
-  /** Members of all objects and arrays together; an empty one counts as one. */
-  maxValues: number;
   /** Counts the bytes of a body as they arrive; absent means that nothing counts them. */
   holdBytes?: (request: Request) => HeldBytes;
   /** Whether any Content-Encoding is refused. */
   isPlain?: boolean;
+  /** Where encoded and large bodies wait for their turn. */
+  largeWork?: LargeWork;
+}
+
+/** How a body was read, for what follows. */
+interface BodyFacts {
+  /** Its bytes, after decoding any Content-Encoding. */
+  readonly bytes: number;
+  readonly held: HeldBytes | undefined;
+  readonly largeWork: LargeWork;
 }
 
 /**
@@ -42,8 +61,14 @@ export interface BodyLimits {
  * mark, too); `invalid_request` when it nests too deeply, has too many values, or contains text that is not well-formed
  * Unicode.
  */
-export function jsonBody({ maxBytes, holdBytes, isPlain, ...treeLimits }: BodyLimits): BodyReader {
-  const largeBodies = new TurnQueue(1);
+export function jsonBody({
+  maxBytes,
+  holdBytes,
+  isPlain,
+  largeWork = new LargeWork(),
+  ...limits
+}: BodyLimits): BodyReader {
+  const turns = new TurnQueue(1);
   return async (request, response, next) => {
     checkMediaType(request);
     if (isPlain && 'content-encoding' in request.headers)
@@ -54,30 +79,61 @@ export function jsonBody({ maxBytes, holdBytes, isPlain, ...treeLimits }: BodyLi
     const held = holdBytes?.(request);
     if (held) response.once('close', held.release);
     const hold = (bytes: number) => held?.resize(bytes);
-    const bytes = await readBody(request, { maxBytes, hold, refusal: held?.refusal });
-    // The decoded size counts: a gzip bomb is small on the wire.
-    if (bytes.length > largeBytes) await new Promise<void>((resolve) => largeBodies.run(resolve));
-    Object.assign(response.locals, { bodyBytes: bytes.length, heldBytes: held });
-    request.body = parse(bytes, treeLimits);
+    const { sent, decode } = await readBody(request, { maxBytes, hold, refusal: held?.refusal });
+    const read = async () => {
+      const bytes = decode ? await decode() : sent;
+      const facts: BodyFacts = { bytes: bytes.length, held, largeWork };
+      response.locals.body = facts;
+      if (bytes.length > threadBytes) return largeWork.thread.read(ofItsOwn(bytes), limits);
+      if (bytes.length > turnBytes) await new Promise<void>((resolve) => turns.run(resolve));
+      return readJson(bytes, limits);
+    };
+    const isLarge = decode !== undefined || sent.length > threadBytes;
+    request.body = valueOf(
+      await (isLarge ? largeWork.run(held?.user ?? '', read, leftOf(response)) : read()),
+    );
     next();
   };
 }
 
 const plainAlone = { headers: { 'Accept-Encoding': 'identity' } };
 
-/** The bytes of a body that was read, after decoding any Content-Encoding. */
-export const bodyBytesOf = (response: Response): number => response.locals.bodyBytes;
+/** Aborts when the client leaves. */
+function leftOf(response: Response): AbortSignal {
+  const left = new AbortController();
+  const abort = () => left.abort(new Failure('invalid_json'));
+  if (response.destroyed) abort();
+  else response.once('close', abort);
+  return left.signal;
+}
 
-/** Counts the request with at least so many bytes, which it gives, until it ends. Throws as `HeldBytes.resize`. */
-export function holdAtLeast(response: Response, bytes: number): number {
-  const held: HeldBytes | undefined = response.locals.heldBytes;
+/** A body that came in one piece may lie in memory that it shares, which cannot go over to a thread. */
+const ofItsOwn = (bytes: Buffer): Uint8Array<ArrayBuffer> =>
+  bytes.buffer instanceof ArrayBuffer && bytes.buffer.byteLength > threadBytes
+    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
+    : new Uint8Array(bytes);
+
+/**
+ * Writes the texts of a chat whose body was read, and gives their length on the queue, as which the request counts at
+ * least until it ends. Those of a large body are written in its thread. Throws as `HeldBytes.resize` and `LargeWork`.
+ */
+export async function writeTexts(
+  response: Response,
+  chat: ChatValues,
+): Promise<{ texts: ChatTexts | ChatBytes; bytes: number }> {
+  const { bytes: bodyBytes, held, largeWork }: BodyFacts = response.locals.body;
+  const write = () => largeWork.thread.write(chat);
+  const texts = bodyBytes > threadBytes ? await largeWork.run(held?.user ?? '', write) : writeChat(chat);
+  const bytes = queuedBytesOf(texts);
   // A stored chat goes on although its client has left, whose bytes count no longer.
-  if (bytes > bodyBytesOf(response) && !response.destroyed) held?.resize(bytes);
-  return bytes;
+  if (bytes > bodyBytes && !response.destroyed) held?.resize(bytes);
+  return { texts, bytes };
 }
 
 /** A body of this size takes a millisecond to check and parse, so each turn of the event loop handles one. */
-const largeBytes = 65_536;
+const turnBytes = 65_536;
+/** A larger body is read in a thread, and so are its texts written. */
+const threadBytes = 1_048_576;
 
 /** The application's reader of chats (`app.locals.jsonBody`), for generated routes, which know only the request. */
 export const readChatBody: BodyReader = (request, response, next) =>
@@ -132,69 +188,10 @@ function mediaTypeOf(contentType: string): MIMEType | undefined {
 /** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
 
-type TreeLimits = Pick<BodyLimits, 'maxDepth' | 'maxValues'>;
-
-function parse(bytes: Uint8Array, limits: TreeLimits): unknown {
-  const { excess } = measureTree(bytes, limits);
-  if (excess) throw invalid(`The body ${excess}.`);
-  const value = parseJson(bytes);
-  if (!isWellFormed(value)) throw invalid('The body has text that is not well-formed Unicode.');
-  return value;
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch {
-    // The parser's message quotes the body.
-    throw new Failure('invalid_json');
-  }
-}
-
-const [quote, backslash, comma] = Buffer.from('"\\,');
-const opening = new Set(Buffer.from('[{'));
-const closing = new Set(Buffer.from(']}'));
-/** How much deeper each byte leads. A set of bytes takes three times as long. */
-const levels = Int8Array.from(
-  { length: 256 },
-  (_, byte) => Number(opening.has(byte)) - Number(closing.has(byte)),
-);
-
-/**
- * Counts the values of JSON text, and says which limit it exceeds. To be called before parsing, because the parser
- * takes a third of a second for a megabyte of keys or brackets; this reads each byte once. Malformed JSON may be
- * refused for its size or depth instead.
- */
-export function measureTree(
-  bytes: Uint8Array,
-  { maxDepth, maxValues }: TreeLimits,
-): { values: number; excess?: string } {
-  let depth = 0;
-  let values = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    if (byte === quote) at = endOfString(bytes, at + 1);
-    const level = levels[byte] as number;
-    depth += level;
-    if (level > 0 || byte === comma) values++;
-    if (depth > maxDepth) return { values, excess: `nests deeper than ${maxDepth} levels` };
-    if (values > maxValues) return { values, excess: `has more than ${maxValues} values` };
-  }
-  return { values };
-}
-
-/** The index of the closing quote of the string whose content begins at `start`. */
-function endOfString(bytes: Uint8Array, start: number): number {
-  let at = start;
-  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
-  return at;
-}
-
-/** Whether every string and key is well-formed. Only escapes can give a lone surrogate: the decoder refuses others. */
-function isWellFormed(value: unknown): boolean {
-  if (typeof value === 'string') return value.isWellFormed();
-  if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([key, child]) => key.isWellFormed() && isWellFormed(child));
+function valueOf(read: ReadJson): unknown {
+  if ('malformed' in read) throw new Failure('invalid_json');
+  if ('excess' in read) throw invalid(`The body ${read.excess}.`);
+  return read.value;
 }
 
 const invalid = (detail: string): Failure => new Failure('invalid_request', { detail });

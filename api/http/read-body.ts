@@ -2,7 +2,6 @@ import { finished, type Readable, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import type { Request } from 'express';
 import { Failure } from '../../shared/failures.js';
-import { Semaphore } from '../../shared/runtime/semaphore.js';
 
 const decoders = new Map<string, () => Transform>([
   ['gzip', createGunzip],
@@ -10,10 +9,6 @@ const decoders = new Map<string, () => Transform>([
   ['br', createBrotliDecompress],
   ['zstd', createZstdDecompress],
 ]);
-
-/** Each has a thread while it decodes; bodies that wait for one take no more than they were sent with. */
-const decoding = new Semaphore(2);
-const waiting = { waitMs: 30_000, timeoutError: () => new Failure('overloaded', { retryAfterMs: 1000 }) };
 
 interface BodyBounds {
   /** Bytes of a body, as it is sent and decoded. */
@@ -24,26 +19,32 @@ interface BodyBounds {
   refusal?: AbortSignal | undefined;
 }
 
+/** A body that has arrived. */
+export interface SentBody {
+  /** As it was sent. */
+  readonly sent: Buffer;
+  /** Decodes its Content-Encoding, and throws as `readBody`; absent for a body that has none. */
+  readonly decode?: () => Promise<Buffer>;
+}
+
 /**
- * Reads the body of a request, then decodes its Content-Encoding: a decoder costs 60 KB, and what it makes of a
- * thousand bytes may be a megabyte, so there is none for a body that has not arrived. A body that is refused is not
- * kept, and the request is left to be drained. Throws `payload_too_large`, what `hold` throws, the reason of the
- * signal, `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that cannot be decoded or
- * breaks off.
+ * Reads the body of a request. It is decoded later: a decoder costs 60 KB and a thread, and what it makes of a thousand
+ * bytes may be a megabyte, so there is none for a body that has not arrived. A body that is refused is not kept, and
+ * the request is left to be drained. Throws `payload_too_large`, what `hold` throws, the reason of the signal,
+ * `unsupported_media_type` for an unknown encoding, and `invalid_json` for a body that cannot be decoded or breaks off.
  */
-export async function readBody(request: Request, bounds: BodyBounds): Promise<Buffer> {
+export async function readBody(request: Request, bounds: BodyBounds): Promise<SentBody> {
   const createDecoder = decoderOf(request);
   const sent = await collect(request, bounds);
-  if (createDecoder === undefined) return sent;
-  const decoded = await decoding.run(() => decode(sent, createDecoder(), bounds), waiting);
-  bounds.hold(decoded.length);
-  return decoded;
+  return createDecoder ? { sent, decode: () => decode(sent, createDecoder(), bounds) } : { sent };
 }
 
 async function decode(sent: Buffer, decoder: Transform, { maxBytes, hold }: BodyBounds): Promise<Buffer> {
   decoder.end(sent);
   try {
-    return await collect(decoder, { maxBytes, hold: (bytes) => hold(sent.length + bytes) });
+    const decoded = await collect(decoder, { maxBytes, hold: (bytes) => hold(sent.length + bytes) });
+    hold(decoded.length);
+    return decoded;
   } finally {
     decoder.destroy();
   }

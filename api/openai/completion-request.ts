@@ -8,6 +8,7 @@ import {
   modelParametersSchema,
   type ParameterName,
 } from '../../shared/protocol/model-parameters.js';
+import type { Asked } from '../../shared/protocol/written-request.js';
 import { invalid } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { checkModel } from '../chat-apis/quillgate/chat-request.js';
@@ -18,8 +19,7 @@ import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
-export interface CompletionRequest
-  extends Pick<ChatCommand, 'provider' | 'turns' | 'parameters' | 'reasoning'> {
+export interface CompletionRequest extends Asked, Pick<ChatCommand, 'provider' | 'reasoning'> {
   model: string;
   isLowPriority: boolean;
   isStream: boolean;

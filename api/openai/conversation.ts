@@ -8,9 +8,9 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { measureTree } from '../../shared/json-worker.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
-import { measureTree } from '../http/json-body.js';
 import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';

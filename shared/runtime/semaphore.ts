@@ -6,6 +6,8 @@ export interface AcquireOptions {
   extendMs?: () => number;
   /** The error to throw when the waiting ends without a permit. */
   timeoutError: () => Error;
+  /** Ends the waiting with its reason when it aborts. */
+  signal?: AbortSignal | undefined;
 }
 
 /** A counting semaphore with a bounded wait and a fair order. */
@@ -17,8 +19,12 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Runs the work while holding a permit; at once when one is free. Throws the timeout error after the wait. */
+  /**
+   * Runs the work while holding a permit; at once when one is free. Throws the timeout error after the wait, and the
+   * reason of the signal if that has aborted before.
+   */
   async run<T>(work: () => Promise<T>, options: AcquireOptions): Promise<T> {
+    options.signal?.throwIfAborted();
     if (!this.#takeFree()) await this.#wait(options);
     try {
       return await work();
@@ -39,16 +45,18 @@ export class Semaphore {
     else next();
   }
 
-  #wait({ waitMs, extendMs = () => 0, timeoutError }: AcquireOptions): Promise<void> {
+  #wait({ waitMs, extendMs = () => 0, timeoutError, signal }: AcquireOptions): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let timer: NodeJS.Timeout;
     // Leaving the queue and settling are one step: a permit for a caller that has left would be lost.
     const leave = (settle: () => void) => {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
       this.#waiting.delete(admit);
       settle();
     };
     const admit = () => leave(resolve);
+    const abort = () => leave(() => reject(signal?.reason));
     const expire = () => {
       if (!this.#waiting.has(admit)) return;
       const leftMs = extendMs();
@@ -60,6 +68,7 @@ export class Semaphore {
       timer = setTimeout(() => setImmediate(expire), ms);
     };
     wait(waitMs);
+    signal?.addEventListener('abort', abort);
     this.#waiting.add(admit);
     return promise;
   }

@@ -18,6 +18,7 @@ import {
   encodeStoredChat,
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
+import { writeRequest } from '../../shared/protocol/written-request.js';
 import { userNamed } from '../support/identities.js';
 
 // What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read,
@@ -76,7 +77,8 @@ describe('a request that the release before has stored', () => {
       { role: 'user', content: 'Hello \u0000 🎉' },
     ];
     const again = (own: Partial<StoredChatCommand>) => ({
-      ...{ requestId: 'id', user: 'me', provider: 'bedrock' as const, model: 'sim-echo', turns, ...own },
+      ...{ requestId: 'id', user: 'me', provider: 'bedrock' as const, model: 'sim-echo', ...own },
+      ...{ written: writeRequest({ turns, parameters: own.parameters }), unfitFor: [] },
       bytes: 0,
       signal: new AbortController().signal,
       storeOptions: { owner: userNamed('me'), key: undefined, isAsync: true, onResolved: () => {} },

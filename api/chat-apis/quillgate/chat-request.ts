@@ -18,7 +18,7 @@ import type { Attachment, ChatCommand, StoreOptions } from '../../chat/chat-comm
 import { readIdempotencyKey } from '../../http/idempotency-key.js';
 import { listFields, unknownFieldsOf } from '../../http/ignored-fields.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../../http/prefer.js';
-import { elapsedMsOf, requestIdOf } from '../../http/problem.js';
+import { requestIdOf } from '../../http/problem.js';
 import { traceOf } from '../../http/request-trace.js';
 import { markChat } from './chat-response.js';
 
@@ -97,7 +97,7 @@ export function readOptions(
   { prefer, idempotencyKey, fallback }: Record<'prefer' | 'idempotencyKey' | 'fallback', string | undefined>,
   /** The longest `wait` that a caller may ask for, in seconds. */
   maxWaitS: number,
-): { options: Omit<ChatCommand, 'provider' | 'model' | 'turns' | 'bytes'>; applied: Applied } {
+): { options: Omit<ChatCommand, 'provider' | 'model' | 'written' | 'unfitFor' | 'bytes'>; applied: Applied } {
   const response = request.res as HttpResponse;
   const waitS = readWait(prefer, maxWaitS);
   const key = readIdempotencyKey(idempotencyKey);
@@ -113,7 +113,6 @@ export function readOptions(
     fallback: readFallback(fallback),
     isStrict: applied.isStrict,
     waitMs: waitS && waitS * 1000,
-    elapsedMs: elapsedMsOf(response),
     ...attachmentOf(request),
     trace: traceOf(response),
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,

@@ -18,10 +18,11 @@ import type {
   Problem,
   ProviderId,
 } from '../../../shared/contract.js';
-import { queuedBytesOf } from '../../../shared/protocol/messages.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
+import { keptOf } from '../../chat/chat-command.js';
 import type { ChatService } from '../../chat/chat-service.js';
-import { holdAtLeast, readChatBody } from '../../http/json-body.js';
+import { readChatBody, writeTexts } from '../../http/json-body.js';
+import { elapsedMsOf } from '../../http/problem.js';
 import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
@@ -144,13 +145,14 @@ export class ChatController extends Controller {
     const { options, applied } = readOptions(request, { prefer, idempotencyKey, fallback }, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
     const events = isStream ? new EventStream(response, provider) : undefined;
-    const turns = readTurns(body);
+    const chat = { turns: readTurns(body) };
+    const kept = keptOf(chat, await writeTexts(response, chat));
     const command = {
       ...options,
+      ...kept,
       provider,
-      turns,
       model: checkModel(model),
-      bytes: holdAtLeast(response, queuedBytesOf({ turns })),
+      elapsedMs: elapsedMsOf(response),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
     };
     const replying = chatService.createChat(command);

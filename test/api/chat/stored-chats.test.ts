@@ -6,11 +6,13 @@ import { LiveChats } from '../../../api/chat/live-chats.js';
 import { StoredAnswers } from '../../../api/chat/stored-answers.js';
 import { StoredChats } from '../../../api/chat/stored-chats.js';
 import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
+import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { chatKey, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
+import { writeRequest } from '../../../shared/protocol/written-request.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { attach } from '../../support/attached.js';
 import { userNamed } from '../../support/identities.js';
@@ -79,9 +81,10 @@ const fill = (leftBytes: number) =>
 interface Asked extends Partial<StoredChatCommand> {
   owner?: typeof me;
 }
+const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
 const command = (key: string | undefined, { owner = me, ...differs }: Asked = {}): StoredChatCommand => ({
   ...{ requestId: randomUUID(), user: owner.id, provider: 'openai', model: undefined },
-  ...{ turns: [{ role: 'user', content: 'Hello' }], bytes: 5 },
+  ...{ written: writeRequest({ turns }), unfitFor: [], bytes: 5 },
   signal: new AbortController().signal,
   storeOptions: { owner, key, isAsync: false, onResolved: () => undefined },
   ...differs,
@@ -110,8 +113,8 @@ const existing = async (ids: readonly string[]) => {
 /** Adds the chat's job. */
 const add = async ({ chat }: ResolvedChat) => {
   const { id, deadline, expiresAt = 0 } = chat;
-  const { turns } = command(undefined);
-  await link.add(id, { user: me.id, provider: 'openai', turns, deadline, keptUntil: expiresAt });
+  const { written } = command(undefined);
+  await link.add(id, { user: me.id, provider: 'openai', written, deadline, keptUntil: expiresAt });
 };
 const take = async (id: string) => expect(await queue.remove(id)).toBe(1);
 /** Adds the chat's job, and has a worker that records nothing do it, until it has ended. */
@@ -133,7 +136,7 @@ describe('a command without a key', () => {
     const { chat, result } = await chats.read({ owner: me, id: two.requestId });
     const kept = { owner: 'me', ownerId: me.id, provider: 'openai', model: 'm', keptUntil: now + 70_000 };
     expect([chat, result]).toMatchObject([kept, underWay]);
-    const before = createHash('sha256').update(JSON.stringify(['openai', null, one.turns]));
+    const before = createHash('sha256').update(JSON.stringify(['openai', null, turns]));
     const { requestHash } = (await chats.read({ owner: me, id: one.requestId })).chat;
     expect(requestHash).toBe(before.digest('base64url'));
   });
@@ -193,8 +196,8 @@ describe('a command with a key', () => {
 
   const parameters = { maxOutputTokens: 5, stop: ['a', 'b'] };
   it.each<Partial<StoredChatCommand>>([
-    { turns: [{ role: 'user', content: 'Bye' }] },
-    { turns: [{ role: 'system', content: 'Hello' }] },
+    { written: writeRequest({ turns: [{ role: 'user', content: 'Bye' }] }) },
+    { written: writeRequest({ turns: [{ role: 'system', content: 'Hello' }] }) },
     { model: 'other' },
     { provider: 'bedrock' },
     { parameters: { ...parameters, seed: 1 } },
@@ -370,7 +373,7 @@ describe('a chat that an operator cancels', () => {
   const failure = new Failure('database_unavailable');
 
   const addJob = (jobId: string, own: object = {}) => {
-    const job = { user: you.id, provider: 'openai', turns: command(undefined).turns } as const;
+    const job = { user: you.id, provider: 'openai', written: command(undefined).written } as const;
     return link.add(jobId, { ...job, deadline: now + 10_000, ...own });
   };
 
@@ -435,7 +438,7 @@ describe('a chat whose user is suspended', () => {
 describe('a chat that a newer release has recorded', () => {
   const newer = { code: 'internal', retryable: true };
   const recordAsNewer = (id: string, key: string) =>
-    store.records.create(key, { value: JSON.stringify({ v: 4, id }), ttlMs: 60_000 });
+    store.records.create(key, { value: JSON.stringify({ v: 5, id }), ttlMs: 60_000 });
 
   it('is read or cancelled -> a failure that may be tried again, and not that it is missing', async () => {
     const name = { owner: me, id: randomUUID() };
@@ -455,7 +458,7 @@ describe('a chat that a newer release has recorded', () => {
 
   it('whose worker could not record how it ended -> is not recorded as failed', async () => {
     const opened = await open(command('also by a newer release'));
-    await work(opened, async () => '{"v":4}');
+    await work(opened, async () => '{"v":5}');
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
     expect(await store.records.read(resultKey(opened.chat.id))).toBeUndefined();
   });

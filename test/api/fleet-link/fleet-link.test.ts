@@ -12,6 +12,7 @@ import { resendSchema } from '../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
+import { writeRequest } from '../../../shared/protocol/written-request.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { attach, leave } from '../../support/attached.js';
@@ -46,11 +47,12 @@ afterAll(async () => {
   await shared?.stop();
 });
 
-const job = { user: 'me', provider: 'openai', turns: [{ role: 'user', content: 'Hi' }] } as const;
+const written = writeRequest({ turns: [{ role: 'user', content: 'Hi' }] });
+const job = { user: 'me', provider: 'openai', written } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
 const add = (jobId: string, own: Partial<NewJob> = {}) =>
-  link.add(jobId, { ...job, turns: [...job.turns], deadline: later(), ...own });
+  link.add(jobId, { ...job, deadline: later(), ...own });
 
 describe('a connected link', () => {
   it('misses the message of an outcome -> finds it in the record', async () => {
@@ -109,7 +111,7 @@ describe('a connected link', () => {
   });
 
   it('reads many records, and one cannot be read -> has the others', async () => {
-    await store.records.create(resultKey('of-a-newer'), { value: '{"v":4}', ttlMs: 60_000 });
+    await store.records.create(resultKey('of-a-newer'), { value: '{"v":5}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
     const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
     const jobRecords = new JobRecords({ queueOf: () => queue, store });
@@ -218,7 +220,7 @@ describe('a link that has not reached its store yet', () => {
 
   it.each<[string, () => unknown]>([
     ['checks its store', () => link.check()],
-    ['adds a job', () => link.add('early', { ...job, turns: [...job.turns], deadline: later() })],
+    ['adds a job', () => link.add('early', { ...job, deadline: later() })],
     ['reads a job', () => link.read(early)],
     ['ends a chat', () => link.end('early', async () => undefined)],
     ['measures a queue', () => link.measure('openai')],

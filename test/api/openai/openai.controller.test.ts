@@ -73,8 +73,14 @@ describe('a chat completion', () => {
     const fields = { model: 'vertexai/m', temperature: 0.5, service_tier: 'flex' };
     const response = await complete({ fields });
     expect(response.status).toBe(200);
+    const parameters = JSON.stringify({ temperature: 0.5 });
     expect(app.commands.at(-1)).toMatchObject({
-      ...{ provider: 'vertexai', model: 'm', turns: [user], user: userNamed('user').id },
+      ...{
+        provider: 'vertexai',
+        model: 'm',
+        written: { v: 1, texts: { turns: JSON.stringify([user]), parameters } },
+        user: userNamed('user').id,
+      },
       ...{ parameters: { temperature: 0.5 }, isLowPriority: true },
       ...{ stream: undefined, storeOptions: undefined },
     });
