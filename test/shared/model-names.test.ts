@@ -51,15 +51,15 @@ describe('isModelAllowed', () => {
   });
 
   it.each([
-    ['a*', ''],
-    ['*a', '*b'],
-  ])('patterns that make others backtrack, of %s%s -> each part is sought once', (part, last) => {
+    ['a*', '', 3999],
+    ['*a', '*b', 4000],
+  ])('patterns that make others backtrack, of %s%s -> each part is sought once', (part, last, parts) => {
     const find = vi.spyOn(String.prototype, 'indexOf');
     const model = 'a'.repeat(8000);
     isModelAllowed(model, { models: [part.repeat(4000) + last] });
     const sought = find.mock.contexts.filter((text) => String(text) === model).length;
     find.mockRestore();
-    expect(sought).toBeLessThanOrEqual(4001);
+    expect(sought).toBe(parts);
   });
 });
 
