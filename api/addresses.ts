@@ -137,8 +137,7 @@ const setBasePath =
 
 /** The id of a model has slashes, which not every client escapes. The target may be a whole URL (RFC 9112, 3.2.2). */
 const escapeSlashes: RequestHandler = (request, _response, next) => {
-  const [, start, id, query] =
-    /^((?:https?:\/\/[^/?]*)?\/v1\/models\/)([^?]+)(.*)$/is.exec(request.url) ?? [];
-  if (id?.includes('/')) request.url = `${start}${id.replaceAll('/', '%2F')}${query}`;
+  const [all = '', start, id] = /^((?:https?:\/\/[^/?]*)?\/v1\/models\/)([^?]+)/i.exec(request.url) ?? [];
+  if (id?.includes('/')) request.url = `${start}${id.replaceAll('/', '%2F')}${request.url.slice(all.length)}`;
   next();
 };

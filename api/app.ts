@@ -11,6 +11,7 @@ import type { Tracing } from '../shared/runtime/tracing.js';
 import type { BytesInFlight } from './access/bytes-in-flight.js';
 import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
+import { forOperators } from './access/operators.js';
 import { limitAnonymousReads } from './access/rate-limit.js';
 import { createStrangersBytes } from './access/strangers-bytes.js';
 import {
@@ -97,7 +98,8 @@ export function createApp(deps: AppDeps): Express {
   app.use(errorFormats(config));
   app.use(refuseAmbiguous);
   addHealthRoutes(app, deps);
-  if (config.METRICS_PORT === undefined) addMetricsRoute(app, instruments);
+  if (config.METRICS_PORT === undefined)
+    addMetricsRoute(app, instruments, [forOperators(config.HOST, deps.authentication)]);
   // Behind what monitoring asks for every few seconds.
   if (deps.tracing) app.use(traceRequests(deps.tracing));
   const counts = createRequestCounts(instruments.metrics);
@@ -121,8 +123,7 @@ export function createApp(deps: AppDeps): Express {
 
 /** The texts of failures at a limit that operators set. */
 const limitDetails = (config: Config) => ({
-  payload_too_large: `The body is larger than this server accepts: MAX_BODY_BYTES is ${config.MAX_BODY_BYTES}, and at /v1 MAX_COMPATIBLE_BODY_BYTES, ${config.MAX_COMPATIBLE_BODY_BYTES}.`,
-  timeout: `The deadline of the request passed before there was an answer: CHAT_TIMEOUT_MS is ${config.CHAT_TIMEOUT_MS}, at /v1 CHAT_COMPATIBLE_TIMEOUT_MS, ${config.CHAT_COMPATIBLE_TIMEOUT_MS}; Prefer: wait=N asks for N seconds instead, up to CHAT_MAX_WAIT_S, ${config.CHAT_MAX_WAIT_S}.`,
+  payload_too_large: `The body is larger than the ${config.MAX_BODY_BYTES} bytes that this server accepts, or than ${config.MAX_COMPATIBLE_BODY_BYTES} at /v1.`,
 });
 
 /** The objects that the generated routes find in `app.locals`. */
@@ -199,8 +200,11 @@ function addHealthRoutes(app: Express, deps: HealthDeps): void {
   app.route('/readyz').get(readyz(deps)).all(methodNotAllowed('GET, HEAD'));
 }
 
-const addMetricsRoute = (app: Express, instruments: ApiInstruments): void =>
-  void app.route('/metrics').get(metricsPage(instruments)).all(methodNotAllowed('GET, HEAD'));
+const addMetricsRoute = (app: Express, instruments: ApiInstruments, guards: RequestHandler[] = []): void =>
+  void app
+    .route('/metrics')
+    .get(...guards, metricsPage(instruments))
+    .all(methodNotAllowed('GET, HEAD'));
 
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
 export const describeApi = (facts: DocumentFacts): object =>

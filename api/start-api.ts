@@ -31,11 +31,11 @@ import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
-import { ImageUploads } from './chat/image-uploads.js';
 import type { LiveChat } from './chat/live-chat.js';
 import { LiveChats } from './chat/live-chats.js';
 import { StoredAnswers } from './chat/stored-answers.js';
 import { answerSizes, StoredChats } from './chat/stored-chats.js';
+import { Uploads } from './chat/uploads.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { FleetLink } from './fleet-link/fleet-link.js';
 import { RemovedUsers } from './fleet-link/removed-users.js';
@@ -154,7 +154,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
   for (const listener of [shares, new ChatRecorder(history, ended), answerSizes]) chats.listen(listener);
   observeProviders(instruments, link);
   const answers = new StoredAnswers(now);
-  const imageUploads = new ImageUploads({ images: store.images, room: answers, bytesInFlight, now });
+  const uploads = new Uploads({ blobs: store.blobs, room: answers, bytesInFlight, now });
   const storedChats = new StoredChats({
     records: store.records,
     link,
@@ -169,7 +169,7 @@ function openChat(config: Config, deps: ApiDeps): ChatParts {
     chats,
     shares,
     storedChats,
-    imageUploads,
+    uploads,
     timeoutMs: config.CHAT_TIMEOUT_MS,
     maxMs: config.CHAT_MAX_WAIT_S * 1000,
     maxStreamMs: config.CHAT_STREAM_MAX_S * 1000,

@@ -20,7 +20,8 @@ import { findDatabase, silentLog } from './database.js';
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
-const defaultReachMs = 4000;
+/** A busy machine may take seconds for what is there; what does not come in this time is missing. */
+export const patienceMs = 10_000;
 
 /** How long a command waits. */
 export interface ListenTimes {
@@ -31,7 +32,7 @@ export interface ListenTimes {
 }
 
 /** Opens the queue's store, to hear the fleet without an API process. Throws `StartupError` without a store. */
-export function openFleet(config: Config, { reachMs = defaultReachMs }: Pick<ListenTimes, 'reachMs'> = {}) {
+export function openFleet(config: Config, { reachMs = patienceMs }: Pick<ListenTimes, 'reachMs'> = {}) {
   const log = silentLog();
   const url = config.REDIS_URL === undefined ? { DATABASE_URL: findDatabase(config) } : {};
   const store = openQueueStore({ ...config, ...url }, log);

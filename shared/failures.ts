@@ -108,7 +108,7 @@ export const failureKinds = {
   provider_timeout: kind(500, {
     title: 'Provider timeout',
     detail:
-      'The provider did not answer in time: <PROVIDER>_TIMEOUT_MS, or _FIRST_TOKEN_TIMEOUT_MS or _IDLE_TIMEOUT_MS of a stream.',
+      'The provider did not answer in the time that the operators give it, or fell silent. A shorter conversation or another model may answer sooner.',
     retryable: true,
   }),
   content_blocked: kind(500, {

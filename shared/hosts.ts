@@ -1,9 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+import { parse } from 'tldts';
 
 /** As `localAddress` has it. */
 const loopback = /^(::ffff:)?127\.|^::1$/;
 const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
+
+/** Whether a server that listens on this host can be reached from its own machine alone. */
+export const isLoopback = (host: string): boolean => host === 'localhost' || loopback.test(host);
 
 /**
  * Whether a request came over a loopback address, but for another host: from a web page whose name was made to lead to
@@ -22,14 +26,15 @@ const special = networks(
   ...['192.0.0.0/24', '192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/3', '2001::/23', '2002::/16'],
 );
 
-/** RFC 6761, RFC 6762 (appendix G), RFC 8375, and the services of Kubernetes. */
-const privateName = /(^|\.)(localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|svc)$/;
-
-/** Whether a host, as `URL` writes it, is one that all the world may reach, as far as it says. */
+/**
+ * Whether a host, as `URL` writes it, is one that all the world may reach, as far as it says. Names count by the public
+ * suffix list (https://publicsuffix.org): any other name, such as `vault.vault`, is one that a search domain completes
+ * inside a network. Those below `.arpa` lead to no servers of the public, and `home.arpa` to private ones (RFC 8375).
+ */
 export function isPublicHost(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$|\.+$/g, '');
+  const host = hostname.replace(/^\[|\]$|(?<!\.)\.+$/g, '');
   const family = isIP(host) === 6 ? 'ipv6' : 'ipv4';
-  if (isIP(host) === 0) return host.includes('.') && !privateName.test(host);
+  if (isIP(host) === 0) return host.includes('.') && parse(host).isIcann === true && !host.endsWith('.arpa');
   return world.check(host, family) && !special.check(host, family);
 }
 

@@ -5,6 +5,8 @@ import {
   type ChatBytes,
   type ChatTexts,
   type ChatValues,
+  type FilledText,
+  type Filling,
   type JsonTask,
   jsonThreadName,
   type ReadJson,
@@ -28,6 +30,11 @@ export class JsonThread {
   /** See `writeChat`. */
   write(values: ChatValues): Promise<ChatTexts | ChatBytes> {
     return this.#run<ChatTexts | ChatBytes>({ write: values });
+  }
+
+  /** See `fillText`. */
+  async fill(filling: Filling): Promise<Uint8Array<ArrayBuffer>> {
+    return (await this.#run<FilledText>({ fill: filling })).bytes;
   }
 
   /** Ends the thread, if there is one; the task that it works on fails. */

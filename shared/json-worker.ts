@@ -34,10 +34,25 @@ export interface ChatTexts {
 /** `{"turns":…,"parameters":…}` as JSON text in UTF-8, in memory of its own. */
 export interface ChatBytes {
   bytes: Uint8Array<ArrayBuffer>;
+  /** How many bytes those are: they are dropped once they are stored. */
+  size: number;
   /** The digest of the bytes, in hexadecimal. */
   sha256: string;
   /** How many of the bytes are the text of the turns, which begins at `turnsAt`. */
   turnsBytes: number;
+}
+
+/** JSON text with words in the place of other texts. */
+export interface Filling {
+  text: string;
+  /** The beginning of each word, which no caller can guess; the place of its text and a full stop follow. */
+  mark: string;
+  texts: readonly string[];
+}
+
+/** The whole of it in UTF-8, in memory of its own. */
+export interface FilledText {
+  bytes: Uint8Array<ArrayBuffer>;
 }
 
 /** Where the text of the turns begins in `ChatBytes`. */
@@ -47,7 +62,7 @@ export const turnsAt = '{"turns":'.length;
 export const maxTextBytes = 1_048_576;
 
 /** A message to the thread. */
-export type JsonTask = { read: Uint8Array; limits: TreeLimits } | { write: ChatValues };
+export type JsonTask = { read: Uint8Array; limits: TreeLimits } | { write: ChatValues } | { fill: Filling };
 
 /** The `workerData` of the thread: other threads import this file as well. */
 export const jsonThreadName = 'json';
@@ -55,8 +70,13 @@ export const jsonThreadName = 'json';
 if (workerData === jsonThreadName) parentPort?.on('message', answer);
 
 function answer(task: JsonTask): void {
-  const result = 'read' in task ? readJson(task.read, task.limits) : writeChat(task.write);
+  const result = resultOf(task);
   parentPort?.postMessage(result, 'bytes' in result ? [result.bytes.buffer] : []);
+}
+
+function resultOf(task: JsonTask): ReadJson | ChatTexts | ChatBytes | FilledText {
+  if ('read' in task) return readJson(task.read, task.limits);
+  return 'write' in task ? writeChat(task.write) : fillText(task.fill);
 }
 
 /** Reads JSON text in UTF-8 (RFC 8259; a byte order mark is malformed) whose strings are well-formed Unicode. */
@@ -86,14 +106,23 @@ export function writeChat({ turns, parameters }: ChatValues): ChatTexts | ChatBy
   bytes.write('{"turns":');
   bytes.write(texts.turns, turnsAt);
   bytes.write(others, turnsAt + turnsBytes);
-  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex'), turnsBytes };
+  return { bytes, size: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex'), turnsBytes };
+}
+
+/** Writes JSON text in UTF-8 with each text in the place of its words. */
+export function fillText({ text, mark, texts }: Filling): FilledText {
+  const quoted = texts.map((each) => Buffer.from(JSON.stringify(each).slice(1, -1)));
+  const pieces = text.split(mark).flatMap((piece, n) => {
+    if (n === 0) return [Buffer.from(piece)];
+    const end = piece.indexOf('.');
+    return [quoted[Number(piece.slice(0, end))] ?? Buffer.alloc(0), Buffer.from(piece.slice(end + 1))];
+  });
+  return { bytes: new Uint8Array(Buffer.concat(pieces)) };
 }
 
 /** How many bytes texts take on the queue; those in a job, whose stores write it as JSON, are quoted twice. */
 export const queuedBytesOf = (texts: ChatTexts | ChatBytes): number =>
-  'bytes' in texts
-    ? texts.bytes.length
-    : Buffer.byteLength(JSON.stringify([texts.turns, texts.parameters ?? '{}']));
+  'bytes' in texts ? texts.size : Buffer.byteLength(JSON.stringify([texts.turns, texts.parameters ?? '{}']));
 
 const [quote, backslash, comma] = Buffer.from('"\\,');
 const opening = new Set(Buffer.from('[{'));

@@ -10,10 +10,12 @@ import {
 } from '../shared/config/provider-credentials.js';
 import type { ProviderId } from '../shared/contract.js';
 import type { Turn } from '../shared/conversation.js';
+import { JsonThread } from '../shared/json-thread.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
+import { withImages } from '../shared/queue/blobs.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
-import { withImages } from '../shared/queue/images.js';
+import { readTexts } from '../shared/queue/job-texts.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import type { Relay } from '../shared/queue/relay.js';
@@ -27,6 +29,7 @@ import { release } from '../shared/runtime/release.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
 import { ImageRoom } from './gate/image-room.js';
 import { openHealthServer } from './health-server.js';
+import type { CallChainDeps } from './job/call-chain.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
@@ -34,6 +37,7 @@ import { RunningJobs } from './job/running-jobs.js';
 import { Heartbeat } from './pool/heartbeat.js';
 import { LiveSettings } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
+import type { PoolWorkerTools } from './pool/pool-worker.js';
 import { SettingsFollower } from './pool/settings-follower.js';
 import { openProvider } from './providers/provider-settings.js';
 
@@ -113,14 +117,28 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
     await Promise.all(starting.map(async (pool) => (await pool).stop(grace)));
   });
   const imageRoom = new ImageRoom({ maxBytes: maxImageBytes });
-  const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.images, turns, user);
+  const thread = new JsonThread();
+  lifecycle.opened('JSON thread', thread, (open) => open.end());
+  const fill: CallChainDeps['fill'] = (text, { mark, texts }) => thread.fill({ text, mark, texts });
+  const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
+    readTexts({ blobs: store.blobs, parse: (text) => parseIn(thread, text) }, chatId, job);
+  const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
   const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
   for (const part of parts) {
-    const pool = new Pool({ ...shared, ...part, withImages: loadImages });
+    const pool = new Pool({ ...shared, ...part, withImages: loadImages, fill, readTexts: readJobTexts });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);
 }
+
+/** The texts were written by an API process, which has checked them. */
+async function parseIn(thread: JsonThread, text: Buffer): Promise<unknown> {
+  const read = await thread.read(new Uint8Array(text), unlimited);
+  if ('value' in read) return read.value;
+  throw new Error('the texts of a job are no JSON');
+}
+
+const unlimited = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
 const openSettings = (config: Config, id: ProviderId): LiveSettings =>
   new LiveSettings(poolConfig(config, id), configuredSettings(config, id));

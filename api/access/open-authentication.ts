@@ -93,7 +93,7 @@ export async function refuseWithoutCredentials(
   }
   throw new StartupError(
     'This server has no credentials for anyone: set CHAT_USERNAME and CHAT_PASSWORD, ADMIN_USERNAME and ADMIN_PASSWORD, BLOG_TOKEN or CHAT_TOKEN, or run\n' +
-      '  bin/quillgate users add NAME\n  bin/quillgate tokens create --scope chat,blogs:write',
+      '  bin/quillgate users add NAME\n  bin/quillgate tokens create --owner NAME --scope chat,blogs:write',
   );
 }
 

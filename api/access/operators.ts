@@ -1,6 +1,7 @@
 import type { Request, RequestHandler } from 'express';
 import type { Scope } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { isLoopback } from '../../shared/hosts.js';
 import { requestIdOf } from '../http/problem.js';
 import type { Caller, SignedIn } from './caller.js';
 import { parseBearer, parseSessions } from './credentials.js';
@@ -46,6 +47,19 @@ export async function asOperator(request: Request, authentication: Authenticatio
   const hasSession = parseSessions(request).length > 0;
   if (hasSession && !hasToken) return asSessionOwner(request, authentication);
   return { ...(await asKnownUser(request, authentication, operators)), scopes: operatorScopes };
+}
+
+/**
+ * At the public port metrics are for operators: a request needs a token with the scope `admin`, unless the server
+ * listens for its own machine alone and no proxy says that it forwards. Throws as `asOperator`.
+ */
+export function forOperators(host: string, authentication: Authentication): RequestHandler {
+  const isForwarded = (name: string) => name === 'forwarded' || name.startsWith('x-forwarded-');
+  return async (request, _response, next) => {
+    const isLocal = isLoopback(host) && !Object.keys(request.headers).some(isForwarded);
+    if (!isLocal) await asOperator(request, authentication);
+    next();
+  };
 }
 
 /** The owner of the session of the console, even if the request has other credentials. Throws as `asOperator`. */

@@ -158,7 +158,7 @@ export class BlogsController extends Controller {
   ): Promise<contract.Post> {
     const { posts } = this.deps;
     const who = { drafts: mayWrite(request) };
-    const post = await (isUuid(id) ? posts.get(id, who) : posts.getBySlug(id, who));
+    const post = await (isUuid(id) ? posts.get(id, who) : posts.getBySlug(id.normalize('NFC'), who));
     if (post === undefined) throw new Failure('not_found');
     await sendFound(request, post, this.deps);
     // For the document only: the answer has already been sent.

@@ -35,7 +35,7 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
     id: urnOf(entry),
     url: addressOf(source, entry),
     ...(entry.title !== null && { title: entry.title }),
-    content_html: withWholeAddresses(entry.html, addressOf(source, entry)),
+    content_html: contentOf(source, entry),
     date_published: entry.publishedAt,
     date_modified: entry.updatedAt,
     authors: [{ name: entry.author }],
@@ -53,11 +53,15 @@ function writeJsonFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
 }
 
 /**
- * A rendered text in which relative addresses lead from that of its post: the format has no base for them, and readers
- * take their own, or the blog's (https://github.com/manton/JSONFeed/issues/8).
+ * The rendered text in which relative addresses lead from that of its post. JSON Feed has no base for them, and readers
+ * take their own, or the blog's (https://github.com/manton/JSONFeed/issues/8); Atom's `xml:base` does not change where
+ * `#part` leads, which is always the document at hand (RFC 3986, 4.4).
  */
-const withWholeAddresses = (html: string, base: string): string =>
-  html.replace(relativeAddress, (_, tag, address) => tag + (URL.parse(address, base) ?? address));
+const contentOf = (source: FeedSource, entry: FeedEntry): string =>
+  entry.html.replace(
+    relativeAddress,
+    (_, tag, address) => tag + (URL.parse(address, addressOf(source, entry)) ?? address),
+  );
 
 /** In what the sanitizer has written every < begins a tag, and attributes have neither > nor quotation marks. */
 const relativeAddress = /(<(?:a|img)(?: [^>]*?)?? (?:href|src)=")(?![a-z][a-z\d+.-]*:)([^"]*)/gi;
@@ -81,7 +85,7 @@ function writeAtomFeed(source: FeedSource, entries: readonly FeedEntry[]): strin
       authors: [{ name: inXml(entry.author) }],
       categories: entry.tags.map((tag) => ({ term: inXml(tag) })),
       links: [{ rel: 'alternate', type: 'text/html', href: addressOf(source, entry) }],
-      content: { type: 'html', value: inXml(entry.html), xml: { base: addressOf(source, entry) } },
+      content: { type: 'html', value: inXml(contentOf(source, entry)) },
     })),
   });
 }

@@ -49,7 +49,7 @@ export function createFeeds({ posts, blog, render }: FeedsDeps) {
 }
 
 /** Must grow when the same posts give another document: readers keep theirs while the key is the same. */
-const formatVersion = 3;
+const formatVersion = 4;
 
 /** Includes the configuration and the renderer, which also affect every feed. */
 function keyOf(source: FeedSource, versions: readonly PostVersion[]): string {

@@ -65,7 +65,8 @@ export function toPostFilter(query: PostQueryValues): Omit<PostFilter, 'drafts'>
     tag,
     author,
     status,
-    search: q === undefined || isBlank(q) ? undefined : q,
+    // As the words of the posts in the search index are.
+    search: q === undefined || isBlank(q) ? undefined : q.normalize('NFC'),
     ...(cursor !== undefined && fromCursor(cursor)),
   };
 }

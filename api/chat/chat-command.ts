@@ -36,7 +36,7 @@ export interface ChatCommand extends Attachment {
   model: string | undefined;
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
-  /** Its turns and parameters, as they go to the queue. */
+  /** Its turns and parameters, as they go to the queue; those beside its job without their bytes once stored. */
   written: WrittenRequest;
   /** The providers that do not take one of the parts of its turns. */
   unfitFor: readonly ProviderId[];

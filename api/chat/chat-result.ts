@@ -20,6 +20,14 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
   throw outcomeToFailure(result.outcome, provider);
 }
 
+/** The error, which says for how long the request has waited if it is `timeout`, and how to wait for longer. */
+export function withWait(error: unknown, { waitedMs, maxMs }: { waitedMs: number; maxMs: number }): unknown {
+  if (!(error instanceof Failure) || error.code !== 'timeout') return error;
+  const [waitedS, maxS] = [Math.round(waitedMs / 1000), Math.floor(maxMs / 1000)];
+  const detail = `There was no answer within ${waitedS} s. Prefer: wait=N asks for N seconds, up to ${maxS}; Prefer: respond-async has the answer fetched later.`;
+  return new Failure('timeout', { ...error.facts, detail });
+}
+
 /** Whether the outcome is a reply. */
 export const isCompletion = (outcome: Outcome): outcome is Completion =>
   outcome.kind === 'ok' || outcome.kind === 'truncated';
@@ -76,7 +84,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
 
 const refusedPart = 'The provider refused a part of the request:';
 const imageElsewhere =
-  'has an image address whose host IMAGE_HOSTS does not list, for a provider with a base address of its own; a data: URL always works';
+  'has the address of an image on a host from which the operators let this provider fetch none; a data: URL always works';
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>

@@ -19,13 +19,13 @@ import {
   throwIfLeft,
   toNewJob,
 } from './chat-command.js';
-import { statusOf, toCompletion } from './chat-result.js';
+import { statusOf, toCompletion, withWait } from './chat-result.js';
 import { type NewChat, toClaimedChat } from './idempotent-entry.js';
-import type { ImageUploads } from './image-uploads.js';
 import type { LiveChat } from './live-chat.js';
 import type { LiveChats } from './live-chats.js';
 import { ReplyStream } from './reply-stream.js';
 import type { StoredChats } from './stored-chats.js';
+import { hasUploads, type Uploads } from './uploads.js';
 import type { Place, UserShares } from './user-shares.js';
 
 type Jobs = 'assertConnected' | 'add' | 'read' | 'cancel' | 'cancelUnconfirmed' | 'requestResend';
@@ -35,7 +35,7 @@ interface ChatServiceDeps extends TimeLimits {
   chats: LiveChats;
   shares: UserShares;
   storedChats: Pick<StoredChats, 'find' | 'open' | 'cancelUnconfirmed'>;
-  imageUploads?: Pick<ImageUploads, 'store'>;
+  uploads?: Pick<Uploads, 'store' | 'removeTexts'>;
   /** The fallback for commands that name none; absent means no fallback. */
   defaultFallback?: (provider: ProviderId) => readonly Target[];
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
@@ -53,7 +53,11 @@ export class ChatService {
 
   constructor(deps: ChatServiceDeps) {
     this.#deps = deps;
-    deps.chats.listen({ lost: (chat) => void this.#addJob(chat).catch(() => undefined) });
+    deps.chats.listen({
+      lost: (chat) => void this.#addJob(chat).catch(() => undefined),
+      // Other processes may know a stored chat: its worker, or its cancellation, removes them.
+      ended: (chat) => chat.isStored || deps.uploads?.removeTexts(chat),
+    });
   }
 
   /** The command's reply, at the latest when the caller stops waiting. Throws a `Failure` for everything expected. */
@@ -68,7 +72,15 @@ export class ChatService {
     if (opened.result?.state === 'settled') return replay(command, opened.result);
     using request = this.#attach(command, { ...opened, receivedAt });
     this.#add(request, command);
-    return this.#answer(command, request, await this.#awaitResult(command, request));
+    const { waitUntil } = opened.deadlines;
+    const times = {
+      waitedMs: waitUntil - this.#deps.now() + performance.now() - receivedAt,
+      maxMs: this.#deps.maxMs,
+    };
+    const result = await this.#awaitResult(command, request);
+    return this.#answer(command, request, result).catch((error) => {
+      throw withWait(error, times);
+    });
   }
 
   /**
@@ -155,7 +167,8 @@ export class ChatService {
   async #addJob(chat: LiveChat, command?: ChatCommand): Promise<void> {
     if (chat.opening === undefined) return;
     const job = toNewJob(chat.opening, chat.claimed, chat.attempt);
-    if (command?.images?.length) chat.storing = this.#deps.imageUploads?.store(command, job, chat.storing);
+    if (command && hasUploads(command))
+      chat.storing = this.#deps.uploads?.store(command, { ...job, chatId: chat.id, earlier: chat.storing });
     if (chat.storing) await chat.storing;
     await this.#deps.link.add(jobIdOf(chat.id, job.attempt), job);
   }

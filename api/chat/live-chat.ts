@@ -36,7 +36,7 @@ export class LiveChat implements PolledChat {
   /** Why the last waiting request left before there was an outcome. For a stored chat it is set only on removal. */
   leftWith: RequestCode | undefined;
   isPassedOn = false;
-  /** The images are being stored, or have been; undefined without images. */
+  /** Its images and long texts are being stored, or have been; undefined without any. */
   storing: Promise<void> | undefined;
   /** The attempt that is under way, as far as it is known here. */
   attempt: Attempt;

@@ -11,6 +11,7 @@ import {
   topics,
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
+import { removeTexts } from '../../shared/queue/job-texts.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -18,7 +19,7 @@ import type { PendingJob } from './chat-receiver.js';
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'kind' | 'readJobs'>;
+  store: Pick<QueueStore, 'kind' | 'readJobs' | 'blobs'>;
   relay: Pick<Relay, 'publish'>;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
@@ -170,7 +171,10 @@ export class Cancellation {
     const jobId = jobIdOf(chatId, attempt);
     try {
       const queue = this.#deps.queueOf(provider);
+      // Those of any other chat leave with its last request (`ChatService`).
+      const stored = job.isStored ? await Job.fromId<ChatJobPayload>(queue, jobId) : undefined;
       const isRemoved = (await queue.remove(jobId)) === 1;
+      if (isRemoved && stored) await removeTexts(this.#deps.store.blobs, stored);
       if (!isRemoved && !isLast) {
         const removeLast = () => this.#removals.add(() => this.#remove(job, { isLast: true }));
         setTimeout(removeLast, abortGraceMs).unref();

@@ -99,7 +99,7 @@ export const fieldNames = {
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */
 export function parseCompletionBody(body: unknown, maxMessages: number): CompletionBody {
   const { messages, tools } = { ...(body as { messages?: unknown; tools?: unknown } | null) };
-  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages (MAX_MESSAGES)' });
+  refuseMany(messages, { pointer: '/messages', max: maxMessages, noun: 'messages' });
   refuseMany(tools, { pointer: '/tools', max: maxTools, noun: 'tools' });
   if (!Array.isArray(messages)) return parse(completionBody, body);
   // One by one, so that the errors of thousands cost no more than those of the first.
@@ -147,6 +147,8 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
       return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${unitOf(issue)}`;
     case 'invalid_format':
       return 'must be 1 to 64 letters, digits, underscores and hyphens';
+    case 'invalid_value':
+      return `must be one of: ${issue.values.join(', ')}`;
     default:
       return 'is not one of the documented values';
   }

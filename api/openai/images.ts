@@ -35,7 +35,7 @@ export class RequestImages {
   }
 
   #tooLarge(): Failure {
-    const detail = `The images of a request may have ${this.maxBytes} bytes together (MAX_IMAGE_BYTES).`;
+    const detail = `The images of a request may have ${this.maxBytes} bytes together.`;
     return new Failure('payload_too_large', { detail });
   }
 }

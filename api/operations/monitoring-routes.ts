@@ -46,7 +46,7 @@ const loopbackAlone = 'On this address the page is for the hosts localhost, 127.
 const minScrapeIntervalMs = 1000;
 
 /**
- * `GET /metrics`, without authentication, but not for a web page whose name leads here (RFC 9110, 15.5.20). Written at
+ * `GET /metrics`, but not for a web page whose name leads here (RFC 9110, 15.5.20). Written at
  * most once a second: requests that come sooner share the next.
  */
 export function metricsPage(

@@ -6,7 +6,7 @@ import type { Fleet } from '../../shared/fleet-contract.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns, silentLog } from '../database.js';
-import { hearFleet, type ListenTimes } from '../fleet.js';
+import { hearFleet, type ListenTimes, patienceMs } from '../fleet.js';
 import { readNames } from '../names.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
@@ -18,33 +18,48 @@ interface DatabaseStatus {
 }
 
 interface StatusOptions extends ListenTimes {
+  /** For workers that have not been heard by then, in milliseconds. */
+  maxListenMs?: number;
   providers?: string;
   json?: boolean;
 }
 
 /** Every worker has sent two heartbeats in this time. */
 const defaultListenMs = 2500;
+/** Time between two looks for workers that are missing, in milliseconds. */
+const lookEveryMs = 250;
 
 /**
- * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. The exit
- * code is 0 when every configured provider has a worker that takes jobs, else 1. Throws `StartupError` for bad options,
+ * `quillgate status`: one look at the database, the queue's store and every worker, without an API process. Where a
+ * provider has no worker that takes jobs, it looks again for ten seconds before it says so. The exit code is 0 when
+ * every configured provider has one, else 1. Throws `StartupError` for bad options,
  * and where nothing runs: without a configured store, and when the database of `npm start` does not answer.
  */
 export async function printStatus(
   environment: Environment,
-  { listenMs = defaultListenMs, reachMs, ...options }: StatusOptions,
+  { listenMs = defaultListenMs, maxListenMs = patienceMs, reachMs, ...options }: StatusOptions,
 ): Promise<void> {
   const config = parseConfig(environment, 'command');
   const expected = expectedProviders(config, options.providers);
   const [database, fleet] = await Promise.all([
     checkDatabase(config),
-    hearFleet(config, { listenMs, ...givenFields({ reachMs }) }, ({ state }) => state.read()),
+    hearFleet(config, { listenMs, ...givenFields({ reachMs }) }, async ({ state, listen }) => {
+      let fleet = await state.read();
+      for (
+        let heardMs = listenMs;
+        heardMs < maxListenMs && fleet.queue.status === 'ok';
+        heardMs += lookEveryMs
+      ) {
+        if (unservedIn(fleet, expected).length === 0) break;
+        await listen(lookEveryMs);
+        fleet = await state.read();
+      }
+      return fleet;
+    }),
   ]);
   const isOwn = config.DATABASE_URL === undefined && config.REDIS_URL === undefined;
   if (isOwn && database.status === 'failing' && !options.json) throw new StartupError(nothingRuns(config));
-  const isServed = (id: ProviderId) =>
-    fleet.providers.some(({ provider, state }) => provider === id && ['serving', 'probing'].includes(state));
-  const unserved = expected.filter((id) => !isServed(id));
+  const unserved = unservedIn(fleet, expected);
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ ...fleet, database, expected, unserved }, null, 2)}\n`);
   } else {
@@ -54,6 +69,12 @@ export async function printStatus(
   }
   if (unserved.length > 0) process.exitCode = 1;
 }
+
+const unservedIn = ({ providers }: Fleet, expected: readonly ProviderId[]): ProviderId[] =>
+  expected.filter(
+    (id) =>
+      !providers.some(({ provider, state }) => provider === id && ['serving', 'probing'].includes(state)),
+  );
 
 /** A worker's machine need not know of a database. */
 async function checkDatabase(config: Config): Promise<DatabaseStatus> {

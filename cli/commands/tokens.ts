@@ -27,9 +27,11 @@ export async function createToken(environment: Environment, options: CreateOptio
   const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
     const asOperator = granted.includes('admin');
     const operator = asOperator ? nameInEnvironment('ADMIN', config) : undefined;
-    const name = checkName(options.owner ?? operator ?? ownerByDefault(config));
-    const [stored] = asOperator ? await createUserStore(database).list({ names: [name] }) : [];
+    const given = options.owner ?? operator;
+    const name = checkName(given ?? ownerByDefault(config));
+    const [stored] = await createUserStore(database).list({ names: [name] });
     if (asOperator && name !== operator && stored?.role !== 'admin') throw new StartupError(needsOperator);
+    if (given === undefined && stored === undefined) throw new StartupError(needsOwner);
     const token = { scopes: granted, expiresAt, secretHash: digestOf(secret) };
     return createTokenStore(database, actor()).create({ owner: name, ...token });
   });
@@ -41,6 +43,8 @@ export async function createToken(environment: Environment, options: CreateOptio
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
 
+const needsOwner =
+  'Name the owner of the token: bin/quillgate tokens create --owner NAME. bin/quillgate users list has the names, and bin/quillgate users add NAME makes a user.';
 const needsOperator =
   'A token with the scope admin needs an operator: --owner must name a user with the role admin, such as one of\n  bin/quillgate users add NAME --role admin';
 

@@ -3,8 +3,19 @@ import { z } from 'zod';
 import { postInput, titleOf } from '../../db/posts/post-rules.js';
 import type { ImportedPost } from '../../db/posts/post-transfer.js';
 import { slugOfTitle } from '../../db/posts/slug.js';
-import { earliestTime, parseTime } from '../output/time.js';
+import { parseTime } from '../output/time.js';
+import { reasonsToHide } from './hidden-posts.js';
 import type { Field } from './markdown-file.js';
+
+/** What the name and the text of a file say. */
+export interface ImpliedFacts {
+  title: string | null;
+  /** Which may not exist. */
+  day: string | undefined;
+  /** Why the program that the file is of does not show it. */
+  hiddenBy: readonly string[];
+  name: string;
+}
 
 /** A post as it is in a file, before it is checked. */
 export interface RawPost {
@@ -12,7 +23,7 @@ export interface RawPost {
   fields: ReadonlyMap<string, Field>;
   content: string;
   /** For what the fields do not say; the slug is made from `name` where they have no title. */
-  implied: { title: string | null; day: string | undefined; isDraft: boolean; name: string };
+  implied: ImpliedFacts;
   source: ImportedPost['source'];
 }
 
@@ -42,31 +53,19 @@ const ownNames = new Map(
   Object.keys(schema.omit({ content: true }).shape).map((name) => [name.toLowerCase(), name]),
 );
 
-const isNo = (text: string): boolean => /^\s*(?:false|no?|off|0)\s*$/i.test(text);
-const isYes = (text: string): boolean => !isNo(text);
-const isFuture = (text: string): boolean => (earliestTime(text) ?? '') > new Date().toISOString();
-const isNotYet = (text: string): boolean => isNo(text) || isFuture(text);
-
-/** Fields by which programs keep a post from readers, in lower case, without `_` and `-`. It must not be published. */
-const hiding = new Map([
-  ...['draft', 'hidden', 'private', 'unlisted', 'password'].map((name) => [name, isYes] as const),
-  ...['isdraft', 'headless', 'build'].map((name) => [name, isYes] as const),
-  ...['published', 'publish', 'public', 'permalink'].map((name) => [name, isNotYet] as const),
-  ...['date', 'publishdate', 'publishedat', 'pubdate'].map((name) => [name, isNotYet] as const),
-  ...['expirydate', 'unpublishdate'].map((name) => [name, (text: string) => !isFuture(text)] as const),
-  ['visibility', (text: string) => !/^\s*public\s*$/i.test(text)] as const,
-]);
-
 /** Checks a post by the rules of the API. The problems do not quote the file. `defaultAuthor` is for a new post. */
 export function checkPost(raw: RawPost, defaultAuthor: string): { post?: CheckedPost; problems: string[] } {
   const at = (field: string, message: string) => {
     const { line } = raw.fields.get(field) ?? {};
-    return `${raw.name}: ${line ? `line ${line}: ` : ''}${message}`;
+    const place = line ? `line ${line}: ` : field === 'date' ? 'its name: ' : '';
+    return `${raw.name}: ${place}${message}`;
   };
   const given = Object.fromEntries([...raw.fields].map(([name, { value }]) => [name, value]));
-  const date = publicationTimes.some((name) => name in given) ? {} : { date: raw.implied.day };
-  const tags = typeof given.tags === 'string' ? given.tags.split(',').map((tag) => tag.trim()) : given.tags;
-  const input = { title: raw.implied.title, ...date, ...given, content: raw.content, tags };
+  // An empty `date` is none, as in Jekyll; an export writes `publishedAt: null` for a draft.
+  const isDated = 'publishedAt' in given || publicationTimes.some((name) => given[name] != null);
+  const tags = typeof given.tags === 'string' ? tagsIn(given.tags, raw) : given.tags;
+  const implied = { title: raw.implied.title, ...given, ...(!isDated && { date: raw.implied.day }) };
+  const input = { ...implied, content: raw.content, tags };
   const { data, error } = schema.safeParse(input);
   const problems = (error?.issues ?? []).map(({ path, message }) =>
     at(String(path[0]), `${path.join('.')}: ${message}`),
@@ -83,11 +82,20 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
   return { post: toChecked(raw, data, defaultAuthor), problems };
 }
 
+/**
+ * Jekyll parts a text at blanks (https://jekyllrb.com/docs/posts/#tags); its posts' names begin with a day. To Hexo and
+ * Eleventy the whole text is one tag.
+ */
+function tagsIn(text: string, { implied }: RawPost): string[] {
+  const isJekylls = implied.day !== undefined && !text.includes(',');
+  return text.trim().split(isJekylls ? /\s+/ : /\s*,\s*/);
+}
+
 function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: string): CheckedPost {
   const { name, source, fields } = raw;
   const id = data.id ?? undefined;
   const when = publicationTimes.find((field) => data[field] != null);
-  const hiddenBy = data.status == null ? reasonsToHide(raw) : [];
+  const hiddenBy = data.status == null ? reasonsToHide(fields, raw.implied) : [];
   // A version without an id is not that of a post.
   const idle: string[] = [...publicationTimes.filter((field) => field !== when), ...(id ? [] : ['version'])];
   const post = {
@@ -113,13 +121,3 @@ function slugFor({ fields, implied, source }: RawPost): string {
   const slug = slugOf(fields.get('title')?.value);
   return slug === slugOf(null) ? slugOf(implied.name) : slug;
 }
-
-const reasonsToHide = ({ fields, implied }: RawPost): string[] => [
-  ...[...fields].flatMap(([name, { value }]) => {
-    const hides = hiding.get(name.toLowerCase().replace(/[_-]/g, ''));
-    // A value that is no text, such as a reference (`published: *no`), is not understood.
-    return hides && value !== null && (typeof value !== 'string' || hides(value)) ? [name] : [];
-  }),
-  ...(implied.isDraft ? ['_drafts'] : []),
-  ...(implied.day !== undefined && !fields.has('date') && isFuture(implied.day) ? ['date'] : []),
-];

@@ -48,12 +48,14 @@ export function readMarkdown(text: string): MarkdownFile {
 const foreign =
   /^(?:\+\+\+|;;;|---|\{\s*"|%[ \t]|#\+|(?:<!--\s*)?\.\. |:?[\p{L}_][\p{L}\p{N}_.-]*[ \t]*:(?:\s|$))/u;
 
+const whereText = 'where it is text, put two lines of --- before it';
+
 function misplaced(content: string): string[] {
   const blank = /^[\s\p{Cc}\p{DI}]*/u.exec(content)?.[0] ?? '';
   if (!foreign.test(content.slice(blank.length, blank.length + 1000))) return [];
   const line = blank.split('\n').length;
   return [
-    `line ${line}: looks like front matter, which has to be YAML between two lines of ---, the first at the very beginning; where it is text, put two lines of --- before it`,
+    `line ${line}: looks like front matter, which has to be YAML between two lines of ---, the first at the very beginning; ${whereText}`,
   ];
 }
 
@@ -69,8 +71,10 @@ function readYaml(yaml: string, fields: Map<string, Field>): string[] {
       ? `line ${lineAt(pos[0])}: comes after the end of the YAML; front matter ends with ---, and not with ...`
       : `line ${lineAt(pos[0])}: is not valid YAML`,
   );
-  if (problems.length > 0 || document.contents === null) return [...new Set(problems)];
-  if (!isMap(document.contents)) return ['line 2: must be names and values'];
+  if (problems.length > 0) return [...new Set(problems)];
+  // To YAML a heading between two rules is a comment, and has no contents either.
+  if (document.contents === null && yaml.trim() === '') return [];
+  if (!isMap(document.contents)) return [`line 2: must be names and values; ${whereText}`];
   return document.contents.items.flatMap(({ key, value }) => {
     const [name, line] = [isScalar(key) ? String(key.value) : '<<', lineAt(key.range[0])];
     if (name === '<<') return [`line ${line}: is not a name with a value`];

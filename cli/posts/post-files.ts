@@ -3,8 +3,7 @@ import { open, readdir } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { StartupError } from '../../shared/runtime/program.js';
 import { printable } from '../output/table.js';
-import { parseTime } from '../output/time.js';
-import type { RawPost } from './imported-post.js';
+import type { ImpliedFacts, RawPost } from './imported-post.js';
 import { readMarkdown } from './markdown-file.js';
 
 /** Reads the posts of a folder; its other files are `skipped`. Throws `StartupError` when it cannot be read. */
@@ -51,16 +50,23 @@ export async function listFiles(folder: string): Promise<{ path: string; isPost:
  * Jekyll's rules: `2019-03-04-my-post.md` gives day and title, and what is below `_drafts` is a draft. A plain heading
  * at the beginning is the title. `trip/index.md` is named for its folder.
  */
-function impliedBy(folder: string, path: string, content: string): RawPost['implied'] {
+function impliedBy(folder: string, path: string, content: string): ImpliedFacts {
   const parent = basename(dirname(resolve(folder, path)));
   const stem = basename(path).replace(ending, '');
   const name = stem.replace(/^index(?=\.|$)/i, () => parent);
-  const [, date = '', words = ''] = /^(\d{4}-\d{2}-\d{2})-(.+)$/u.exec(name) ?? [];
-  const day = parseTime(date) === undefined ? undefined : date;
+  const [, date = '', words = ''] = /^(\d{4}-\d{1,2}-\d{1,2})-(.+)$/u.exec(name) ?? [];
+  const day = date === '' ? undefined : date.replace(/-(?=\d(?:-|$))/g, '-0');
   const title = words.replace(/(?:^|-+)(.)/gu, (_, letter: string) => ` ${letter.toUpperCase()}`).trim();
   const [, heading] = headingFirst.exec(content.slice(0, 2000)) ?? [];
+  const hiddenBy = reasonsInPath(folder, path);
+  return { name, day, hiddenBy, title: heading?.replace(/[*`]/g, '') ?? (day && title) ?? null };
+}
+
+/** Jekyll, Hexo, Astro and Docusaurus show nothing whose name begins with `_`, but for `_posts`: hexo.io/docs/setup. */
+function reasonsInPath(folder: string, path: string): string[] {
   const isDraft = dirname(resolve(folder, path)).toLowerCase().split(sep).includes('_drafts');
-  return { name, day, isDraft, title: heading?.replace(/[*`]/g, '') ?? (day && title) ?? null };
+  if (isDraft) return ['_drafts'];
+  return /(?:^|\/)_(?!posts\/)/i.test(path) ? ['a name that begins with _'] : [];
 }
 
 /** A heading without links, HTML and escapes, which would have to be parsed to give a text. */

@@ -25,10 +25,12 @@ export async function findProblems(transfer: PostTransfer, posts: readonly Named
 
 /** The problems of files whose posts have other slugs than the files give now: they would become second posts. */
 async function findRenamed(transfer: PostTransfer, posts: readonly NamedPost[]): Promise<string[]> {
-  const byPath = Map.groupBy(await transfer.sources(), ({ path }) => path);
+  const byPath = Map.groupBy(await transfer.sources(), ({ path }) => path.normalize('NFC'));
   return posts.flatMap(({ name, post }) => {
-    const sources = byPath.get(post.source.path) ?? [];
-    const made = sources.filter(({ folder }) => folder === null || folder === post.source.folder);
+    const sources = byPath.get(post.source.path.normalize('NFC')) ?? [];
+    const made = sources.filter(
+      ({ folder }) => folder === null || folder.normalize('NFC') === post.source.folder?.normalize('NFC'),
+    );
     if (post.id !== undefined || made.some(({ slug }) => slug === post.slug)) return [];
     return made.slice(0, 1).map(({ id, slug }) => {
       const now = `made the post ${id} with the slug ${slug}, and has another slug now`;

@@ -149,6 +149,9 @@ export const findsNothing = ({ drafts, status }: PostFilter): boolean => status 
 /** A search where no index has the page's order; a tag or word is in every post or in one, so no plan suits all. */
 const purposeOf = ({ tag, search }: PostFilter) => ((tag ?? search) === undefined ? undefined : 'search');
 
+/** Composed, as tags are stored, and decomposed, as releases up to 0.9.0 have stored them where they came so. */
+const formsOf = (tag: string): string[] => [...new Set([tag.normalize('NFC'), tag.normalize('NFD')])];
+
 function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string): (string | undefined)[] {
   const { after, before, tag, author, search, drafts, status } = filter;
   const place = ({ sortedAt, id }: Position) => `(${parameter(sortedAt.toISOString())}, ${parameter(id)})`;
@@ -158,7 +161,7 @@ function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string)
     status === 'draft' ? `status = 'draft'` : undefined,
     after && `(sorted_at, id) < ${place(after)}`,
     before && `(sorted_at, id) > ${place(before)}`,
-    tag === undefined ? undefined : `tags @> array[${parameter(tag)}]`,
+    tag === undefined ? undefined : `tags && ${parameter(formsOf(tag))}::text[]`,
     author === undefined ? undefined : `author = ${parameter(author)}`,
     search === undefined ? undefined : `search @@ websearch_to_tsquery('english', ${parameter(search)})`,
   ];

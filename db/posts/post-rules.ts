@@ -11,7 +11,8 @@ const tags = z
   // Checked before the tags themselves, so that a million of them are one error.
   .max(maxTags, { error: `must have at most ${maxTags} items` })
   .pipe(z.array(tag))
-  .transform((given) => [...new Set(given)])
+  // As queries are, so that a tag is found however its letters are composed.
+  .transform((given) => [...new Set(given.map((one) => one.normalize('NFC')))])
   .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: maxTags });
 
 /** Marks, such as the vowels of Thai, belong to a letter. */
@@ -23,13 +24,14 @@ const wordsInAscii = '^[^\\u0000-/:-`{-\\u007f]+(-[^\\u0000-/:-`{-\\u007f]+)*$';
 /** Checks a slug. */
 export const slug = z
   .string({ error: 'must be a string' })
+  .normalize('NFC')
   .max(100, { error: 'must be at most 100 characters' })
   .refine((text) => Buffer.byteLength(text) <= 200, {
     error: 'must be at most 200 bytes in UTF-8',
     abort: true,
   })
   .refine(
-    (text) => words.test(text) && text === text.normalize('NFC').toLowerCase(),
+    (text) => words.test(text) && text === text.toLowerCase().normalize('NFC'),
     'must be lowercase letters, digits and single hyphens',
   )
   .meta({ pattern: wordsInAscii });

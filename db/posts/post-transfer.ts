@@ -86,8 +86,8 @@ export class PostTransfer {
     if (own === undefined) return { kind: 'created', id: post.id ?? uuidv7() };
     const { source, ...row } = own;
     const stored = toPost(row);
-    const isOwn = source?.path === post.source.path && source.folder === post.source.folder;
-    const isRecorded = isOwn && source?.version === row.version;
+    const isOwn = source !== null && isSameFile(source, post.source);
+    const isRecorded = isOwn && source.version === row.version;
     const outcome = { id: row.id, stored, source, isRecorded };
     const differs = ([name, value]: [string, unknown]) =>
       !isDeepStrictEqual(value, stored[name as keyof Post]);
@@ -118,6 +118,11 @@ export class PostTransfer {
     return outcome;
   }
 }
+
+/** Some file systems decompose the letters of names, and others keep or compose them. */
+const isSameFile = (one: PostSource, other: PostSource): boolean => keyOf(one) === keyOf(other);
+
+const keyOf = ({ folder, path }: PostSource): string => JSON.stringify([folder, path]).normalize('NFC');
 
 const isSource = eq(postSources.postId, posts.id);
 

@@ -48,7 +48,7 @@ const ownLetters = new RegExp(
 /** Own letters are at the odd places, because the pattern has a group. */
 function wordsOf(title: string): string {
   const own = (text: string) => text.replace(/[\u200c\u200d]/g, '').normalize('NFC');
-  const parts = title.split(ownLetters);
+  const parts = title.normalize('NFC').split(ownLetters);
   const words = parts.map((part, n) => (n % 2 === 1 ? own(part) : slugify(part, { decamelize: false })));
   const slug = words.filter((word) => word !== '').join('-');
   return slug.toLowerCase();

@@ -29,7 +29,7 @@ export const addressVariables = {
   METRICS_PORT: port
     .optional()
     .describe(
-      "Port of the API's metrics, with the health pages beside them; when it is set, /metrics is no longer at PORT, which keeps /livez and /readyz. A worker has its own at WORKER_PORT.",
+      "Port of the API's metrics, with the health pages beside them; when it is set, /metrics is no longer at PORT, which keeps /livez and /readyz. Without it /metrics at PORT asks for a token with the scope admin, unless HOST is a loopback address. A worker has its own at WORKER_PORT.",
     ),
   SIMULATOR_PORT: port.default(3002).describe('Port of the provider simulator under npm start.'),
   SIMULATOR_URL: httpUrl

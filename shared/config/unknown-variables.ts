@@ -14,7 +14,9 @@ export const unknownVariables = (environment: Environment): string[] =>
     if (!value?.trim() || ours.includes(name) || foreign.test(name)) return [];
     const meant = ours.find((our) => isNear(name, our));
     if (meant !== undefined) return [`Unknown variable ${name}: did you mean ${meant}?`];
-    return prefixes.test(name) ? [`Unknown variable ${name}: nothing reads it.`] : [];
+    if (!prefixes.test(name)) return [];
+    const longer = ours.find((our) => our.startsWith(`${name}_`));
+    return [`Unknown variable ${name}: ${longer ? `did you mean ${longer}?` : 'nothing reads it.'}`];
   });
 
 /** Two letters of a short name make another word, unless they have changed places: HOME is not HOST. */

@@ -3,12 +3,14 @@ import type { ModelParameters } from './model-parameters.js';
 import { partsVersion, reasoningVersion, writtenVersion } from './version.js';
 
 interface Chat {
-  turns: readonly Turn[];
+  /** Absent where they lie beside the job. */
+  turns?: readonly Turn[] | undefined;
   parameters?: ModelParameters | undefined;
 }
 
-/** Whether a chat has parts, tools or a format. */
+/** Whether a chat has parts, tools or a format, or may have them. */
 export const needsParts = ({ turns, parameters = {} }: Chat): boolean =>
+  turns === undefined ||
   parameters.tools !== undefined ||
   parameters.format !== undefined ||
   turns.some(({ content }) => typeof content !== 'string');
@@ -19,6 +21,6 @@ const hasReasoning = ({ content }: Turn): boolean =>
 
 /** The version of what belongs to the chat. */
 export function versionOf(chat: Chat): number {
-  if (chat.turns.some(hasReasoning)) return reasoningVersion;
+  if (chat.turns?.some(hasReasoning)) return reasoningVersion;
   return needsParts(chat) ? partsVersion : writtenVersion;
 }

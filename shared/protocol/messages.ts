@@ -2,26 +2,39 @@ import { z } from 'zod';
 import { providerIds } from '../contract.js';
 import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
+import { versionOf } from './chat-version.js';
 import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
 import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
-import { eachOf, version } from './version.js';
-import { textsInJob, type WrittenRequest, writeRequest } from './written-request.js';
+import { besideVersion, eachOf, version } from './version.js';
+import type { WrittenRequest } from './written-request.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
 const provider = z.enum(providerIds);
 
-/** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
-export const chatJobSchema = z.object({
+const parameters = modelParametersSchema.optional();
+
+/** The texts of a job: its conversation, and the caller's parameters for the model, absent means none. */
+export const jobTextsSchema = z.object({ turns: z.array(turnSchema).min(1), parameters });
+
+export type JobTexts = z.output<typeof jobTextsSchema>;
+
+/** Where texts lie that are too long for a job: their digest, in hexadecimal, and their length as JSON in UTF-8. */
+const longTexts = z.object({ sha256: z.string(), bytes: z.int().positive() });
+
+export type LongTexts = z.output<typeof longTexts>;
+
+const jobFields = z.object({
   v: version,
   ...attemptSchema.shape,
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
-  turns: jsonText(z.array(turnSchema).min(1)),
-  /** The caller's parameters for the model; absent means none. */
+  /** Absent, like the parameters, where the texts lie beside the job. */
+  turns: jsonText(jobTextsSchema.shape.turns).optional(),
   parameters: jsonText(modelParametersSchema).optional(),
+  texts: longTexts.optional(),
   /** Whether it must fail if the model refuses a hint of the parameters; absent means to ask without that hint. */
   isStrict: z.literal(true).optional(),
   /** When the caller stops waiting, in milliseconds since the epoch; set once at the API and binding for everyone. */
@@ -45,6 +58,11 @@ export const chatJobSchema = z.object({
   traceparent: z.string().optional(),
 });
 
+/** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
+export const chatJobSchema = jobFields.refine(
+  ({ turns, texts }) => turns !== undefined || texts !== undefined,
+);
+
 /** The job as a worker reads it. */
 export type ChatJob = z.output<typeof chatJobSchema>;
 
@@ -52,18 +70,26 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
 /** A job whose texts are written. */
-export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters'> & { readonly written: WrittenRequest };
+export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters' | 'texts'> & {
+  readonly written: WrittenRequest;
+};
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
-export const encodeWrittenJob = ({ written, ...job }: WrittenJob): ChatJobPayload => ({
-  ...job,
-  v: written.v,
-  ...textsInJob(written),
-});
+export const encodeWrittenJob = ({ written: { v, texts }, ...job }: WrittenJob): ChatJobPayload =>
+  'bytes' in texts
+    ? { ...job, v: besideVersion, texts: { sha256: texts.sha256, bytes: texts.size } }
+    : { ...job, v, ...texts };
 
-/** As `encodeWrittenJob`, for a job that was read. */
-export const encodeChatJob = ({ turns, parameters, ...job }: ChatJob): ChatJobPayload =>
-  encodeWrittenJob({ ...job, written: writeRequest({ turns, parameters }) });
+/** As `encodeWrittenJob`, for a job that was read: its texts stay where they are. */
+export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): ChatJobPayload {
+  if (texts) return { ...job, v: besideVersion, texts };
+  return {
+    ...job,
+    v: versionOf({ turns, parameters }),
+    turns: JSON.stringify(turns),
+    ...(parameters && { parameters: JSON.stringify(parameters) }),
+  };
+}
 
 /** Published on `reply.<api node>` when jobs have ended; on `reply.kept` for stored chats, without their outcomes. */
 export const resultMessageSchema = z.object({

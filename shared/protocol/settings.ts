@@ -7,7 +7,11 @@ import { version, writtenVersion } from './version.js';
 /** The operators' settings for a running provider: the record in the queue's store, and the message. */
 
 const provider = z.enum(providerIds);
-const milliseconds = z.int().min(100).max(3_600_000);
+function whole(least: number, most: number) {
+  const error = `must be a whole number from ${least} to ${most}`;
+  return z.int({ error }).min(least, { error }).max(most, { error });
+}
+const milliseconds = whole(100, 3_600_000);
 const model = z.string().regex(modelName, 'must be the name of a model');
 const pattern = z
   .string()
@@ -19,17 +23,15 @@ const maxFallback = 4;
 /** The settings that can be changed; each replaces what the environment says. */
 const overrides = {
   /** Jobs at once in each worker process. */
-  concurrency: z.int().min(1).max(10_000).exactOptional(),
+  concurrency: whole(1, 10_000).exactOptional(),
   /** Jobs at once over all worker processes. */
-  globalConcurrency: z.int().min(1).max(1_000_000).exactOptional(),
+  globalConcurrency: whole(1, 1_000_000).exactOptional(),
   /** Jobs that all workers together may begin within so many milliseconds. */
-  rate: z
-    .strictObject({ max: z.int().min(1).max(1_000_000), durationMs: z.int().min(100).max(86_400_000) })
-    .exactOptional(),
+  rate: z.strictObject({ max: whole(1, 1_000_000), durationMs: whole(100, 86_400_000) }).exactOptional(),
   /** `paused` begins no jobs; `draining` takes no new chats and finishes what is queued. */
-  intake: z.enum(['paused', 'draining']).exactOptional(),
+  intake: z.enum(['paused', 'draining'], { error: 'must be paused or draining' }).exactOptional(),
   /** Holds the breaker of the account open, or all breakers closed. */
-  breaker: z.enum(['open', 'closed']).exactOptional(),
+  breaker: z.enum(['open', 'closed'], { error: 'must be open or closed' }).exactOptional(),
   /** As in `PoolConfig`, in milliseconds. */
   timeoutMs: milliseconds.exactOptional(),
   firstTokenTimeoutMs: milliseconds.exactOptional(),

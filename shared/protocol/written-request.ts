@@ -27,15 +27,6 @@ export const toWritten = (asked: Asked, texts: ChatTexts | ChatBytes): WrittenRe
 /** Writes a chat in this thread, which a large one holds up. */
 export const writeRequest = (asked: Asked): WrittenRequest => toWritten(asked, writeChat(asked));
 
-/** The texts as they lie in a job. */
-export function textsInJob({ texts }: WrittenRequest): ChatTexts {
-  if (!('bytes' in texts)) return texts;
-  const whole = Buffer.from(texts.bytes.buffer);
-  const end = turnsAt + texts.turnsBytes;
-  const parameters = whole.subarray(end + ',"parameters":'.length, -1).toString();
-  return { turns: whole.subarray(turnsAt, end).toString(), ...(parameters !== '' && { parameters }) };
-}
-
 /** The bytes of the turns' text in UTF-8. */
 export const turnsBytesOf = ({ texts }: WrittenRequest): Uint8Array =>
   'bytes' in texts ? texts.bytes.subarray(turnsAt, turnsAt + texts.turnsBytes) : Buffer.from(texts.turns);

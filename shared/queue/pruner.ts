@@ -45,7 +45,7 @@ export function startPruner(
   const pruneAll = async () => {
     for (const queue of queues.values()) await attempt(() => prune(queue));
     await attempt(() => store.records.removeEnded());
-    await attempt(() => store.images.removeEnded());
+    await attempt(() => store.blobs.removeEnded());
   };
   const attempt = (work: () => Promise<void>) => work().catch((err) => log.debug({ err }, 'prune failed'));
   // One for processes that remove finished jobs and events, another for those that also remove unfinished jobs.

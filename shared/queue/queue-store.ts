@@ -1,13 +1,13 @@
 import type { Processor, Queue, Relay, RelayOptions, Worker, WorkerOptions } from 'bullmq';
 import { isCertificateError } from '../urls/store-certificates.js';
-import type { ImageStore } from './images.js';
+import type { BlobStore } from './blobs.js';
 
 /** The store of the queue, in Redis or PostgreSQL. Only `stores/` knows which; others use it and BullMQ's classes. */
 export interface QueueStore {
   readonly kind: 'redis' | 'postgres';
   /** Records that outlive processes and jobs. */
   readonly records: RecordStore;
-  readonly images: ImageStore;
+  readonly blobs: BlobStore;
   /** The store's time, in milliseconds since the epoch; before the first `check` that of this machine. */
   now(): number;
   /** Resolves when the store can be used; throws the reason otherwise. Settles within three seconds. */

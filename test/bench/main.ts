@@ -47,8 +47,11 @@ async function bench(place: Place): Promise<boolean> {
     print(parts.map(describeCompared).join(''));
     compared.push(...parts);
   };
-  if (options.subjects.includes('chat'))
-    for (const name of stores) await add(`chat on ${name}`, async (deps) => [await compareChat(name, deps)]);
+  for (const subject of (['chat', 'long'] as const).filter((each) => options.subjects.includes(each)))
+    for (const name of stores) {
+      const title = `${subject === 'long' ? 'long chat' : 'chat'} on ${name}`;
+      await add(title, async (deps) => [await compareChat(name, deps, subject)]);
+    }
   if (options.subjects.includes('blog')) await add('blog', compareBlog);
   print(`Load average after: ${loadAverage()}\n`);
   const verdicts = compared.flatMap(({ rows }) => rows.map(({ verdict }) => verdict));

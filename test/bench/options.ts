@@ -10,7 +10,7 @@ export const usage = `npm run bench -- [options]
   --promises              the promised times and shares; exits with 1 when one is missed
   --minutes 30            a soak: half load with faults; exits with 1 when memory grows or something is left over
 
-  --only chat,blog        what is measured
+  --only chat,long,blog   what is measured; long: chats with bodies of 1 and 8 MiB
   --stores embedded,redis where the queue is; promises and soak take the last that runs here
   --connections 1,32,128  how many callers send chats at once
   --latencies 0           how long the simulated provider takes for a chat, in milliseconds
@@ -33,7 +33,7 @@ const options = {
 } as const;
 
 const stores = storeNames.join(',');
-const common = { only: 'chat,blog', stores, connections: '1,32,128', latencies: '0' };
+const common = { only: 'chat,long,blog', stores, connections: '1,32,128', latencies: '0' };
 const defaults = {
   alone: { ...common, connections: '1,32,128,1000', latencies: '0,500', seconds: '10', rounds: '1' },
   against: { ...common, seconds: '4', rounds: '8' },
@@ -58,7 +58,7 @@ export function parseOptions(args: readonly string[]) {
   return {
     ...{ against, peer, promises },
     minutes: minutes === undefined ? undefined : numbersIn('--minutes', minutes)[0],
-    subjects: namesIn('--only', asked.only, ['chat', 'blog'] as const),
+    subjects: namesIn('--only', asked.only, ['chat', 'long', 'blog'] as const),
     stores: namesIn('--stores', asked.stores, storeNames),
     connections: numbersIn('--connections', asked.connections),
     latenciesMs: numbersIn('--latencies', asked.latencies, 0),

@@ -3,6 +3,7 @@ import { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { openService, type Service } from './caller.js';
 import { newPlace, type Place } from './programs.js';
+import { growthOfSearch, growths } from './promised-growth.js';
 import { otherUsers, overload, slow, waves } from './promised-loads.js';
 import { failing, measuresOfTimes } from './promised-times.js';
 import { describeFigures, type Figure, figure, isKept, loadAverage, number } from './report.js';
@@ -20,6 +21,7 @@ function measurementsOn(store: StoreName): Record<string, readonly [Record<strin
       { OPENAI_CONCURRENCY: '5', OPENAI_MODELS: `${slow},*` },
       (service) => otherUsers(service, flood),
     ],
+    growth: [{}, growths, growthOfSearch],
     waves: [{ OPENAI_CONCURRENCY: '5000' }, (service) => waves(service, wave)],
   };
 }

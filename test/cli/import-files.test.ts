@@ -46,6 +46,8 @@ const refused: Record<string, [content: string | Buffer, ...problems: string[]]>
     '---\ntitle: D\n...\nFirst.\n---\nSecond.',
     'line 4: comes after the end of the YAML; front matter ends with ---, and not with ...',
   ],
+  '2020-02-30-day.md': ['canary', `its name: date: ${noTime}`],
+  '2020-13-01-month.md': [yaml('date:'), `line 2: date: ${noTime}`],
   'upper.md': [yaml('Title: a'), 'line 2: must be written title'],
   'upper-later.md': [yaml('title: a', 'publishedat: 2020-01-01'), 'line 3: must be written publishedAt'],
 };
@@ -143,6 +145,19 @@ const taken: Record<string, [text: string, post: object]> = {
   'later-today.md': [yaml(`date: ${inHours(1)}`), { status: 'draft' }],
   'publish-date.md': [yaml('publishDate: 2999-01-01', 'date: 2000-01-01'), { status: 'draft' }],
   '_posts/2999-01-01-a.md': ['text', { status: 'draft', title: 'A' }],
+  '2999-1-2-b.md': ['text', { status: 'draft', title: 'B', publishedAt: `2999-01-02${midnight}` }],
+  '2999-01-03-c.md': [yaml('date:'), { status: 'draft', publishedAt: `2999-01-03${midnight}` }],
+  'eleventy.md': [yaml('eleventyExcludeFromCollections: true'), draft],
+  'eleventy-2.md': [yaml('eleventyExcludeFromCollections: [posts]'), draft],
+  'zola.md': [yaml('render: false'), draft],
+  'grav.md': [yaml('routable: false'), draft],
+  'astro-2.md': [yaml("pubDate: 'Jul 08 2999'"), { status: 'draft' }],
+  'astro-3.md': [yaml('pubDatetime: 2999-01-01T00:00:00Z'), { status: 'draft' }],
+  'unreadable.md': [yaml('pubDate: someday'), draft],
+  '_secret.md': ['text', draft],
+  '_includes/part.md': ['text', draft],
+  'site/_private/deep/part-2.md': ['text', draft],
+  '_posts/_hidden-2.md': ['text', draft],
   // These they show, or our own word says so.
   'shown.md': [yaml('published: true'), { status: 'published' }],
   'not-draft.md': [yaml('draft: false', 'hidden: no', 'publish:', 'private: n'), { status: 'published' }],
@@ -168,9 +183,25 @@ const taken: Record<string, [text: string, post: object]> = {
     yaml('title: Given', 'date: 2020-01-01'),
     { title: 'Given', slug: 'given', publishedAt: `2020-01-01${midnight}` },
   ],
-  '2019-02-30-a.md': ['text', { title: null }],
+  '2019-02-30-given-day.md': [yaml('date: 2019-03-01'), { title: 'Given Day', slug: '2019-02-30-given-day' }],
+  '2019-3-5-short.md': [yaml('date:'), { title: 'Short', publishedAt: `2019-03-05${midnight}` }],
+  '_posts/2019-03-06-shown-3.md': ['text', { status: 'published', title: 'Shown 3' }],
+  '_own.md': [yaml('status: published'), { status: 'published' }],
+  'eleventy-3.md': [
+    yaml(
+      'eleventyExcludeFromCollections: false',
+      'render: true',
+      "pubDate: 'Jul 08 2022'",
+      'permalink: /2999/',
+    ),
+    { status: 'published' },
+  ],
+  'snake_case.md': ['text', { status: 'published' }],
   'heading.md': ['---\ntags: x, y\n---\n\n# Hello', { title: 'Hello', slug: 'heading', tags: ['x', 'y'] }],
   'no-title.md': ['---\ntitle:\n---\n# Hello', { title: null, slug: 'no-title' }],
+  '2019-03-07-jekylls.md': [yaml('tags:  rail  sea '), { tags: ['rail', 'sea'] }],
+  '2019-03-08-commas.md': [yaml('tags: rail sea, hills'), { tags: ['rail sea', 'hills'] }],
+  'hexo.md': [yaml('tags: rail sea'), { tags: ['rail sea'] }],
   'second.md': ['## Hello', { title: null }],
   'late.md': ['text\n\n# Hello', { title: null }],
   'linked.md': ['# [x](y)\n', { title: null }],
@@ -193,7 +224,12 @@ describe('files that can be imported', () => {
     for (const line of ['  draft (1): hugo.md', '  Draft (1): odd.md', '  password (1): password.md'])
       expect(said).toContain(`${line}\n`);
     expect(said).toContain('  _drafts (2): _drafts/jekyll-2.md, site/_drafts/jekyll-3.md\n');
-    expect(said).toMatch(/\n {2}date \(3\): _posts\/2999-01-01-a\.md, future\.md, later-today\.md\n/);
+    expect(said).toMatch(
+      /\n {2}date \(5\): 2999-01-03-c\.md, 2999-1-2-b\.md, _posts\/2999-01-01-a\.md, future\.md, later-today\.md\n/,
+    );
+    expect(said).toContain(
+      '  a name that begins with _ (4): _includes/part.md, _posts/_hidden-2.md, _secret.md, ',
+    );
     expect(said).not.toContain('canary');
     const posts = new Map((await all()).map((post) => [post.content.split('of ').at(-1) ?? '', post]));
     for (const [name, [, post]] of Object.entries(taken)) expect(posts.get(name), name).toMatchObject(post);

@@ -7,7 +7,8 @@ import { makeFolder, plant, readTree } from '../support/folders.js';
 import { collectOutput } from './output.js';
 import { openPosts } from './post-commands.js';
 
-const { database, environment, store, create, contents, idOf, importFrom, refusalOf } = await openPosts();
+const { database, environment, store, all, create, contents, idOf, importFrom, refusalOf } =
+  await openPosts();
 
 const titled = (text: string, title = 'Same title') => `---\ntitle: ${title}\n---\n${text}`;
 const foreign = (name: string, id: string, maker: string) =>
@@ -105,4 +106,12 @@ describe('a post that was changed after its file was imported', () => {
     await store.patch(id, { content: 'other' });
     expect(await refusalOf(other)).toBe(stale('a.md', id));
   });
+});
+
+it('a name with decomposed letters, as macOS has had them -> is the file of that name, and its post is changed', async () => {
+  const text = (words: string) => `---\ntags: [Café]\n---\n${words}`;
+  await importFrom(join(plant({ 'blog/Größe.md': text('one') }), 'blog'));
+  const folder = join(plant({ ['blog/Größe.md'.normalize('NFD')]: text('two').normalize('NFD') }), 'blog');
+  expect(await importFrom(folder)).toBe('0 created, 1 changed, 0 unchanged\n');
+  expect(await all()).toMatchObject([{ slug: 'groesse', tags: ['Café'.normalize('NFC')], content: 'two' }]);
 });

@@ -92,6 +92,7 @@ describe('objectionsTo', () => {
     'ALTER TABLE "posts" ADD CONSTRAINT "c" CHECK (slug <> \'\');',
     'CREATE INDEX "posts_slug" ON "posts" USING btree ("slug");',
     'CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;',
+    'CREATE OR REPLACE FUNCTION post_search_vector(title text, content text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN END $$;',
     'UPDATE posts SET slug = id::text;',
     'CREATE TABLE "fine" ("id" uuid); DROP TABLE "posts";',
     'LOCK TABLE posts;',

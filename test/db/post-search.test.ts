@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/database/client.js';
+import { sql } from '../../db/database/drizzle.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
@@ -52,16 +54,34 @@ describe('the search for a word', () => {
     ['"case name snake"', 'an endless word', 'snake_case_name_'.repeat(1000)],
     ['example.com', 'a long address', `https://example.com/${'deep/'.repeat(100)}`],
     ['later', 'a text behind an endless word', `${'a_'.repeat(5000)} later`],
+    ['client', 'words with a slash', 'a client/server model'],
+    ['server', 'words with a slash', 'a client/server model'],
+    ['client/server', 'words with a slash', 'a client/server model'],
+    ['"client/server model"', 'words with a slash', 'a client/server model'],
+    ['"server model"', 'words with a slash', 'a client/server model'],
+    ['tcp', 'words with a slash', 'by TCP/IP.'],
+    ['ip', 'words with a slash', 'by TCP/IP.'],
+    ['länge', 'words with a slash', 'Größe/Länge'],
+    ['hosts', 'a path', 'in `/etc/hosts`'],
+    ['posts', 'an address', 'see https://example.com/my/posts?q=1'],
+    ['4', 'a number behind a hyphen', 'with GPT-4'],
+    ['"gpt 4"', 'a number behind a hyphen', 'with GPT-4'],
+    ['gpt-4', 'a number behind a hyphen', 'with GPT-4'],
+    ['café', 'decomposed letters', 'a cafe\u0301'],
+    ['tree', 'an apostrophe', "the tree's leaves"],
   ])('finds %s in %s', async (search, _, content) => {
     expect(await finds(search, { content })).toBe(true);
   });
 
   it('finds it in a title', async () => {
+    expect(await finds('client', { title: 'Client/Server', content: 'Text' })).toBe(true);
     expect(await finds('half-open', { title: 'Half-open breakers', content: 'Text' })).toBe(true);
   });
 
   it('finds nothing in attributes and comments', async () => {
     expect(await finds('lead', { content: '<p class="lead">Text</p>' })).toBe(false);
+    expect(await finds('client', { content: '<a href="client/server">Text</a>' })).toBe(false);
+    expect(await finds('other -server', { content: 'other client/server' })).toBe(false);
     expect(await finds('secret', { content: 'Text <!-- a\nsecret --> and text' })).toBe(false);
   });
 });
@@ -88,6 +108,24 @@ describe('the limits of the search, as docs/blog.md says them,', () => {
   ])('are such that %j finds %j: %s', async (search, content, found) => {
     expect(await finds(search, { content })).toBe(found);
   });
+});
+
+it('finds old posts by the rules of today once the statement of docs/blog.md has run, without a new version', async () => {
+  const run = (statement: string) => database.run((db) => db.execute(sql.raw(statement)));
+  const searchOf = (migration: string) =>
+    readFileSync(`db/migrations/${migration}.sql`, 'utf8').replace(
+      'CREATE FUNCTION',
+      'CREATE OR REPLACE FUNCTION',
+    );
+  await run(searchOf('0000_search-vector'));
+  const { post } = await store.create(fields({ content: 'an apple/pear tree, a cafe\u0301' }));
+  await run(searchOf('0010_search-words'));
+  const search = async (words: string) =>
+    (await store.list({ limit: 1, drafts: false, search: words })).posts;
+  expect(await search('pear')).toEqual([]);
+  const [, statement = ''] = /^( {4}DO .*?\$\$;)$/ms.exec(readFileSync('docs/blog.md', 'utf8')) ?? [];
+  await run(statement);
+  expect([await search('pear'), await search('café tree')]).toEqual([[post], [post]]);
 });
 
 it('finds a post by its new text alone after a patch', async () => {

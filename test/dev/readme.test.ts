@@ -24,9 +24,21 @@ describe('the README', () => {
     expect(lines.filter((line) => line.startsWith('    ') && line.length > 120)).toEqual([]);
   });
 
-  it('has the last measurement beside another gateway, and no other', () => {
-    const [, measured] = /^\| 0 \| 128 \|[^|]*\| \*{0,2}([\d.]+)/m.exec(read('docs/performance.md')) ?? [];
-    expect(readme).toContain(`answered ${measured} times as many requests a second`);
+  it('has the last measurement beside another gateway with 1, 32 and 128 callers, and no other', () => {
+    const rows = [1, 32, 128].map((callers) => {
+      const cells = new RegExp(`^\\| 0 \\| ${callers} \\|(.*)$`, 'm')
+        .exec(read('docs/performance.md'))?.[1]
+        ?.split('|');
+      const [ratio] = /[\d.]+/.exec(cells?.[1] ?? '') ?? [];
+      const [ours = 0, theirs = 0] = (cells?.[2] ?? '').split(',').map(Number);
+      return { ratio, longerMs: Math.round(ours - theirs) };
+    });
+    const [one, few, many] = rows;
+    const text = readme.replaceAll(/\s+/g, ' ');
+    expect(text).toContain(
+      `answered ${one?.ratio}, ${few?.ratio} and ${many?.ratio} times as many requests a second`,
+    );
+    expect(text).toContain(`${one?.longerMs} and ${few?.longerMs} ms longer with 1 and 32`);
   });
 });
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
 import { providerIds } from '../../shared/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
-import { writeImage } from '../../shared/queue/images.js';
+import { writeBlob } from '../../shared/queue/blobs.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../shared/queue/stores/open.js';
 import { connectRedis } from '../../shared/queue/stores/redis-connection.js';
@@ -44,14 +44,14 @@ describe('a store on a cluster', () => {
   });
 
   it('has the chunks of an image on several masters', async () => {
-    const [image, bytes] = [{ user: 'one', sha256: 'a'.repeat(64) }, randomBytes(5_242_880)];
-    await writeImage(store.images, image, { bytes, ttlMs: () => 60_000 });
+    const [image, bytes] = [{ user: 'one', key: 'a'.repeat(64) }, randomBytes(5_242_880)];
+    await writeBlob(store.blobs, image, { bytes, ttlMs: () => 60_000 });
     const { redis, masters } = await openRedis(cluster.url);
     const found = await Promise.all(masters.map((master) => master.keys('*image.one.*')));
     redis.disconnect();
     expect(found.flat()).toHaveLength(20);
     expect(Math.min(...found.map((keys) => keys.length))).toBeGreaterThan(0);
-    const chunks = await store.images.read(image, { chunks: 20 });
+    const chunks = await store.blobs.read(image, { chunks: 20 });
     expect(Buffer.concat(chunks.flatMap((chunk) => chunk ?? []))).toEqual(bytes);
   });
 

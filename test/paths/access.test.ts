@@ -164,7 +164,9 @@ describe('an API process that nobody could use', () => {
     const fresh = await freshStore(store);
     await migrateDatabase(fresh.DATABASE_URL ?? '');
     const variables = { ...fresh, HOST: '127.0.0.1', PORT: '0' };
-    const made = JSON.parse((await quillgate(['tokens', 'create', '--json'], variables)).stdout);
+    const made = JSON.parse(
+      (await quillgate(['tokens', 'create', '--owner', 'ada', '--json'], variables)).stdout,
+    );
     await quillgate(['tokens', 'revoke', made.id], variables);
     const { code, stderr } = await quillgate(['api'], variables);
     expect(code).toBe(1);

@@ -71,6 +71,28 @@ describe('the pages of a blog with a published post and a draft', () => {
 });
 
 describe('the feeds', () => {
+  it('decomposed letters in address, tag and query → the post, whose tags are composed', async () => {
+    const [title, slug] = ['Ёлка в лесу', 'が-日本'].map((text) => text.normalize('NFD'));
+    const { id, ...post } = await create({
+      title,
+      slug,
+      tags: ['Näh'.normalize('NFD')],
+      content: 'Kö'.normalize('NFD'),
+    });
+    expect(post).toMatchObject({
+      slug: slug?.normalize('NFC'),
+      tags: ['Näh'.normalize('NFC')],
+      content: 'Kö'.normalize('NFD'),
+    });
+    for (const form of ['NFC', 'NFD']) {
+      const as = (text: string) => encodeURIComponent(text.normalize(form));
+      expect((await anybody(`${base}/blogs/${as('が-日本')}`)).status).toBe(200);
+      for (const query of [`tag=${as('Näh')}`, `q=${as('Kö')}`])
+        expect(await (await anybody(`${base}/blogs?${query}`)).json()).toMatchObject([{ id }]);
+    }
+    await blog(`/${id}`, { method: 'DELETE' });
+  });
+
   it('a post is published and deleted → they have it under its public address, and then no more', async () => {
     const { id } = await create({ title: 'News today', content: '*new*' });
     await create({ content: 'hidden canary', status: 'draft' });

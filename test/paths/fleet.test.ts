@@ -210,13 +210,16 @@ describe('the command line', () => {
   });
 
   it('asks for the status, before and after the worker stops → what is served, and what is missing', async () => {
-    const served = await quillgate(['status'], deployment.stores);
-    expect(served).toMatchObject({ code: 0, stderr: '' });
-    expect(served.stdout).toMatch(/^database {2}ok$/m);
-    expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
-    expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +- +-$/m);
-    expect(served.stdout).toMatch(/^openai +failing \(provider_unavailable of sim-status-503\) /m);
-    expect(served.stdout).toMatch(/^openai .*provider_error \d+ s ago/m);
+    // An API process says in its next heartbeat how its chats have ended.
+    await vi.waitFor(async () => {
+      const served = await quillgate(['status'], deployment.stores);
+      expect(served).toMatchObject({ code: 0, stderr: '' });
+      expect(served.stdout).toMatch(/^database {2}ok$/m);
+      expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
+      expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +- +-$/m);
+      expect(served.stdout).toMatch(/^openai +failing \(provider_unavailable of sim-status-503\) /m);
+      expect(served.stdout).toMatch(/^openai .*provider_error \d+ s ago/m);
+    }, patience);
     await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 60_000 })));
     const unserved = await quillgate(['status', '--providers', 'openai', '--json'], deployment.stores);
     expect(unserved).toMatchObject({ code: 1 });

@@ -145,7 +145,7 @@ describe('a pool that is drained', () => {
   /** Resolves when a new chat gets this answer; one that is taken is given up. */
   const untilAnswered = (chat: Deployment['chat'], answer: { status: number; code?: string | undefined }) =>
     vi.waitFor(async () => {
-      expect(problemOf(await chat({ signal: AbortSignal.timeout(2000) }))).toEqual(answer);
+      expect(problemOf(await chat({ signal: AbortSignal.timeout(10_000) }))).toEqual(answer);
     }, patience);
 
   it('→ new chats are refused at every API process, also a new one, and what is queued is answered', async () => {

@@ -107,7 +107,7 @@ describe('what a chat leaves in the store', () => {
     });
     await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang@abandoned');
     const ofNewer = store.createQueue(queueName('openai'));
-    await ofNewer.add('chat', { v: 4, turns: canary }, { jobId: 'newer' });
+    await ofNewer.add('chat', { v: 5, turns: canary }, { jobId: 'newer' });
     await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'), patience);
     await ofNewer.close();
     await killWorker();

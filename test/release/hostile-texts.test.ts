@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { MarkdownRenderer } from '../../api/blog/rendering/markdown.js';
-import { growth, linear } from '../support/growth.js';
 import { unhurriedRenderer } from '../support/renderers.js';
 
 const patient = unhurriedRenderer();
@@ -59,17 +58,6 @@ describe('a hostile text', () => {
 
   const numbered = (count: number, make: (number: number) => string) =>
     Array.from({ length: count }, (_, number) => make(number)).join('');
-
-  it.each([
-    ['a style that is none', (blanks: string) => `<td style="${blanks}x">`],
-    ['a style with much behind it', (blanks: string) => `<td style="text-align:left${blanks}x">`],
-  ])('only looks costly, %s -> rendered in a time in proportion to its length', async (_name, cell) => {
-    const make = (size: number) => {
-      const markdown = `<table><tr>${cell(' '.repeat(size))}a`;
-      return async () => expect(await patient.render(markdown)).toMatchObject({ kind: 'rendered' });
-    };
-    expect(await growth(make, { upTo: 60_000 })).toBeLessThanOrEqual(linear);
-  });
 
   it('is being rendered -> nothing else is held up', async () => {
     const endless = unhurriedRenderer();

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../db/database/client.js';
@@ -6,7 +5,6 @@ import { drizzle } from '../../db/database/drizzle.js';
 import type { PostFilter } from '../../db/posts/post-lists.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { startTestDatabase, type TestDatabase } from '../support/database.js';
-import { growth, linear } from '../support/growth.js';
 import { userNamed } from '../support/identities.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
@@ -209,54 +207,11 @@ describe('the writes', () => {
 });
 
 describe('the search vector of a post', () => {
-  /** Processor time that PostgreSQL takes to make the vector of a content, in milliseconds. */
-  async function costOf(content: string): Promise<number> {
-    let cost = 0;
-    const counting = postgres(server.url, {
-      max: 1,
-      connection: { client_min_messages: 'log', log_statement_stats: true },
-      // One for each message of the protocol; the server's total of all of them stands in brackets.
-      onnotice: ({ detail = '' }) => {
-        const [, user = 0, system = 0] = /^!\s+([\d.]+) s user, ([\d.]+) s system,/m.exec(detail) ?? [];
-        cost += (Number(user) + Number(system)) * 1000;
-      },
-    });
-    await counting`select length(post_search_vector(null, ${content}))`.finally(() => counting.end());
-    expect(cost).toBeGreaterThan(0);
-    return cost;
-  }
   /** A text of so many characters, made of one part again and again. */
   const filled = (part: string, length: number) => {
     const characters = Array.from(part);
     return Array.from({ length }, (_, n) => characters[n % characters.length]).join('');
   };
-  const growthOf = (part: string, upTo: number) =>
-    growth((length) => () => filled(part, length), {
-      upTo,
-      cost: async (make) => costOf(String(make())),
-    });
-
-  /** Texts for which PostgreSQL's parser has states of its own. */
-  const known =
-    'a_ 1_ a- a-1- é.é- a. aa. ./ /~ ~/ a@ a@aa. a: &a + <!-- <!--a--> <script> <!D http:// aa.aa/'.split(
-      ' ',
-    );
-  const odd = ['<a ">', '<a "\\"', '漢', 'aा-', 'a_\u2003', 'a_🎉', '\u0301', 'a_^', 'snake_case_name_'];
-  const pieces = [
-    ...'aZ1e_-./@:&+~?#=%;<>"\'\\, \n',
-    ...['é', '漢', '\u0301', 'ा', 'İ', '𠀀', '🎉', '\u00A0', '\u2003'],
-    ...['http://', 'aa.aa', '<!--', '-->', '<a ', '<script>', '<!D', '&#x1'],
-  ];
-  it('a text that repeats anything -> the cost grows with its length', async () => {
-    const parts = fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 8 });
-    const examples = [...known, ...odd].map((part): [string[]] => [[part]]);
-    const isLinear = async (some: string[]) => {
-      expect(await growthOf(some.join(''), 32_768)).toBeLessThanOrEqual(linear);
-    };
-    const numRuns = examples.length + 8;
-    await fc.assert(fc.asyncProperty(parts, isLinear), { numRuns, examples, endOnFailure: true });
-  });
-
   it('the longest post -> is stored and found in time', async () => {
     const longest = { title: null, author: 'ada', slug: undefined, status: 'published' } as const;
     const posts = new PostStore(database);

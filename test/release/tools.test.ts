@@ -333,7 +333,7 @@ describe('an image', () => {
   );
 
   it('has an address → it is fetched by those who do that, and refused elsewhere', async () => {
-    const url = 'https://images.example/owl.png';
+    const url = 'https://images.example.org/owl.png';
     for (const provider of providerIds) {
       const { status, model } = await ask({ provider, ...shown(url) });
       const isFetched = provider === 'openai' || provider === 'anthropic';
@@ -344,7 +344,7 @@ describe('an image', () => {
 
   it('has an address at a host that is not allowed, for a provider at another address → 400, and no call', async () => {
     for (const provider of ['openai', 'anthropic'] as const) {
-      const { status, error, model } = await ask({ provider, ...shown('https://other.example/owl.png') });
+      const { status, error, model } = await ask({ provider, ...shown('https://other.example.org/owl.png') });
       expect([status, error?.param]).toEqual([400, 'messages']);
       expect(error?.message).toContain('IMAGE_HOSTS');
       expect(deployment.simulator.calls.list({ model })).toEqual([]);

@@ -3,6 +3,7 @@ import type { Chat } from '../../shared/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
+import { completionOf } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
 import { askWithTools, callsIn, weatherTool } from '../support/tool-completions.js';
 
@@ -130,6 +131,13 @@ describe('two releases at once', () => {
         });
     },
   );
+
+  it('newer API, workers of both -> chats of several MiB are answered by the newer one', async () => {
+    const messages = [{ role: 'user', content: 'Wo ist "雨"?\n'.repeat(150_000) }];
+    const models = Array.from({ length: 4 }, (_, n) => `vertexai/sim-echo@long-${n}`);
+    const replies = models.map((model) => completionOf(apis.newer, { model, messages }));
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(models.map(() => 200));
+  });
 
   it('newer API and worker -> a stored chat that thinks before its calls is read there, and may be tried again at the older', async () => {
     const body = { model: 'anthropic/sim-bound@kept', tools: [weatherTool] };

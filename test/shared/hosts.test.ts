@@ -7,8 +7,23 @@ const hostOf = (host: string): string => new URL(`https://${host}/`).hostname;
 
 describe('isPublicHost', () => {
   it.each([
-    ...['images.example.org', 'a.example', '8.8.8.8', '172.32.0.1', '192.0.1.1', '[2606:4700::1111]'],
-    ...['local.example.org', 'mylocal.example', 'svc.example', '[::ffff:8.8.8.8]', '100.128.0.1'],
+    ...[
+      'images.example.org',
+      'a.example.co.uk',
+      'xn--e1afmkfd.xn--p1ai',
+      '8.8.8.8',
+      '172.32.0.1',
+      '192.0.1.1',
+      '[2606:4700::1111]',
+    ],
+    ...[
+      'local.example.org',
+      'mylocal.example.com',
+      'svc.example.com',
+      'images.example.org.',
+      '[::ffff:8.8.8.8]',
+      '100.128.0.1',
+    ],
   ])('%s -> is public', (host) => {
     expect(isPublicHost(hostOf(host))).toBe(true);
   });
@@ -29,7 +44,17 @@ describe('isPublicHost', () => {
       'redis',
     ],
     ...['kubernetes.default.svc', 'api.default.svc.cluster.local', 'metadata.google.internal', 'a.localhost'],
-    ...['nas.lan', 'wiki.corp', 'printer.home.arpa', 'box.local.'],
+    ...['nas.lan', 'wiki.corp', 'printer.home.arpa', 'box.local.', 'box.intranet', 'a.private', 'x.home'],
+    // A search domain completes these inside a cluster.
+    ...[
+      'vault.vault',
+      'kubernetes.default',
+      'x.consul',
+      'redis.cache.',
+      'a.b.backend',
+      'x.example',
+      'x.test',
+    ],
   ])('%s -> is none', (host) => {
     expect(isPublicHost(hostOf(host))).toBe(false);
   });

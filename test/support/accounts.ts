@@ -33,7 +33,10 @@ export async function createToken(
   scope: keyof typeof opened = 'admin',
 ): Promise<TestToken> {
   const environment = { DATABASE_URL: stores.DATABASE_URL ?? '', ADMIN_USERNAME: 'operator' };
-  const { stdout } = await quillgate(['tokens', 'create', '--scope', scope, '--json'], environment);
+  const { stdout } = await quillgate(
+    ['tokens', 'create', '--owner', 'operator', '--scope', scope, '--json'],
+    environment,
+  );
   const { id, token }: { id: string; token: string } = JSON.parse(stdout);
   const ask = (path = opened[scope], at = url) =>
     fetch(`${at}${path}`, { headers: { Authorization: `Bearer ${token}` } });

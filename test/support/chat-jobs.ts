@@ -24,17 +24,18 @@ export const chatJobOf = (own: Partial<ChatJob> = {}): ChatJob => ({
   ...own,
 });
 
-interface RunOptions extends Partial<ChatJobDeps>, Pick<CallChainDeps, 'withImages'> {
+interface RunOptions extends Partial<ChatJobDeps>, Pick<CallChainDeps, 'withImages' | 'fill'> {
   provider: Provider;
   open: ReturnType<typeof openGate>;
 }
 
 /** Runs a job through the whole call chain; gives its outcome. */
 export async function runJob(running: RunningJob, job: ChatJob, options: RunOptions): Promise<Outcome> {
-  const { provider, open, withImages, ...deps } = options;
+  const { provider, open, withImages, fill, ...deps } = options;
   const { outcome } = await runChatJob(running, job, {
     settings: poolSettings(),
-    call: callChain({ provider, ...open, metrics: poolMetrics, withImages }),
+    call: callChain({ provider, ...open, metrics: poolMetrics, withImages, fill }),
+    readTexts: async () => ({ turns: [] }),
     storedResults: unavailableResults(),
     nextAttempts: { begin: async () => undefined },
     times: { meanMs: 0 },

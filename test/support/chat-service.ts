@@ -34,7 +34,7 @@ interface StartOptions {
   limits?: ConstructorParameters<typeof UserShares>[0];
   /** Since when no worker has been heard; by default no time, so that it may still be heard. */
   since?: number;
-  imageUploads?: NonNullable<ConstructorParameters<typeof ChatService>[0]['imageUploads']>;
+  uploads?: NonNullable<ConstructorParameters<typeof ChatService>[0]['uploads']>;
 }
 
 /** The steps of a test, one after the other; each ends when it has no more effects. */
@@ -102,7 +102,7 @@ export async function comeTo(service: Started, [, steps, is, asked, written = ''
 }
 
 /** A chat service on a fake clock. The test is its client, its queue, its records and its worker. */
-export function startChatService({ limits = {}, since, imageUploads }: StartOptions = {}) {
+export function startChatService({ limits = {}, since, uploads }: StartOptions = {}) {
   vi.useFakeTimers({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
   });
@@ -191,7 +191,7 @@ export function startChatService({ limits = {}, since, imageUploads }: StartOpti
   };
   const chatService = new ChatService({
     ...{ chats, shares, timeoutMs: 60_000, maxMs: 60_000, maxStreamMs: 300_000, now: () => Date.now() },
-    ...(imageUploads && { imageUploads }),
+    ...(uploads && { uploads }),
     link,
     storedChats: {
       find: () => started.find(),

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { patienceMs } from './patience.js';
 
 /** How a command has ended. */
 export interface Ran {
@@ -20,7 +21,7 @@ export function quillgate(args: string[], environment: Record<string, string>): 
     const options = {
       cwd,
       env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...environment },
-      timeout: 120_000,
+      timeout: patienceMs,
     };
     execFile(launcher, args, options, (error, stdout, stderr) => {
       rmSync(cwd, { recursive: true });

@@ -39,7 +39,7 @@ async function start(schema: Schema, { ownServer = false }: TestDatabaseOptions)
 }
 
 /** Limits that are not reached unless a test is about them. */
-export const generousLimits = { waitMs: 20_000, answerMs: 20_000 };
+export const generousLimits = { waitMs: 120_000, answerMs: 120_000 };
 
 /** Opens a migrated database with generous limits, by default with two connections for requests. */
 export async function openTestDatabase({

@@ -1,8 +1,8 @@
 /**
- * The timeout in milliseconds for what takes a moment on an idle machine: long, because no test is about it, and only a
- * test that fails waits for it.
+ * The timeout in milliseconds for what takes a moment on an idle machine: almost the limit of a test, because no test
+ * is about it. Only a test that fails waits for it, and then it says what did not come.
  */
-export const patienceMs = 60_000;
+export const patienceMs = 170_000;
 
 /** For `vi.waitFor` and the like, whose default timeout is a second. */
 export const patience = { timeout: patienceMs, interval: 20 };

@@ -157,7 +157,7 @@ function nameOf(group: readonly Use[]): string {
 const imageTypes: ImageType[] = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'];
 
 /** Which provider takes which images, and of how many bytes. */
-export const imageTable = (): string =>
+export const blobTable = (): string =>
   tableOf(
     ['image', ...providerIds],
     [

@@ -3,6 +3,7 @@ import { parseConfig } from '../../shared/config/config.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../shared/queue/stores/open.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { patienceMs } from './patience.js';
 import { findStores, freshStore, type StoreKind, type StoreServer } from './stores.js';
 import { openWireTo, type Wire } from './wire.js';
 
@@ -25,7 +26,7 @@ export async function openSharedStore(server: StoreServer, log: Log): Promise<Sh
   const wire = await openWireTo(variables[name] ?? '');
   const store = openQueueStore(parseConfig({ [name]: wire.url }, 'config'), log);
   const another = openQueueStore(parseConfig(variables, 'config'), log);
-  await Promise.all([store, another].map((one) => one.whenReady(AbortSignal.timeout(60_000))));
+  await Promise.all([store, another].map((one) => one.whenReady(AbortSignal.timeout(patienceMs))));
   return {
     store,
     another,

@@ -12,11 +12,11 @@ const pointAt: Record<ProviderId, (url: string) => Record<string, string | undef
   openai: (url) => ({
     ...{ OPENAI_API_KEY: credential, OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model },
     // The simulator plays OpenAI itself, also at its own address.
-    ...{ OPENAI_WIRE: 'responses', IMAGE_HOSTS: 'images.example' },
+    ...{ OPENAI_WIRE: 'responses', IMAGE_HOSTS: 'images.example.org' },
   }),
   anthropic: (url) => ({
     ...{ ANTHROPIC_API_KEY: credential, ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: model },
-    IMAGE_HOSTS: 'images.example',
+    IMAGE_HOSTS: 'images.example.org',
   }),
   bedrock: (url) => ({
     AWS_REGION: 'us-east-1',

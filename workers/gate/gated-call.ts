@@ -20,8 +20,8 @@ export interface GatedCall {
   readonly hasFallback: boolean;
   /** Digest of the schemas that its provider compiles, and of its model; undefined without any. */
   readonly schema: string | undefined;
-  /** Size of its stored images, in bytes. */
-  readonly imageBytes: number;
+  /** Size of its stored images, and of texts that lay beside its job, in bytes. */
+  readonly besideBytes: number;
   readonly progress: {
     /** Whether the provider has given a sign of life. */
     readonly isAlive: boolean;

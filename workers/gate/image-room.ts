@@ -60,4 +60,4 @@ export class ImageRoom {
 }
 
 const userOf = ({ user = '' }: GatedCall): string => user;
-const bytesOf = ({ imageBytes }: GatedCall): number => copies * imageBytes;
+const bytesOf = ({ besideBytes }: GatedCall): number => copies * besideBytes;

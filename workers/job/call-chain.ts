@@ -1,6 +1,8 @@
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { threadBytes } from '../../shared/queue/job-texts.js';
 import type { Gate } from '../gate/gate.js';
+import { type StandIns, standIn } from '../providers/long-texts.js';
 import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
@@ -13,6 +15,8 @@ export interface CallChainDeps {
   gate: Pick<Gate, 'run' | 'heldMs'>;
   notes: Pick<ModelNotes, 'find' | 'of'>;
   metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
+  /** Puts the texts of a long request into its body, in a thread. */
+  fill?: ((body: string, texts: StandIns) => Promise<Uint8Array>) | undefined;
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
 }
@@ -67,7 +71,7 @@ const allHints: Omitted = { hints: new Set(), reasoning: false };
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
-async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Promise<ProviderReply> {
+async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDeps): Promise<ProviderReply> {
   const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
   const { deltas } = job;
   const show: OnDelta | undefined =
@@ -80,8 +84,13 @@ async function ask(call: TimedCall, { provider, withImages }: CallChainDeps): Pr
   const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
+  const hooks = { signal, onLife, onBegin, traceparent };
+  const { bytes = 0 } = call.chatJob.texts ?? {};
+  const texts = bytes > threadBytes ? standIn(turns, provider) : undefined;
+  const written =
+    texts && fill ? { turns: texts.turns, fillBody: (body: string) => fill(body, texts) } : { turns };
   // Awaited, so that stack traces have this step.
-  return await provider.run({ ...sent, turns, signal, onLife, onBegin, traceparent }, onDelta);
+  return await provider.run({ ...sent, ...hooks, ...written }, onDelta);
 }
 
 const hasStoredImage = ({ content }: Turn): boolean =>

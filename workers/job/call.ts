@@ -10,7 +10,7 @@ import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
   readonly job: CallingJob;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict'>;
+  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict' | 'texts'>;
   readonly request: ModelRequest;
   /** The parts that it is made without because the first call was refused for them. */
   readonly omitted: Omitted | undefined;
@@ -94,7 +94,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     request,
     model: request.model,
     schema: schemaOf(chatJob.provider, request),
-    imageBytes: imageBytesOf(request),
+    besideBytes: imageBytesOf(request) + (chatJob.texts?.bytes ?? 0),
     omitted: undefined,
     isWhole: false,
     settings,

@@ -1,7 +1,7 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled } from '../gate/ends.js';
 import { type Call, firstCall, type Next, startOf } from './call.js';
@@ -18,6 +18,8 @@ export interface ChatJobDeps {
   call: Next<Call>;
   /** Called with what a job failed with: the operators' way to see why. */
   onFailure: (error: Failure) => void;
+  /** Reads the texts of a job that lie beside it; throws a retryable `internal` if they cannot be read. */
+  readTexts: (job: Pick<RunningJob, 'chatId'>, chatJob: ChatJob) => Promise<JobTexts>;
   storedResults: Pick<StoredResults, 'find' | 'record'>;
   nextAttempts: Pick<NextAttempts, 'begin'>;
   isRestarted?: boolean;
@@ -66,7 +68,10 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
     if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
-    const request = toModelRequest(chatJob, deps.settings);
+    const { turns, parameters } = chatJob;
+    const texts = turns ? { turns, parameters } : await deps.readTexts(job, chatJob);
+    job.signal.throwIfAborted();
+    const request = toModelRequest({ ...chatJob, ...texts }, deps.settings);
     const reply = await deps.call(firstCall({ job, chatJob, request, settings: deps.settings }));
     const askedModel = chatJob.earlier && request.model;
     const { ignored } = job.progress ?? {};

@@ -5,7 +5,7 @@ import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
 import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
-import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import {
   hints,
   type ModelParameters,
@@ -21,7 +21,7 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: Pick<ChatJob, 'provider' | 'model' | 'turns' | 'parameters' | 'user' | 'reasoning'>,
+  job: JobTexts & Pick<ChatJob, 'provider' | 'model' | 'user' | 'reasoning'>,
   settings: PoolConfig,
 ) {
   const model = job.model ?? settings.model;
@@ -59,10 +59,18 @@ export function toModelRequest(
 const hashUser = (key: string, id: string): string =>
   createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
 
+/** What of a turn is in its key: a model's prompt cache goes by the beginning of a request, too. */
+const maxKeyParts = 16;
+const shorten = (_: string, value: unknown): unknown =>
+  typeof value === 'string' ? value.slice(0, 65_536) : value;
+
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
-function ownCacheKey({ provider, turns, user }: Pick<ChatJob, 'provider' | 'turns' | 'user'>) {
+function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provider' | 'user'>) {
   if (provider !== 'openai') return undefined;
-  const said = JSON.stringify([user, turns.find(({ role }) => role === 'user')]);
+  const first = turns.find(({ role }) => role === 'user');
+  const content =
+    first && typeof first.content !== 'string' ? first.content.slice(0, maxKeyParts) : first?.content;
+  const said = JSON.stringify([user, first && { ...first, content }], shorten);
   return hash('sha256', said, 'hex').slice(0, 32);
 }
 
@@ -70,7 +78,7 @@ function ownCacheKey({ provider, turns, user }: Pick<ChatJob, 'provider' | 'turn
  * A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. After results
  * of calls Claude may have nothing to add. https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons
  */
-function blankEndsOf({ turns, parameters = {} }: Pick<ChatJob, 'turns' | 'parameters'>): FinishReason[] {
+function blankEndsOf({ turns, parameters = {} }: JobTexts): FinishReason[] {
   const { stop, maxOutputTokens } = parameters;
   const last = turns.at(-1);
   const hasResults = last !== undefined && partsOf(last).some(({ type }) => type === 'tool_result');

@@ -1,7 +1,8 @@
 import type { Job, Worker } from 'bullmq';
 import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/protocol/messages.js';
-import { encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
+import { decodeOutcome, encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
+import { removeTexts } from '../../shared/queue/job-texts.js';
 import { aroundJobs } from '../../shared/queue/patches/process-job.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -25,10 +26,10 @@ import type { LockRenewal } from './lock-renewal.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { handBack, pauseFor, type RequeuableJob } from './requeue.js';
 
-export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'storedResults' | 'times'> {
+export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'readTexts' | 'storedResults' | 'times'> {
   provider: Pick<Provider, 'id'>;
   settings: Pick<LiveSettings, 'current'>;
-  store: Pick<QueueStore, 'now'>;
+  store: Pick<QueueStore, 'now' | 'blobs'>;
   jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'find'>;
   slots: Pick<Slots, 'open'>;
   locks: Pick<LockRenewal, 'renewIfLate'>;
@@ -183,6 +184,7 @@ export class Intake {
     const job = jobs.find(queued);
     if (job) replies.publish(job, outcome, { isStored: true });
     dropLongRequest(queued, log);
+    if (queued.data?.texts && !nextOf(decodeOutcome(outcome))) this.#removeTexts(queued);
   }
 
   /** A job ended in an unexpected error, or was given up; BullMQ may have no other facts about it. */
@@ -192,7 +194,16 @@ export class Intake {
     log.error({ err, jobId: queued?.id }, 'job broke');
     const job = queued && jobs.find(queued);
     if (job) replies.publishFailure(job);
-    if (queued) dropLongRequest(queued, log);
+    if (!queued) return;
+    dropLongRequest(queued, log);
+    // A worker that died with it may have begun its next attempt; then time removes them.
+    if (queued.data?.texts && !queued.data.fallback?.length) this.#removeTexts(queued);
+  }
+
+  #removeTexts(queued: Job<ChatJobPayload>): void {
+    const { store, log } = this.#deps;
+    const removing = removeTexts(store.blobs, queued);
+    removing.catch((err) => log.debug({ err, jobId: queued.id }, 'texts not removed'));
   }
 }
 

@@ -16,8 +16,8 @@ import { Intake, type IntakeDeps } from './intake.js';
 import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
 
 export interface PoolWorkerTools
-  extends Pick<CallChainDeps, 'withImages'>,
-    Pick<IntakeDeps, 'nextAttempts' | 'tracing' | 'log'> {
+  extends Pick<CallChainDeps, 'withImages' | 'fill'>,
+    Pick<IntakeDeps, 'nextAttempts' | 'readTexts' | 'tracing' | 'log'> {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;

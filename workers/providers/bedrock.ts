@@ -89,10 +89,33 @@ function toSearch(query: Query = {}): string {
 
 type Input = ReturnType<typeof toInput>;
 
+/** Completes the body of a command, and gives the signer its digest, which it would take in this thread. */
+function fillBodyOf(
+  command: ConverseCommand | ConverseStreamCommand,
+  { fillBody }: Pick<ProviderRequest, 'fillBody'>,
+): void {
+  if (fillBody === undefined) return;
+  // Only their answers differ, which it hands on.
+  const { middlewareStack } = command as ConverseCommand;
+  // The SDK takes the body's length in the same step, and signs it in the next one.
+  const options = { step: 'build', priority: 'high', name: 'fillBody' } as const;
+  middlewareStack.add(
+    (next) => async (args) => {
+      const request = args.request as { body: Uint8Array; headers: Record<string, string> };
+      const body = (await fillBody(new TextDecoder().decode(request.body))) as Uint8Array<ArrayBuffer>;
+      const digest = Buffer.from(await crypto.subtle.digest('SHA-256', body)).toString('hex');
+      const headers = { ...request.headers, 'x-amz-content-sha256': digest };
+      return next({ ...args, request: Object.assign(request, { body, headers }) });
+    },
+    options,
+  );
+}
+
 type Client = BedrockRuntimeClient;
 
 async function* whole(client: Client, request: ProviderRequest, input: Input): AsyncGenerator<ReplyPart> {
   const command = new ConverseCommand(input);
+  fillBodyOf(command, request);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
   const blocks = new Blocks();
@@ -101,7 +124,9 @@ async function* whole(client: Client, request: ProviderRequest, input: Input): A
 }
 
 async function* streamed(client: Client, request: ProviderRequest, input: Input): AsyncGenerator<ReplyPart> {
-  const answer = await client.send(new ConverseStreamCommand(input), toOptions(request));
+  const command = new ConverseStreamCommand(input);
+  fillBodyOf(command, request);
+  const answer = await client.send(command, toOptions(request));
   const blocks = new Blocks();
   for await (const raw of answer.stream ?? []) {
     const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);

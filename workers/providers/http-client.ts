@@ -17,6 +17,8 @@ export interface CallHooks {
   traceparent?: string | undefined;
   /** Called when lines or frames of an answer that is a stream of events have come whole. */
   onLife?: (() => void) | undefined;
+  /** Completes the body before it is sent; absent where it is whole. */
+  fillBody?: ((body: string) => Promise<Uint8Array>) | undefined;
 }
 
 /** A request with the whole of its body. */
@@ -65,17 +67,22 @@ export class HttpClient {
     this.#agent = proxy ? openProxyAgent(options, proxy, noProxy) : new (loadAgent())(options);
   }
 
-  send(request: HttpRequest): Promise<HttpAnswer> {
+  async send(request: HttpRequest): Promise<HttpAnswer> {
+    const { fillBody, body } = request;
+    return this.#send(fillBody ? { ...request, body: await fillBody(String(body)) } : request);
+  }
+
+  close(): void {
+    void this.#agent.destroy();
+  }
+
+  #send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
     const exchange = new Exchange(request, this.maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
-  }
-
-  close(): void {
-    void this.#agent.destroy();
   }
 }
 

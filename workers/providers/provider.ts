@@ -41,6 +41,8 @@ export interface ProviderRequest {
   onLife?: () => void;
   /** Called for the first part of the reply: thinking, opaque data, text or a call. */
   onBegin?: () => void;
+  /** Completes a body before it is sent; absent where it is whole. */
+  fillBody?: ((body: string) => Promise<Uint8Array>) | undefined;
   /** Bounds the wait behind a complete reply; by default with timers. */
   withTimeout?: typeof withTimeout;
 }
@@ -77,6 +79,8 @@ export interface Provider {
   readonly id: ProviderId;
   /** The hints that its requests have no field for; absent means none. */
   readonly ignores?: ReadonlySet<ParameterName>;
+  /** The longest result of a call that its adapter reads, in characters; absent means that it reads none. */
+  readonly parsesResultsTo?: number;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   close(): void;
 }

@@ -140,7 +140,7 @@ function toResponse({ content, isError }: ToolResultPart): Record<string, unknow
 }
 
 /** Other results are sent as texts. Parsing a longer one would hold the process up. */
-const maxParsedLength = 65_536;
+export const maxParsedLength = 65_536;
 /** Google's parsers take no more than a hundred levels, of which each of JSON needs up to three. */
 const maxDepth = 32;
 

@@ -8,7 +8,7 @@ import type { HttpClient } from './http-client.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
 import { createSdkFetch, toFetchOptions } from './sdk-fetch.js';
-import { toBody, toOpaque } from './vertexai-body.js';
+import { maxParsedLength, toBody, toOpaque } from './vertexai-body.js';
 
 type AuthClient = NonNullable<NonNullable<GoogleGenAIOptions['googleAuthOptions']>['authClient']>;
 
@@ -31,6 +31,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
   });
   return {
     id: 'vertexai',
+    parsesResultsTo: maxParsedLength,
     run: (request, onDelta) => {
       // Kept, because the SDK's errors drop its headers (`Retry-After`).
       let response: Response | undefined;

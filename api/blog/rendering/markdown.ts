@@ -116,7 +116,7 @@ export function beginsWithTitle(html: string, title: string): boolean {
 const textOf = (html: string): string =>
   html
     .slice(0, 4000)
-    .replace(/<[^>]*(?:>|$)/g, '')
+    .replace(/<[^>]*>?/g, '')
     .replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => characters.get(entity) ?? '')
     .trim()
     .replace(/\s+/g, ' ');

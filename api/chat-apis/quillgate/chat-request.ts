@@ -63,15 +63,14 @@ function messagesOf(body: unknown, maxMessages: number): unknown[] {
   const { messages } = body;
   if (messages === undefined) throw invalid('/messages', 'is required');
   if (!Array.isArray(messages)) throw invalid('/messages', 'must be an array');
-  if (messages.length > maxMessages)
-    throw invalid('/messages', `must have at most ${maxMessages} messages (MAX_MESSAGES)`);
+  if (messages.length > maxMessages) throw invalid('/messages', `must have at most ${maxMessages} messages`);
   return messages;
 }
 
 function* errorsOf(message: unknown, pointer: string): Generator<ProblemError> {
   if (!isObject(message)) return yield { pointer, detail: 'must be an object' };
   if (!roles.has(message.role))
-    yield { pointer: `${pointer}/role`, detail: 'is not one of the documented values' };
+    yield { pointer: `${pointer}/role`, detail: 'must be system, user or assistant' };
   if (!['string', 'undefined'].includes(typeof message.content))
     yield { pointer: `${pointer}/content`, detail: 'must be a string' };
 }

@@ -21,7 +21,7 @@ import { recoveringBackends } from '../patches/postgres-backend.js';
 import { silenceEvents } from '../patches/postgres-events.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
-import { makeImages, openPostgresImages } from './postgres-images.js';
+import { makeBlobs, openPostgresBlobs } from './postgres-blobs.js';
 import { readJobs, readTimes } from './postgres-jobs.js';
 import { openPostgresPool } from './postgres-pool.js';
 
@@ -33,8 +33,8 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
   const queuePool = openPostgresPool(url, { max: queueConnections, listeners, ...unflushed });
   const urgentPool = openPostgresPool(url, { max: urgentConnections, listeners: 1, ...unflushed });
   const recordsPool = openPostgresPool(url, { max: recordConnections, session, log });
-  const imagePool = openPostgresPool(url, { max: imageConnections, ...unflushed });
-  const pools = [queuePool, urgentPool, recordsPool, imagePool];
+  const blobPool = openPostgresPool(url, { max: blobConnections, ...unflushed });
+  const pools = [queuePool, urgentPool, recordsPool, blobPool];
   const { pool, connection } = queuePool;
   const { connection: urgent } = urgentPool;
   const postgres = withBackend(recoveringBackends(urgent));
@@ -42,7 +42,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
   return {
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
-    images: openPostgresImages(imagePool.pool, { table: imageTable, concurrency: imageConnections }),
+    blobs: openPostgresBlobs(blobPool.pool, { table: blobTable, concurrency: blobConnections }),
     findDefect: () => findDefect(urgent, clock),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
@@ -73,8 +73,8 @@ const queueConnections = 12;
 const urgentConnections = 4;
 /** For records, which are flushed: their promises outlive a crash. */
 const recordConnections = 4;
-/** For chunks of images, which nothing else should wait behind. */
-const imageConnections = 2;
+/** For chunks of images and long texts, which nothing else should wait behind. */
+const blobConnections = 2;
 
 /** Brings BullMQ's schema and our own tables up to date; may run concurrently. Throws `Misconfiguration`. */
 export async function migratePostgresStore(url: string): Promise<void> {
@@ -93,7 +93,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
 
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
-const imageTable = `${schema}.quillgate_images`;
+const blobTable = `${schema}.quillgate_images`;
 /** In milliseconds; shorter than with Redis, because no command waits for a connection to come back. */
 const runRetryDelay = 200;
 
@@ -102,7 +102,7 @@ const makeTables = `
   select pg_advisory_xact_lock(hashtext('${table}'));
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at);
-  ${makeImages(imageTable)}`;
+  ${makeBlobs(blobTable)}`;
 
 const missing = 'the schema is missing or older than this release: run quillgate migrate';
 /** BullMQ's schema names the oldest major version of BullMQ that may work with it. */
@@ -128,7 +128,7 @@ async function findDefect(connection: PgPool, clock: StoreClock): Promise<string
 
 const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 const readStoreState = `
-  select to_regclass('${table}') is null or to_regclass('${imageTable}') is null as missing, ${serverMs} as now`;
+  select to_regclass('${table}') is null or to_regclass('${blobTable}') is null as missing, ${serverMs} as now`;
 
 /** A worker with a fast clock may have stored a future time, and stalled jobs would not be checked before it. */
 const removeFutureCheck = `

@@ -6,9 +6,9 @@ import { maximumRateLimitDelay } from '../patches/main-loop.js';
 import { defineTakeJobs, RedisWorker } from '../patches/redis-worker.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
+import { openRedisBlobs } from './redis-blobs.js';
 import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
-import { openRedisImages } from './redis-images.js';
 import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
 import { RedisPubSub } from './redis-pub-sub.js';
 
@@ -36,7 +36,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   const producer = connect('fail-fast');
   // Shared by the workers and the relay.
   const blocking = connect('blocking');
-  const images = openRedisImages(() => connect('bulk'), keys.record);
+  const blobs = openRedisBlobs(() => connect('bulk'), keys.record);
   producer.defineCommand('measureQueue', { numberOfKeys: 4, lua: measureScript });
   defineReadJobs(producer);
   defineTakeJobs(blocking);
@@ -49,7 +49,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
   return {
     kind: 'redis',
     records: openRecords(producer, keys.record, isCluster),
-    images,
+    blobs,
     findDefect: () => findRedisMisconfiguration(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
@@ -69,7 +69,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     close: async () => {
       producer.disconnect();
       blocking.disconnect();
-      images.close();
+      blobs.close();
     },
   };
 }

@@ -29,7 +29,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     const variables = await freshStore(server);
     await migrateQueueStore(parseConfig(variables, 'config'));
     const opened = openQueueStore(parseConfig(variables, 'config'), createRecordingLog().log);
-    await opened.whenReady(AbortSignal.timeout(60_000));
+    await opened.whenReady(AbortSignal.timeout(patienceMs));
     store = opened;
     queues = new Map(providerIds.map((id) => [id, opened.createQueue(queueName(id))]));
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));

@@ -147,6 +147,7 @@ describe('GET /feed.json', () => {
   ])('a post with %s -> an address that is whole: %s', async (content, html) => {
     await publish({ content, slug: 'here' });
     expect(readJsonFeed((await get('/feed.json')).text).items[0].content_html).toContain(html);
+    expect(readAtom((await get('/feed.xml')).text).contents[0]).toContain(html);
   });
 
   it('a post with a footnote -> links there and back within the post', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { etagOf, expectedVersions } from '../../../api/blog/post-etag.js';
 import { Failure } from '../../../shared/failures.js';
-import { growth, linear } from '../../support/growth.js';
 
 const mark = { version: 3, updatedAt: '2026-11-20T12:34:56.789Z' };
 const other = { version: 12, updatedAt: '2026-11-21T00:00:00.000Z' };
@@ -76,27 +75,4 @@ describe('expectedVersions', () => {
       refusal.toThrow('invalid_request');
     },
   );
-
-  const blanks = (size: number) => ' '.repeat(size);
-  it.each<[string, (size: number) => string]>([
-    ['a tag and blanks', (size) => `"a"${blanks(size)}`],
-    ['blanks behind a comma', (size) => `,${blanks(size)}x`],
-    ['a tag, blanks and what is none', (size) => `"a"${blanks(size)}x`],
-    ['blanks on both sides of a comma', (size) => `"a"${blanks(size / 2)},${'\t'.repeat(size / 2)}x`],
-    ['commas', (size) => ','.repeat(size)],
-    ['a tag that does not end', (size) => `"${blanks(size)}`],
-    ['quotation marks', (size) => '" '.repeat(size / 2)],
-  ])('a long header of %s -> time in proportion to its length', async (_, make) => {
-    const read = (size: number) => {
-      const header = make(size);
-      return () => {
-        try {
-          expectedVersions(header);
-        } catch {
-          // Whether it is refused does not matter here.
-        }
-      };
-    };
-    expect(await growth(read, { upTo: 100_000 })).toBeLessThanOrEqual(linear);
-  });
 });

@@ -16,6 +16,7 @@ afterEach(() => started.end());
 
 const replied = { kind: 'completed', completion: ok };
 const timeout = { code: 'timeout' };
+const afterOne = { ...timeout, facts: { detail: expect.stringMatching(/within 1 s\. .* up to 60;/) } };
 const unavailable = { code: 'queue_unavailable' };
 const ended = new Failure('unauthorized');
 const ofJob =
@@ -50,6 +51,12 @@ describe('a chat', () => {
     // The store may take it all the same.
     ['has an add that failed -> it is cancelled', [asks(), isNotAdded], unavailable, unsure],
     ['is added too slowly -> it ends, and only that', [late, ms(21), isNotAdded], timeout, 'add'],
+    [
+      'has no reply in time -> says for how long',
+      [asks({ waitMs: 1000 }), isAdded, ms(1000)],
+      afterOne,
+      'add',
+    ],
     ['has taken all of its time -> nothing is added', [asks({ elapsedMs: 60_000 })], timeout, ''],
     ['is lost before its add is confirmed -> nothing', [asks(), isLost, isAdded], waits, 'add'],
     ['is lost -> it is added again, once', [...begun, isLost, isLost], waits, 'add, add'],

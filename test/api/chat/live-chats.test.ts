@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ChatListener, LiveChats } from '../../../api/chat/live-chats.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { attach, leave } from '../../support/attached.js';
@@ -14,7 +14,10 @@ const always = Number.POSITIVE_INFINITY;
 
 let chats: LiveChats;
 let heard: string[];
+// Time passes only where the test says so.
+afterEach(() => void vi.useRealTimers());
 beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] });
   chats = new LiveChats();
   heard = [];
   const listener: Required<ChatListener> = {
@@ -66,6 +69,7 @@ describe('a request', () => {
     'has its deadline in %d ms → it waits no longer',
     async (forMs) => {
       const request = attach(chats, 'one', { forMs });
+      vi.advanceTimersByTime(10);
       expect(await request.outcome).toBeUndefined();
       leave(chats, request);
       expect([ids(), heard]).toEqual([[], ['one opened', 'one ended timeout']]);

@@ -438,7 +438,7 @@ describe('a chat whose user is suspended', () => {
 describe('a chat that a newer release has recorded', () => {
   const newer = { code: 'internal', retryable: true };
   const recordAsNewer = (id: string, key: string) =>
-    store.records.create(key, { value: JSON.stringify({ v: 4, id }), ttlMs: 60_000 });
+    store.records.create(key, { value: JSON.stringify({ v: 5, id }), ttlMs: 60_000 });
 
   it('is read or cancelled -> a failure that may be tried again, and not that it is missing', async () => {
     const name = { owner: me, id: randomUUID() };
@@ -458,7 +458,7 @@ describe('a chat that a newer release has recorded', () => {
 
   it('whose worker could not record how it ended -> is not recorded as failed', async () => {
     const opened = await open(command('also by a newer release'));
-    await work(opened, async () => '{"v":4}');
+    await work(opened, async () => '{"v":5}');
     await expect(chats.read({ owner: me, id: opened.chat.id })).rejects.toMatchObject(newer);
     expect(await store.records.read(resultKey(opened.chat.id))).toBeUndefined();
   });

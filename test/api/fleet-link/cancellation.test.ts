@@ -2,6 +2,8 @@ import type { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Cancellation } from '../../../api/fleet-link/cancellation.js';
 import { queueName, topics } from '../../../shared/protocol/messages.js';
+import { writeBlob } from '../../../shared/queue/blobs.js';
+import { nameOfTexts } from '../../../shared/queue/job-texts.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -94,6 +96,16 @@ describe('a stored chat that is cancelled', () => {
     cancellation.cancel(storedJob('gone'));
     await cancellation.flush();
     expect(relay.published).toEqual(messagesFor('gone'));
+  });
+
+  it('waits with texts beside its job -> they leave with it', async () => {
+    const texts = { sha256: 'digest', bytes: 300_000 };
+    const name = nameOfTexts({ id: 'long', user: 'me' }, texts);
+    await writeBlob(store.blobs, name, { bytes: Buffer.alloc(texts.bytes), ttlMs: () => 3_600_000 });
+    await queue.add('chat', { user: 'me', texts }, { jobId: 'long' });
+    cancellation.cancel(storedJob('long'));
+    await cancellation.flush();
+    expect(await store.blobs.read(name, { chunks: 2 })).toEqual([undefined, undefined]);
   });
 
   it('was passed on after it was read -> is cancelled where it is', async () => {

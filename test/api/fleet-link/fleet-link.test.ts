@@ -111,7 +111,7 @@ describe('a connected link', () => {
   });
 
   it('reads many records, and one cannot be read -> has the others', async () => {
-    await store.records.create(resultKey('of-a-newer'), { value: '{"v":4}', ttlMs: 60_000 });
+    await store.records.create(resultKey('of-a-newer'), { value: '{"v":5}', ttlMs: 60_000 });
     const queue = store.createQueue(queueName('bedrock'));
     const deadQueues = { passOn: async () => undefined, sweep: async () => undefined };
     const jobRecords = new JobRecords({ queueOf: () => queue, store });

@@ -1,11 +1,12 @@
 import express, { type Request, type RequestHandler, type Response } from 'express';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { livez, metricsPage, readyz } from '../../../api/operations/monitoring-routes.js';
 import type { DatabaseHealth } from '../../../db/database/health.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { release } from '../../../shared/runtime/release.js';
+import { startChatApp } from '../../support/chat-app.js';
 import { statusFor } from '../../support/host-header.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
@@ -141,5 +142,29 @@ describe('metricsPage', () => {
     expect((await fetch(`${server.url}/metrics`)).status).toBe(500);
     fails = false;
     expect(await read()).toBe('scrape 1');
+  });
+});
+
+describe('GET /metrics at PORT', () => {
+  const here = { HOST: '127.0.0.1' };
+  const operator = { Authorization: 'Bearer operator' };
+  it.each<[string, Record<string, string>, Record<string, string>, number]>([
+    ['this machine alone is listened to', here, {}, 200],
+    ['it came through a proxy on this machine', here, { 'X-Forwarded-For': '203.0.113.7' }, 401],
+    ['it was forwarded in the standard way', here, { Forwarded: 'for=203.0.113.7' }, 401],
+    ['it was forwarded with an odd header', here, { 'x-forwarded-host': '' }, 401],
+    ['everyone is listened to', { HOST: '0.0.0.0' }, {}, 401],
+    ['everyone is listened to, over IPv6', { HOST: '::' }, {}, 401],
+    ['an operator asks', {}, operator, 200],
+    ['an operator asks through a proxy', here, { ...operator, 'X-Forwarded-For': '203.0.113.7' }, 200],
+    ['a writer of the blog asks', {}, { Authorization: 'Bearer writer' }, 403],
+    ['a wrong token is sent', {}, { Authorization: 'Bearer canary' }, 401],
+    ['METRICS_PORT has them', { METRICS_PORT: '3003' }, operator, 404],
+  ])('%s -> as promised', async (_, variables, headers, status) => {
+    const started = await startChatApp({ variables });
+    onTestFinished(() => started.close());
+    const response = await fetch(`${started.url}/metrics`, { headers });
+    expect(response.status).toBe(status);
+    if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
   });
 });

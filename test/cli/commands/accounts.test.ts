@@ -112,7 +112,7 @@ describe('a token', () => {
     JSON.parse((await create({ ...options, json: true }, more)).stdout);
 
   it('is made -> itself alone on standard output, and its digest is kept', async () => {
-    const { stdout, stderr } = await create();
+    const { stdout, stderr } = await create({ owner: 'blog' });
     expect(isAccessToken(stdout.trimEnd())).toBe(true);
     expect(stderr).toMatch(
       /^Access token \S+ of blog for blogs:write, until \S+Z; it is not shown again\.\n$/,
@@ -130,7 +130,10 @@ describe('a token', () => {
     expect(days).toBeCloseTo(90, 3);
   });
 
-  it('is made without --owner -> is of CHAT_USERNAME, or of the user that npm start has made', async () => {
+  it('is made without --owner -> is of CHAT_USERNAME, or of the user that npm start has made, if there is one', async () => {
+    await expect(create({}, { CHAT_USERNAME: 'first' })).rejects.toThrow('tokens create --owner NAME');
+    expect(await users.list()).toEqual([]);
+    for (const name of ['first', 'demo', 'blog']) await run(addUser, name, {});
     expect(await created({}, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'first' });
     expect(await created({ owner: 'Zoë' }, { CHAT_USERNAME: 'first' })).toMatchObject({ owner: 'Zoë' });
     const dataDir = plant({ 'database-url': url, 'chat-credentials': 'demo:canary-of-the-secret\n' });
@@ -166,7 +169,7 @@ describe('a token', () => {
   });
 
   it('is listed -> never itself or its digest', async () => {
-    const { token, id } = await created({ scope: ['chat,blogs:read'], expires: 'never' });
+    const { token, id } = await created({ owner: 'blog', scope: ['chat,blogs:read'], expires: 'never' });
     const [{ stdout }, { stdout: json }] = [await run(listTokens, {}), await run(listTokens, { json: true })];
     expect(stdout).toMatch(/^ID +OWNER +SCOPES +CREATED +EXPIRES +LAST USED +REVOKED\n/);
     expect(stdout.split('\n')[1]).toMatch(new RegExp(`^${id} +blog +blogs:read,chat +\\S+Z +never +- +-$`));
@@ -177,7 +180,7 @@ describe('a token', () => {
   });
 
   it('is revoked, and revoked again -> says so both times; an unknown id is refused', async () => {
-    const { token, id } = await created();
+    const { token, id } = await created({ owner: 'blog' });
     for (const _ of [1, 2]) expect((await run(revokeToken, id)).stdout).toBe(`Revoked ${id}.\n`);
     expect(await tokens.find(digestOf(token))).toBeUndefined();
     for (const other of ['01890a5d-ac96-774b-bcce-b302099a8057', 'canary', ''])

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PoolSettingsEditor } from '../../../console/pools/settings.ts';
 import type { PoolSettings } from '../../../shared/fleet-contract.ts';
+import { patience } from '../../support/patience.ts';
 
 /** The server's settings, and each change that it was asked for. */
 let stored: PoolSettings;
@@ -57,7 +58,7 @@ describe('PoolSettingsEditor', () => {
   it('sends what comes meanwhile as one change afterwards, based on its own', async () => {
     holdsFirst = true;
     const first = editor.change({ concurrency: 1 });
-    await vi.waitFor(() => expect(release).toBeDefined());
+    await vi.waitFor(() => expect(release).toBeDefined(), patience);
     await Promise.all([editor.change({ concurrency: 2 }), editor.change({ concurrency: 3 })]);
     expect(editor.isSaving.value).toBe(true);
     release?.();
@@ -86,7 +87,7 @@ describe('PoolSettingsEditor', () => {
   it('bases what was begun while a change was on its way on that change', async () => {
     holdsFirst = true;
     const first = editor.change({ concurrency: 1 });
-    await vi.waitFor(() => expect(release).toBeDefined());
+    await vi.waitFor(() => expect(release).toBeDefined(), patience);
     editor.begin();
     release?.();
     await first;

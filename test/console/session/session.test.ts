@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { beginSession, endSession, maybeSignedIn, session } from '../../../console/session/session.ts';
 import { restoreSession } from '../../../console/session/sign-in.ts';
+import { patience } from '../../support/patience.ts';
 
 const user = { id: '1', name: 'ada' };
 let stored: Map<string, string>;
@@ -62,7 +63,7 @@ describe('restoreSession', () => {
   it('follows what other tabs do', async () => {
     await restoreSession();
     tellOtherTab('1');
-    await vi.waitFor(() => expect(session.value).toMatchObject({ user }));
+    await vi.waitFor(() => expect(session.value).toMatchObject({ user }), patience);
     tellOtherTab(null);
     expect(session.value).toBeNull();
   });

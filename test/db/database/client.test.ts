@@ -148,11 +148,11 @@ describe('run', () => {
     const { database } = open({
       poolSize: 1,
       waitMs: generousLimits.waitMs,
-      answerMs: 400,
-      statementMs: 300,
+      answerMs: 500,
+      statementMs: 490,
     });
     const [, failed] = await Promise.all([
-      Promise.allSettled([sleep(database, 0.2)]),
+      Promise.allSettled([sleep(database, 0.4)]),
       failure(sleep(database, 10)),
     ]);
     // Where the first one takes as long, both times end together; the server's own cut would have another code.

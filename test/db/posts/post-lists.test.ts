@@ -35,6 +35,13 @@ describe('list', () => {
     expect(await list()).toEqual({ posts: [third, second, first], next: undefined });
   });
 
+  it.each(['NFC', 'NFD'])('a tag in either form -> the posts that have it as %s', async (form) => {
+    const post = await make({ tags: ['Café'.normalize(form)] });
+    for (const asked of ['NFC', 'NFD'])
+      expect(await found({ tag: 'Café'.normalize(asked) })).toEqual([post.id]);
+    expect(await found({ tag: 'Cafe' })).toEqual([]);
+  });
+
   it('drafts among posts, or asked for alone -> are shown to those who may see them, and to nobody else', async () => {
     const drafted: Partial<PostFields> = { status: 'draft', tags: ['a'] };
     const [old, post, draft] = [await make(drafted), await make(), await make(drafted)];

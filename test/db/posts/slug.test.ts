@@ -9,6 +9,7 @@ describe('slugOfTitle', () => {
   it.each([
     ['Hello, world!', 'hello-world'],
     ['Größe & Maß', 'groesse-and-mass'],
+    ['Größe & Maß, Ångström, Чай'.normalize('NFD'), 'groesse-and-mass-angstroem-chay'],
     ['JavaScript at 100 %', 'javascript-at-100'],
     ['Привет, мир', 'privet-mir'],
     ["Conway's law -- again", 'conways-law-again'],

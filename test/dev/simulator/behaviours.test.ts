@@ -61,12 +61,9 @@ describe('a model that the credentials do not open', () => {
 
 describe('a model of timestamps', () => {
   it('-> says when each delta was sent', async () => {
-    const before = Date.now();
     const { text } = await ask('sim-timestamps-3-20', true);
     const times = [...text.matchAll(/\d{13}\.\d{3}/g)].map(([time]) => Number(time));
     expect(new Set(times).size).toBe(3);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
-    // The clocks of process and system may have drifted apart.
-    for (const time of times) expect(Math.abs(time - before)).toBeLessThan(60_000);
   });
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Call } from '../../../dev/simulator/call.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { patience } from '../../support/patience.js';
 import { city, requestOf, send, type TestRequest } from './requests.js';
 
 let simulator: Simulator;
@@ -28,7 +29,7 @@ const callOf = (model: string): Promise<Call> => simulator.waitForCall((call) =>
 const comeAndGo = () => begin(requestOf('openai')).ended;
 /** Waits until at least so many things have been heard, and for another whole call. */
 async function hear(amount: number, things: () => unknown[]): Promise<void> {
-  await vi.waitFor(() => expect(things().length).toBeGreaterThanOrEqual(amount), 60_000);
+  await vi.waitFor(() => expect(things().length).toBeGreaterThanOrEqual(amount), patience);
   await comeAndGo();
 }
 const numbersIn = (text: string) =>

@@ -102,7 +102,7 @@ describeStores('openRelay on a $kind store', logged.log, (shared, name) => {
       const relay = await open();
       const topic = `reply.c-${say}`;
       const heard = await listen(relay, topic, hear);
-      for (const message of [{ v: 4, text: 1, canary: 'canary' }, ['canary'], {}])
+      for (const message of [{ v: 5, text: 1, canary: 'canary' }, ['canary'], {}])
         await relay[say](topic, message);
       await relay[say](topic, { text: 'last' });
       expect(await heard.untilLast).toEqual(['last']);

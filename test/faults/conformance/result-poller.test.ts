@@ -120,7 +120,7 @@ describe('pollDue', () => {
   });
 
   it('leaves a chat alone whose record cannot be read', async () => {
-    recorded = '{"v":4}';
+    recorded = '{"v":5}';
     attach(chats, 'chat', { chat: { current, expiresAt: 1_060_000 } });
     await poll();
     await poll();

@@ -49,9 +49,9 @@ describeStores('settings in $kind', createRecordingLog().log, (shared) => {
       undefined,
     ]);
     const expected = (await store.records.read(key)) ?? '';
-    await store.records.replace(key, { expected, value: '{"v":4}' });
+    await store.records.replace(key, { expected, value: '{"v":5}' });
     await recordSettings(store.records, { ...anthropic, version: 9 });
-    expect(await store.records.read(key)).toBe('{"v":4}');
+    expect(await store.records.read(key)).toBe('{"v":5}');
   });
 
   it('limits that are set, changed and taken away -> those of the queue follow', async () => {

@@ -14,6 +14,8 @@ describe('unknownVariables', () => {
     ['REDISURL', 'REDIS_URL'],
     ['AWS_REGOIN', 'AWS_REGION'],
     ['CHAT_USER_NAME', 'CHAT_USERNAME'],
+    ['CHAT_TIMEOUT', 'CHAT_TIMEOUT_MS'],
+    ['BREAKER_RESET', 'BREAKER_RESET_MS'],
   ])('asks whether %s was meant to be %s, without its value', (name, meant) => {
     expect(warningsOf(name)).toEqual([`Unknown variable ${name}: did you mean ${meant}?`]);
   });

@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { Part } from '../../../shared/conversation.js';
 import { failureCodes } from '../../../shared/failures.js';
 import { queuedBytesOf, writeChat } from '../../../shared/json-worker.js';
-import { type ChatJob, chatJobSchema, encodeChatJob } from '../../../shared/protocol/messages.js';
+import {
+  type ChatJob,
+  chatJobSchema,
+  encodeChatJob,
+  type JobTexts,
+} from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 
 /** The message on the other side. */
@@ -84,9 +89,9 @@ describe('decodeOutcome', () => {
 
 describe('queuedBytesOf', () => {
   const long = 'x'.repeat(10_000);
-  const turn = (...content: Part[]): Pick<ChatJob, 'turns'> => ({ turns: [{ role: 'user', content }] });
+  const turn = (...content: Part[]): JobTexts => ({ turns: [{ role: 'user', content }] });
 
-  it.each<[string, Pick<ChatJob, 'turns' | 'parameters'>]>([
+  it.each<[string, JobTexts]>([
     ['a text', { turns: [{ role: 'user', content: long }] }],
     ['a text of quotes', { turns: [{ role: 'user', content: '"'.repeat(10_000) }] }],
     ['many short messages', { turns: Array(500).fill({ role: 'user', content: 'ä' }) }],
@@ -163,6 +168,7 @@ describe('chatJobSchema', () => {
     // Else a worker of 0.8 would return every chat with tools to the queue.
     [{ parameters: { tools: [{ name: 'f' }] }, reasoning: 'opaque' }, 2],
     [{ turns: [{ role: 'assistant', content: [block] }] }, 3],
+    [{ turns: undefined, texts: { sha256: 'a', bytes: 2_000_000 } }, 4],
   ])('is written with %j as version %i, and says 1 when it is read', (own, v) => {
     const encoded = encodeChatJob({ ...job, ...own });
     expect([encoded.v, chatJobSchema.parse(encoded).v]).toEqual([v, 1]);
@@ -175,7 +181,7 @@ describe('chatJobSchema', () => {
     ['parameters that are not text', { parameters: { seed: 1 } }],
     ['a parameter out of range', { parameters: '{"temperature":3}' }],
     ['another provider', { provider: 'x' }],
-    ['another version', { v: 4 }],
+    ['another version', { v: 5 }],
     ['no deadline', { deadline: undefined }],
     ['nobody to tell', { replyTo: undefined }],
   ])('refuses a job with %s', (_, change) => {

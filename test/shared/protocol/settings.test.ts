@@ -28,7 +28,7 @@ describe('decodeSettings', () => {
     expect(later).toMatchObject({ version: 3, overrides: { concurrency: 5 } });
     expect(later?.overrides).not.toHaveProperty('colour');
     for (const changes of [
-      { v: 4 },
+      { v: 5 },
       { v: 0 },
       { version: 0 },
       { provider: 'nobody' },

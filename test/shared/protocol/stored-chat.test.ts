@@ -59,10 +59,10 @@ describe('decodeStoredChat and decodeStoredResult', () => {
 
   it.each([
     [decodeStoredChat, 'canary'],
-    [decodeStoredChat, JSON.stringify({ ...chat, v: 4 })],
+    [decodeStoredChat, JSON.stringify({ ...chat, v: 5 })],
     [decodeStoredChat, JSON.stringify({ ...chat, owner: undefined })],
     [decodeStoredResult, 'canary'],
-    [decodeStoredResult, JSON.stringify({ v: 4, at: 1, outcome: JSON.stringify(outcome) })],
+    [decodeStoredResult, JSON.stringify({ v: 5, at: 1, outcome: JSON.stringify(outcome) })],
     [decodeStoredResult, JSON.stringify({ v: 1, at: 1, outcome: '{"kind":"canary"}' })],
   ])('refuse what they cannot read, and do not quote it (%o, %s)', (decode, text) => {
     expect(() => decode(text)).toThrow(/^(?!.*canary)/s);

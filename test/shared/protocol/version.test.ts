@@ -17,15 +17,15 @@ describe('version', () => {
       expect(schema.parse({ ...written, ...change })).toEqual(written);
   });
 
-  it.each([4, 0, -1, 0.5, '1', null, undefined])('refuses version %j', (v) => {
+  it.each([5, 0, -1, 0.5, '1', null, undefined])('refuses version %j', (v) => {
     expect(schema.safeParse({ ...written, v }).success).toBe(false);
   });
 });
 
 describe('isNewer', () => {
   it('knows what only a newer release can read, also as JSON text', () => {
-    expect(isNewer({ ...written, v: 4 })).toBe(true);
-    expect(isNewer('{"v":4,"kind":"unheard of"}')).toBe(true);
+    expect(isNewer({ ...written, v: 5 })).toBe(true);
+    expect(isNewer('{"v":5,"kind":"unheard of"}')).toBe(true);
   });
 
   it.each([

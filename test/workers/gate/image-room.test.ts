@@ -51,7 +51,7 @@ describe('calls with images', () => {
     const third = ask('third', shown(1));
     const text = ask('text', [{ role: 'user', content: 'Hello' }]);
     const link = ask('link', [
-      { role: 'user', content: [{ type: 'image', url: 'https://a.example/b.png' }] },
+      { role: 'user', content: [{ type: 'image', url: 'https://a.example.org/b.png' }] },
     ]);
     await turn();
     expect([begun.toSorted(), parked]).toEqual([['first', 'link', 'second', 'text'], ['third']]);

@@ -56,7 +56,7 @@ afterEach(() => {
 
 interface RunOptions {
   job?: Partial<ChatJob>;
-  deps?: Partial<ChatJobDeps> & Pick<CallChainDeps, 'withImages'>;
+  deps?: Partial<ChatJobDeps> & Pick<CallChainDeps, 'withImages' | 'fill'>;
   waitedMs?: number;
   now?: () => number;
   stop?: AbortController;
@@ -299,6 +299,44 @@ describe('a turn with images', () => {
     };
     const own = { job: { turns: turnsWith(stored) }, deps: { withImages }, stop };
     expect(await run([writes], own)).toMatchObject({ code: 'timeout' });
+  });
+});
+
+describe('a job whose texts lie beside it', () => {
+  const turns: Turn[] = [{ role: 'user', content: 'x'.repeat(2000) }];
+  const jobWith = (bytes: number) => ({ turns: undefined, texts: { sha256: 'a', bytes } });
+
+  it.each([
+    ['2 MiB -> asked with its texts', 2_097_152, 0],
+    ['more -> asked with words for them, and its body is filled', 2_097_153, 1],
+  ])('of %s', async (_, bytes, fills) => {
+    const seen: unknown[] = [];
+    const fill = vi.fn(async () => new Uint8Array());
+    const step: Run = async (request) => {
+      seen.push(request.turns);
+      await request.fillBody?.('{}');
+      return reply;
+    };
+    await run([step], { job: jobWith(bytes), deps: { readTexts: async () => ({ turns }), fill } });
+    expect(fill).toHaveBeenCalledTimes(fills);
+    const content = fills ? expect.stringMatching(/^text-[\w-]+-0\.$/) : turns[0]?.content;
+    expect(seen).toEqual([[{ role: 'user', content }]]);
+  });
+
+  it('that cannot be read -> a retryable internal; that is cancelled meanwhile -> cancelled, without a call', async () => {
+    const lost = new Failure('internal', { retryable: true });
+    const readTexts = () => Promise.reject(lost);
+    const failed = await run([writes], { job: jobWith(3_000_000), deps: { readTexts } });
+    expect(failed).toMatchObject({ kind: 'failed', code: 'internal', retryable: true });
+    const stop = new AbortController();
+    const deps = {
+      readTexts: async () => {
+        stop.abort(new Cancelled());
+        return { turns };
+      },
+    };
+    expect(await run([writes], { job: jobWith(3_000_000), deps, stop })).toMatchObject({ kind: 'cancelled' });
+    expect(calls).toBe(0);
   });
 });
 

@@ -62,7 +62,7 @@ describe('the results of stored chats', () => {
   });
 
   it('a record that cannot be read -> counts as an end', async () => {
-    stored = { value: JSON.stringify({ v: 4, canary: 'canary' }), ttlMs: 1 };
+    stored = { value: JSON.stringify({ v: 5, canary: 'canary' }), ttlMs: 1 };
     expect(await open().find()).toEqual(brokenOutcome);
     expect(await open().record(outcome)).toEqual(brokenOutcome);
     expect(logged.text()).not.toContain('canary');

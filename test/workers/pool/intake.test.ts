@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { BlobName } from '../../../shared/queue/blobs.js';
 import { LockLost } from '../../../workers/gate/ends.js';
 import { Slots } from '../../../workers/gate/slots.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
@@ -24,17 +25,24 @@ const held = () => [...jobs.ofPool('openai')].filter(({ holdsLock }) => holdsLoc
 const queuedJob = (id: string, data: object = {}, updateData = async () => {}): Job =>
   ({ id, data, updateData, timestamp: 0, attemptsStarted: 1 }) as unknown as Job;
 const unused = () => expect.unreachable();
+/** The names of the texts that were removed. */
+let removed: string[];
+const blobs = {
+  ...{ extend: unused, write: unused, read: unused, removeEnded: unused },
+  remove: async ({ user, key }: BlobName) => void removed.push(`${user} ${key}`),
+};
 
 beforeEach(() => {
   processed = Promise.withResolvers();
   jobs = new RunningJobs();
   logged = createRecordingLog();
-  [heldWhenLate, published, counted] = [[], [], []];
+  [heldWhenLate, published, counted, removed] = [[], [], [], []];
   const { log } = logged;
   intake = new Intake({
     provider: { id: 'openai' },
     settings: { current: poolSettings() },
-    store: { now: Date.now },
+    store: { now: Date.now, blobs },
+    readTexts: unused,
     jobs,
     slots: new Slots({ size: () => 1, onChange: () => {} }),
     locks: { renewIfLate: () => void heldWhenLate.push(held()) },
@@ -127,5 +135,25 @@ describe('a job that has ended, with a request of', () => {
     worker.emit('completed', queued, 'outcome', 'active');
     worker.emit('failed', queued, new Error('canary'), 'active');
     expect(updateData.mock.calls).toEqual(Array(2 * times).fill([{ v: 2, turns: '[]', model: 'm' }]));
+  });
+});
+
+describe('a job whose texts lie beside it', () => {
+  const texts = { sha256: 'digest', bytes: 2_000_000 };
+  const failed = { v: 1, kind: 'failed', code: 'provider_error', retryable: true, queueMs: 0, providerMs: 0 };
+  const next = { provider: 'anthropic', attempt: 2, fallback: [], earlier: [] };
+  const fallback = [{ provider: 'anthropic' }];
+  it.each<[string, object, object | undefined, string[]]>([
+    ['ends -> they are removed', {}, failed, ['me one.digest']],
+    ['is the last of its chat -> its chat names them', { chatId: 'chat' }, failed, ['me chat.digest']],
+    ['ends, and its fallback goes on -> they stay', { fallback }, { ...failed, next }, []],
+    ['ends before its fallback -> they are removed', { fallback }, failed, ['me one.digest']],
+    ['breaks -> they are removed', {}, undefined, ['me one.digest']],
+    ['breaks, and its fallback may have begun -> they stay', { fallback }, undefined, []],
+  ])('%s', (_, own, outcome, names) => {
+    const queued = queuedJob('one', { v: 4, user: 'me', texts, ...own });
+    if (outcome) worker.emit('completed', queued, JSON.stringify(outcome), 'active');
+    else worker.emit('failed', queued, new Error('canary'), 'active');
+    expect(removed).toEqual(names);
   });
 });

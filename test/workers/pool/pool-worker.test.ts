@@ -1,9 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { type ChatJob, encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
-import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
+import { writeBlob } from '../../../shared/queue/blobs.js';
+import { closeQueues, openQueues, type Queues, queueOf } from '../../../shared/queue/channels.js';
+import { nameOfTexts, readTexts } from '../../../shared/queue/job-texts.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { Slots } from '../../../workers/gate/slots.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
@@ -66,6 +68,12 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const variables = { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: '300000' };
     const worker = new PoolWorker({
       ...{ store: shared.store, relay, jobs, deltas, nextAttempts, workerName: 'test', ...open, log },
+      readTexts: ({ chatId }, job) =>
+        readTexts(
+          { blobs: shared.store.blobs, parse: async (text) => JSON.parse(String(text)) },
+          chatId,
+          job,
+        ),
       provider: ownProvider,
       settings: { current: poolSettings({ concurrency: 2 }) },
       config: parseConfig(variables, 'config'),
@@ -163,7 +171,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const taken: (string | undefined)[] = [];
     worker.bullWorker.on('active', ({ id }) => taken.push(id));
     const newer = randomUUID();
-    await queue.add('chat', { v: 4, turns: 'in a shape of its own' }, { jobId: newer });
+    await queue.add('chat', { v: 5, turns: 'in a shape of its own' }, { jobId: newer });
     const own = await add();
     await isCompleted(own);
     // More often than a job may be started that takes its workers down.
@@ -216,5 +224,68 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     expect(broke.map((line) => line.jobId)).toEqual([jobId, id]);
     await vi.waitFor(() => expect(jobs.loadOf('openai').unsettled).toBe(0), patience);
     expect(relay.published).toHaveLength(1);
+  });
+
+  /** Texts of so many bytes for a chat, as its API process stores them. */
+  const writeTexts = async (id: string, content: string, user = 'me') => {
+    const text = Buffer.from(JSON.stringify({ turns: [{ role: 'user', content }] }));
+    const texts = { sha256: hash('sha256', text, 'hex'), bytes: text.length };
+    const name = nameOfTexts({ id, user }, texts);
+    await writeBlob(shared.another.blobs, name, { bytes: text, ttlMs: () => 3_600_000 });
+    const lie = async () => (await shared.another.blobs.read(name, { chunks: 1 }))[0] !== undefined;
+    return { texts, name, lie };
+  };
+  const addWithTexts = async (jobId: string, own: Partial<ChatJob>) => {
+    const payload = encodeChatJob(chatJobOf({ turns: undefined, deadline: Date.now() + 3_600_000, ...own }));
+    await queue.add('chat', payload, { jobId });
+  };
+  const long = '雨'.repeat(500_000);
+
+  it('texts beside a job -> are answered, and leave with its end; those of other chats and users stay', async () => {
+    const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()];
+    const own = await writeTexts(one, long);
+    const others = [await writeTexts(two, long), await writeTexts(three, long, 'other')];
+    const asked: unknown[] = [];
+    await start({
+      ...provider,
+      run: async ({ turns }) => {
+        asked.push(turns);
+        return { text: 'Hello', reason: 'stop', model: 'm' };
+      },
+    });
+    await addWithTexts(one, { texts: own.texts });
+    await isCompleted(one);
+    expect(asked).toEqual([[{ role: 'user', content: long }]]);
+    await vi.waitFor(async () => expect(await own.lie()).toBe(false), patience);
+    expect(await Promise.all(others.map(({ lie }) => lie()))).toEqual([true, true]);
+  });
+
+  it('texts of which a chunk is gone -> a retryable internal, and no call', async () => {
+    const id = randomUUID();
+    const { texts, name } = await writeTexts(id, long);
+    await shared.another.blobs.remove(name, { chunks: 1 });
+    await start({ ...provider, run: () => expect.unreachable() });
+    await addWithTexts(id, { texts });
+    await isCompleted(id);
+    expect(await outcomeOf(id)).toMatchObject({ kind: 'failed', code: 'internal', retryable: true });
+  });
+
+  it('a worker that closes with such a job, and a fallback after it -> they read the same texts', async () => {
+    const id = randomUUID();
+    const { texts, lie } = await writeTexts(id, long);
+    await addWithTexts(id, { texts });
+    await takeAndClose(id);
+    expect(await lie()).toBe(true);
+    const fallback = [{ provider: 'anthropic' as const }];
+    const chat = chatJobOf({ turns: undefined, texts, fallback, deadline: Date.now() + 3_600_000 });
+    await (await queue.getJob(id))?.updateData(encodeChatJob(chat));
+    const down = classifyError(new Error('no'), { status: 500 });
+    await start({ ...provider, run: () => Promise.reject(down) });
+    await isCompleted(id);
+    const next = await queueOf(queues, 'anthropic').getJob(`${id}-2`);
+    expect(next?.data).toMatchObject({ v: 4, chatId: id, texts });
+    expect(next?.data).not.toHaveProperty('turns');
+    expect(await lie()).toBe(true);
+    await next?.remove();
   });
 });

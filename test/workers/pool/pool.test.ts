@@ -66,6 +66,7 @@ describeStores('Pool on $kind', log, (shared) => {
     const queues = openQueues({ createQueue: createCountingQueue });
     const pool = new Pool({
       ...{ provider, settings, store, queues, relay, jobs, workerName: 'test', log },
+      readTexts: async () => expect.unreachable(),
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
       nextAttempts: new NextAttempts({ store, queues, log }),

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
+import { once } from 'node:events';
+import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
 
@@ -45,12 +45,15 @@ describe('QueryQueue', () => {
   it('does not take an answer for missing that has come while this process was busy', async () => {
     vi.useRealTimers();
     const queue = new QueryQueue({ concurrency: 1, silentMs: 20 });
-    // Made on another thread, and given to this one when it has a moment.
-    const answered = queue.run(() => promisify(randomBytes)(1));
+    // The answer is there at once, and is read when this process has a moment.
+    const { port1: store, port2: connection } = new MessageChannel();
+    const answered = queue.run(() => once(connection, 'message'));
+    store.postMessage('answer');
     const waiting = queue.run(async () => 'sent');
     for (const until = performance.now() + 60; performance.now() < until; );
     await answered;
     expect(await waiting).toBe('sent');
+    store.close();
   });
 
   it('fails what waits when nothing is answered, and does not send it', async () => {

@@ -12,9 +12,8 @@ interface GrowthOptions {
 }
 
 /**
- * How many times as much the work costs when it is sixteen times as long, so that no test depends on how fast the
- * machine is: `expect(await growth((n) => …, { upTo: 100_000 })).toBeLessThanOrEqual(linear)`. It takes the least of
- * five tries for each length, because any disturbance of a measurement adds to it.
+ * How many times as much the work costs when it is sixteen times as long. It takes the least of five tries for each
+ * length, because any disturbance of a measurement adds to it.
  *
  * @param make prepares work of this size; preparing it is not measured, and each try gets work of its own.
  */

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BytesInFlight } from '../../../api/access/bytes-in-flight.js';
 import type { ChatCommand, UploadedImage } from '../../../api/chat/chat-command.js';
-import { ImageUploads } from '../../../api/chat/image-uploads.js';
+import { LiveChat } from '../../../api/chat/live-chat.js';
 import { StoredAnswers } from '../../../api/chat/stored-answers.js';
+import { Uploads } from '../../../api/chat/uploads.js';
 import { Failure } from '../../../shared/failures.js';
 import { command } from '../../support/attached.js';
 import { ok, startChatService, turn, withKey } from '../../support/chat-service.js';
@@ -42,31 +43,34 @@ function startUploads() {
       return change.resolve;
     },
     store: (own: Partial<ChatCommand>, forMs = minute, earlier?: Promise<void>) =>
-      uploads.store(command(own), { deadline: now + forMs }, earlier),
+      uploads.store(command(own), { deadline: now + forMs, chatId: 'chat', earlier }),
   };
   const keep = async (key: string, ttlMs: number) => {
     await change.promise;
     if (started.isDown) throw new Error('down');
     kept.set(key, Math.max(kept.get(key) ?? 0, now + ttlMs));
   };
-  const images: ConstructorParameters<typeof ImageUploads>[0]['images'] = {
-    extend: async ({ user, sha256 }, { chunks, ttlMs }) => {
+  const blobs: ConstructorParameters<typeof Uploads>[0]['blobs'] = {
+    extend: async ({ user, key }, { chunks, ttlMs }) => {
       const there = Array.from({ length: chunks }, (_, n) => n).filter(
-        (n) => (kept.get(`${user} ${sha256} ${n}`) ?? 0) > now,
+        (n) => (kept.get(`${user} ${key} ${n}`) ?? 0) > now,
       );
-      for (const n of there) await keep(`${user} ${sha256} ${n}`, ttlMs);
+      for (const n of there) await keep(`${user} ${key} ${n}`, ttlMs);
       return new Set(there);
     },
-    write: async ({ user, sha256 }, { n, ttlMs }) => {
-      started.written.push(`${user} ${sha256} ${n}`);
-      await keep(`${user} ${sha256} ${n}`, ttlMs);
+    write: async ({ user, key }, { n, ttlMs }) => {
+      started.written.push(`${user} ${key} ${n}`);
+      await keep(`${user} ${key} ${n}`, ttlMs);
     },
     read: async () => [],
+    remove: async ({ user, key }, { chunks }) => {
+      for (let n = 0; n < chunks; n += 1) kept.delete(`${user} ${key} ${n}`);
+    },
     removeEnded: async () => undefined,
   };
   const room = new StoredAnswers(() => now);
-  const uploads = new ImageUploads({ images, room, bytesInFlight, now: () => now });
-  return Object.assign(started, { room });
+  const uploads = new Uploads({ blobs, room, bytesInFlight, now: () => now });
+  return Object.assign(started, { room, uploads, commandOf: command });
 }
 
 /** The bytes that a user may still send. */
@@ -82,7 +86,7 @@ function leftOf(bytesInFlight: BytesInFlight, user: string): number {
   return left;
 }
 
-describe('ImageUploads', () => {
+describe('Uploads', () => {
   it('have an image that many send at once → it is written once a user, and its bytes are dropped', async () => {
     const { store, written } = startUploads();
     const image = upload(megabyte);
@@ -160,17 +164,71 @@ describe('ImageUploads', () => {
   });
 });
 
+describe('long texts', () => {
+  const textsOf = (bytes: number) => {
+    const texts = { bytes: new Uint8Array(bytes), size: bytes, sha256: 'digest', turnsBytes: bytes };
+    return { v: 1, texts };
+  };
+  const chatOf = (id: string, command: ChatCommand, storing?: Promise<void>) => {
+    const claimed = { id, deadline: 2_000_000, current: { provider: 'openai' } } as const;
+    const chat = new LiveChat(claimed, { attachedAt: 0, pollSlot: 0 });
+    chat.opening = { command, level: 0, startBy: 0, receivedAt: 0 };
+    chat.storing = storing;
+    return chat;
+  };
+  const namesIn = (kept: Map<string, number>) => [...kept.keys()].map((key) => key.split(' ')[1]);
+
+  it('of two chats with the same texts -> lie apart, need no room, and leave each with its chat', async () => {
+    const { uploads, kept, commandOf, room } = startUploads();
+    const commands = [0, 1].map(() => commandOf({ written: textsOf(megabyte / 4) }));
+    for (const [n, each] of commands.entries())
+      await uploads.store(each, { deadline: 1_060_000, chatId: `chat${n}` });
+    expect(namesIn(kept)).toEqual(['chat0.digest', 'chat1.digest']);
+    for (const { written } of commands)
+      expect(written.texts).toMatchObject({ bytes: new Uint8Array(), size: megabyte / 4 });
+    room.reserve({ user: 'me', bytes: 64 * megabyte, keptUntil: 2_000_000 });
+    uploads.removeTexts(chatOf('chat0', commands[0] as ChatCommand));
+    await turn();
+    expect(namesIn(kept)).toEqual(['chat1.digest']);
+  });
+
+  it('whose caller leaves while they are written -> no more is written, and what was is removed', async () => {
+    const { uploads, kept, written, commandOf, pause } = startUploads();
+    const client = new AbortController();
+    const resume = pause();
+    const own = commandOf({ written: textsOf(megabyte), signal: client.signal });
+    const storing = uploads.store(own, { deadline: 1_060_000, chatId: 'chat' });
+    storing.catch(() => undefined);
+    await turn();
+    client.abort();
+    uploads.removeTexts(chatOf('chat', own, storing));
+    resume();
+    await expect(storing).rejects.toThrow(expect.objectContaining({ code: 'timeout' }));
+    await turn();
+    expect([written.length, kept.size]).toEqual([1, 0]);
+  });
+
+  it('of a stored chat that is asked for once more -> are written once', async () => {
+    const { uploads, written, commandOf } = startUploads();
+    const ask = () => commandOf({ written: textsOf(megabyte), storeOptions: withKey });
+    const storing = { deadline: 1_060_000, chatId: 'chat' };
+    await Promise.all([uploads.store(ask(), storing), uploads.store(ask(), storing)]);
+    expect(written).toHaveLength(4);
+  });
+});
+
 describe('a chat with images', () => {
   it('joins a request → it is added when their images are stored, and stores its own if those could not be', async () => {
     const stores = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const asked: unknown[][] = [];
-    const imageUploads = {
-      store: async ({ images }: ChatCommand, _: object, earlier?: Promise<void>) => {
+    const uploads = {
+      removeTexts: () => undefined,
+      store: async ({ images }: ChatCommand, { earlier }: { earlier?: Promise<void> | undefined }) => {
         asked.push([images?.length, earlier]);
         await stores[asked.length - 1]?.promise;
       },
     };
-    const service = startChatService({ imageUploads });
+    const service = startChatService({ uploads });
     onTestFinished(service.end);
     const own = () => ({ storeOptions: withKey, images: [upload(100)] });
     const first = service.ask(own());

@@ -1,6 +1,6 @@
 import type { Result } from 'ioredis';
 import { withTimeout } from '../../runtime/with-timeout.js';
-import type { ImageName, ImageStore } from '../images.js';
+import type { BlobName, BlobStore } from '../blobs.js';
 import type { RedisConnection } from './redis-connection.js';
 
 declare module 'ioredis' {
@@ -22,11 +22,11 @@ const keepScript = `
   else return 0 end
   return 1`;
 
-/** `connect` is called for the first image; a cluster spreads the chunks, so each command has the key of one. */
-export function openRedisImages(
+/** `connect` is called for the first blob; a cluster spreads the chunks, so each command has the key of one. */
+export function openRedisBlobs(
   connect: () => RedisConnection,
   named: (key: string) => string,
-): ImageStore & { close(): void } {
+): BlobStore & { close(): void } {
   let opened: RedisConnection | undefined;
   const open = () => {
     const redis = connect();
@@ -39,16 +39,18 @@ export function openRedisImages(
   };
   const ofAll = <T>(chunks: number, command: (n: number) => Promise<T>): Promise<T[]> =>
     withTimeout(timeoutMs, Promise.all(Array.from({ length: chunks }, (_, n) => command(n))));
-  const keyOf = ({ user, sha256 }: ImageName, n: number) => named(`image.${user}.${sha256}.${n}`);
+  // All have the name of images, which came first.
+  const keyOf = ({ user, key }: BlobName, n: number) => named(`image.${user}.${key}.${n}`);
   return {
-    extend: async (image, { chunks, ttlMs }) => {
-      const kept = await ofAll(chunks, (n) => redis().keepChunk(keyOf(image, n), ttlMs));
+    extend: async (name, { chunks, ttlMs }) => {
+      const kept = await ofAll(chunks, (n) => redis().keepChunk(keyOf(name, n), ttlMs));
       return new Set(kept.flatMap((isThere, n) => (isThere === 1 ? n : [])));
     },
-    write: async (image, { n, bytes, ttlMs }) =>
-      void (await withTimeout(timeoutMs, redis().keepChunk(keyOf(image, n), ttlMs, bytes))),
-    read: (image, { chunks }) =>
-      ofAll(chunks, async (n) => (await redis().getBuffer(keyOf(image, n))) ?? undefined),
+    write: async (name, { n, bytes, ttlMs }) =>
+      void (await withTimeout(timeoutMs, redis().keepChunk(keyOf(name, n), ttlMs, bytes))),
+    read: (name, { chunks }) =>
+      ofAll(chunks, async (n) => (await redis().getBuffer(keyOf(name, n))) ?? undefined),
+    remove: async (name, { chunks }) => void (await ofAll(chunks, (n) => redis().unlink(keyOf(name, n)))),
     removeEnded: async () => undefined,
     close: () => opened?.disconnect(),
   };

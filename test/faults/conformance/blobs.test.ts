@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
-import { withImages, writeImage } from '../../../shared/queue/images.js';
+import { withImages, writeBlob } from '../../../shared/queue/blobs.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
@@ -14,7 +14,7 @@ const because = (name: string) =>
     ...{ code: 'internal', retryable: true },
     cause: expect.objectContaining({ name }),
   });
-const gone = because('ImageGone');
+const gone = because('BlobGone');
 
 /** A random image of so many bytes. */
 function create(bytes: number) {
@@ -36,9 +36,9 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
     user: string,
     { sha256, bytes }: { sha256: string; bytes: Buffer },
     { store = shared.store, ttlMs = hour } = {},
-  ) => writeImage(store.images, { user, sha256 }, { bytes, ttlMs: () => ttlMs });
+  ) => writeBlob(store.blobs, { user, key: sha256 }, { bytes, ttlMs: () => ttlMs });
   const read = async (user: string, ...parts: StoredImage[]) =>
-    dataOf(await withImages(shared.another.images, ask(...parts), user));
+    dataOf(await withImages(shared.another.blobs, ask(...parts), user));
 
   it.each([1, 262_144, 262_145, 5_242_880])(
     '%i bytes -> come back as they were, with all else as it was',
@@ -46,7 +46,7 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
       const [user, image] = [randomUUID(), create(bytes)];
       await write(user, image);
       const turns = ask(image.part, { ...image.part });
-      const loaded = await withImages(shared.another.images, turns, user);
+      const loaded = await withImages(shared.another.blobs, turns, user);
       const data = image.bytes.toString('base64');
       expect(loaded).toEqual(ask({ ...image.part, data }, { ...image.part, data }));
       expect(dataOf(turns)).toEqual([]);
@@ -63,7 +63,7 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
 
   it('an image that is sent again -> is written once, and stays as long as the last one who sends it needs it', async () => {
     const [user, image] = [randomUUID(), create(600_000)];
-    const writes = vi.spyOn(shared.store.images, 'write');
+    const writes = vi.spyOn(shared.store.blobs, 'write');
     await write(user, image);
     await write(user, image, { ttlMs: 2 * hour });
     // A shorter time changes nothing.
@@ -80,10 +80,10 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
     await write(user, image, { ttlMs: 1 });
     await vi.waitFor(() => expect(read(user, image.part)).rejects.toThrow(gone), patience);
     const chunk = image.bytes.subarray(262_144, 524_288);
-    await shared.store.images.write({ user, sha256: image.sha256 }, { n: 1, bytes: chunk, ttlMs: hour });
+    await shared.store.blobs.write({ user, key: image.sha256 }, { n: 1, bytes: chunk, ttlMs: hour });
     await expect(read(user, image.part)).rejects.toThrow(gone);
-    const name = { user, sha256: image.sha256 };
-    expect(await shared.store.images.extend(name, { chunks: 3, ttlMs: hour })).toEqual(new Set([1]));
+    const name = { user, key: image.sha256 };
+    expect(await shared.store.blobs.extend(name, { chunks: 3, ttlMs: hour })).toEqual(new Set([1]));
     await write(user, image);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
   });
@@ -93,7 +93,7 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
     await write(user, short, { ttlMs: 1 });
     await write(user, long);
     await vi.waitFor(async () => {
-      await shared.store.images.removeEnded();
+      await shared.store.blobs.removeEnded();
       expect(await livesOf(user)).toHaveLength(3);
     }, patience);
     expect(await read(user, long.part)).toEqual([long.bytes.toString('base64')]);
@@ -108,8 +108,8 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
     await write(user, image);
     await client.query('begin');
     await client.query('delete from bullmq.quillgate_images where user_id = $1', [user]);
-    const name = { user, sha256: image.sha256 };
-    const extended = shared.store.images.extend(name, { chunks: 1, ttlMs: hour });
+    const name = { user, key: image.sha256 };
+    const extended = shared.store.blobs.extend(name, { chunks: 1, ttlMs: hour });
     await vi.waitFor(async () => {
       const { rowCount } = await client.query(
         'select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
@@ -165,11 +165,76 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
     const [user, image] = [randomUUID(), create(600_000)];
     await shared.wire.cut();
     await expect(write(user, image)).rejects.toThrow();
-    await expect(withImages(shared.store.images, ask(image.part), user)).rejects.toThrow(
-      because('ImageUnreadable'),
+    await expect(withImages(shared.store.blobs, ask(image.part), user)).rejects.toThrow(
+      because('BlobUnreadable'),
     );
     await shared.wire.mend();
     await vi.waitFor(() => write(user, image), patience);
     expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
   });
+
+  it('a blob that is removed before its time -> leaves nothing, and others of its user stay', async () => {
+    const [user, gonePart, image] = [randomUUID(), create(600_000), create(600_000)];
+    for (const each of [gonePart, image]) await write(user, each);
+    await shared.another.blobs.remove({ user, key: gonePart.sha256 }, { chunks: 3 });
+    await expect(read(user, gonePart.part)).rejects.toThrow(gone);
+    expect(await livesOf(user)).toHaveLength(3);
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+
+  it('a store that goes away between two chunks -> what it has is not written again', async () => {
+    const [user, image] = [randomUUID(), create(600_000)];
+    const written: number[] = [];
+    const write = shared.store.blobs.write.bind(shared.store.blobs);
+    const spied = vi.spyOn(shared.store.blobs, 'write').mockImplementation(async (name, chunk) => {
+      if (chunk.n === 1 && !written.includes(1)) await shared.wire.cut();
+      written.push(chunk.n);
+      await write(name, chunk);
+    });
+    const name = { user, key: image.sha256 };
+    const writing = () => writeBlob(shared.store.blobs, name, { bytes: image.bytes, ttlMs: () => hour });
+    await expect(writing()).rejects.toThrow();
+    await shared.wire.mend();
+    await vi.waitFor(writing, patience);
+    spied.mockRestore();
+    expect(written.filter((n) => n === 0)).toHaveLength(1);
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+
+  it('a store that has lost all of them, as PostgreSQL after a crash -> gone, and can be written again', async () => {
+    const [user, image] = [randomUUID(), create(600_000)];
+    await write(user, image);
+    await empty();
+    await expect(read(user, image.part)).rejects.toThrow(gone);
+    await write(user, image);
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+  });
+
+  it('a Redis without memory -> nothing is written, and what is there can be read and removed', async () => {
+    if (shared.store.kind === 'postgres') return;
+    const [user, image, other] = [randomUUID(), create(600_000), create(600_000)];
+    await write(user, image);
+    const redis = new Redis(shared.url);
+    onTestFinished(async () => {
+      await redis.config('SET', 'maxmemory', '0');
+      redis.disconnect();
+    });
+    await redis.config('SET', 'maxmemory', '1');
+    await expect(write(user, other)).rejects.toThrow('OOM');
+    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
+    await shared.store.blobs.remove({ user, key: image.sha256 }, { chunks: 3 });
+    await expect(read(user, image.part)).rejects.toThrow(gone);
+  });
+
+  async function empty(): Promise<void> {
+    if (shared.store.kind === 'redis') {
+      const redis = new Redis(shared.url);
+      await redis.flushdb();
+      return redis.disconnect();
+    }
+    const client = new pg.Client(shared.url);
+    await client.connect();
+    await client.query('truncate bullmq.quillgate_images');
+    await client.end();
+  }
 });

@@ -1,0 +1,102 @@
+import type { Part, StoredImage, Turn } from '../conversation.js';
+import { Failure } from '../failures.js';
+import { retry } from '../runtime/retry.js';
+import { retryBriefly } from './add-attempt.js';
+
+/** Names the bytes of an image or of a job's texts: those of two users are apart, even if they are the same. */
+export interface BlobName {
+  readonly user: string;
+  /** The digest of an image, in hexadecimal; of texts, the id of their chat and their digest (`textsName`). */
+  readonly key: string;
+}
+
+/**
+ * The bytes of images and of long texts in chunks, until they are removed or their time is over. Its connection is its
+ * own: a large chunk may take longer than other commands may, and they do not wait behind it. Calls fail within ten
+ * seconds while the store is down.
+ */
+export interface BlobStore {
+  /** Has chunks that are there stay for at least `ttlMs` milliseconds from now; returns their numbers, from 0. */
+  extend(name: BlobName, options: { chunks: number; ttlMs: number }): Promise<ReadonlySet<number>>;
+  /** Writes a chunk, or has it stay as `extend` does. */
+  write(name: BlobName, chunk: { n: number; bytes: Buffer; ttlMs: number }): Promise<void>;
+  /** The chunks in order; undefined for one that is not there. */
+  read(name: BlobName, options: { chunks: number }): Promise<(Buffer | undefined)[]>;
+  /** Removes all chunks, before their time is over. */
+  remove(name: BlobName, options: { chunks: number }): Promise<void>;
+  /** Removes expired chunks (nothing to do in Redis). */
+  removeEnded(): Promise<void>;
+}
+
+/** Redis and PostgreSQL serve others between two chunks. */
+const chunkBytes = 262_144;
+
+/** The chunks of so many bytes. */
+export const countChunks = (bytes: number): number => Math.ceil(bytes / chunkBytes);
+
+interface NewBlob {
+  bytes: Buffer;
+  /** How long it stays from now on, in milliseconds; called before each command, and may throw to end the write. */
+  ttlMs: () => number;
+}
+
+/** Writes the chunks that are not there yet, one after the other, and has the others stay as long. */
+export async function writeBlob(store: BlobStore, name: BlobName, { bytes, ttlMs }: NewBlob): Promise<void> {
+  const chunks = countChunks(bytes.length);
+  const there = await store.extend(name, { chunks, ttlMs: ttlMs() });
+  for (let n = 0; n < chunks; n += 1) {
+    if (there.has(n)) continue;
+    const chunk = bytes.subarray(n * chunkBytes, (n + 1) * chunkBytes);
+    await store.write(name, { n, bytes: chunk, ttlMs: ttlMs() });
+  }
+}
+
+const isStoredImage = (part: Part): part is StoredImage => part.type === 'image' && 'sha256' in part;
+
+/**
+ * The turns of a user's chat, their stored images with `data`; for one call, which drops it. Throws a retryable
+ * `internal` if one cannot be read: it is gone, as after a crash of PostgreSQL, or the store is down.
+ */
+export async function withImages(store: BlobStore, turns: readonly Turn[], user = ''): Promise<Turn[]> {
+  const loaded = new Map<string, string>();
+  for (const image of turns.flatMap(storedImagesOf))
+    if (!loaded.has(image.sha256)) loaded.set(image.sha256, await readImage(store, user, image));
+  return turns.map((turn) => {
+    if (typeof turn.content === 'string') return turn;
+    const withData = (part: Part) =>
+      isStoredImage(part) ? { ...part, data: loaded.get(part.sha256) } : part;
+    return { ...turn, content: turn.content.map(withData) };
+  });
+}
+
+const storedImagesOf = ({ content }: Turn): StoredImage[] =>
+  typeof content === 'string' ? [] : content.filter(isStoredImage);
+
+const readImage = async (store: BlobStore, user: string, { sha256, bytes }: StoredImage) =>
+  (await readBlob(store, { user, key: sha256 }, bytes)).toString('base64');
+
+/** So many bytes as they were written. Throws a retryable `internal` if they are gone, or the store is down. */
+export async function readBlob(store: BlobStore, name: BlobName, bytes: number): Promise<Buffer> {
+  const read = () => store.read(name, { chunks: countChunks(bytes) });
+  const chunks = await retry(read, retryBriefly).catch((cause) => fail(new BlobUnreadable({ cause })));
+  const blob = Buffer.concat(chunks.map((chunk) => chunk ?? fail(new BlobGone())));
+  return blob.length === bytes ? blob : fail(new BlobGone());
+}
+
+/** The store has lost it, or a part of it. */
+class BlobGone extends Error {
+  override readonly name = 'BlobGone';
+}
+
+/** The store does not answer. */
+class BlobUnreadable extends Error {
+  override readonly name = 'BlobUnreadable';
+
+  constructor(options: ErrorOptions) {
+    super('An image or the texts of a job could not be read.', options);
+  }
+}
+
+function fail(cause: Error): never {
+  throw new Failure('internal', { retryable: true, cause });
+}
