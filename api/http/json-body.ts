@@ -89,7 +89,7 @@ export function jsonBody({
       return readJson(bytes, limits);
     };
     const isLarge = decode !== undefined || sent.length > threadBytes;
-    request.body = valueIn(
+    request.body = toValue(
       await (isLarge ? largeWork.run(held?.user ?? '', read, leftOf(response)) : read()),
     );
     next();
@@ -188,7 +188,7 @@ function mediaTypeOf(contentType: string): MIMEType | undefined {
 /** The accepted patch formats, which a refusal should list (RFC 5789, 2.2). */
 const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application/json' };
 
-function valueIn(read: ReadJson): unknown {
+function toValue(read: ReadJson): unknown {
   if ('malformed' in read) throw new Failure('invalid_json');
   if ('excess' in read) throw invalid(`The body ${read.excess}.`);
   return read.value;

@@ -4,6 +4,7 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'nod
 import express from 'express';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { jsonBody } from '../../../api/http/json-body.js';
+import { LargeWork } from '../../../api/http/large-work.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { Failure } from '../../../shared/failures.js';
 import { patience, patienceMs } from '../../support/patience.js';
@@ -19,9 +20,11 @@ app.post('/', jsonBody({ maxBytes, maxDepth: 32, maxValues: 100_000 }), (request
   read = request.body;
   response.sendStatus(204);
 });
+const largeWork = new LargeWork();
+afterAll(() => largeWork.thread.end());
 app.post(
   '/large',
-  jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000 }),
+  jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000, largeWork }),
   (request, response) => {
     read = request.body;
     listeners = request.listenerCount('data') + request.listenerCount('end');
@@ -223,6 +226,36 @@ function begin(path: string, { head = '', sent, more }: { head?: string; sent: U
 }
 const answerOf = async (socket: Socket) =>
   String((await once(socket, 'data', { signal: AbortSignal.timeout(patienceMs) }))[0]);
+
+describe('a body of', () => {
+  it.each<[string, number, { turns: number; threads: number }, boolean]>([
+    ['a megabyte', maxBytes, { turns: 0, threads: 0 }, false],
+    ['more', maxBytes + 1, { turns: 1, threads: 1 }, false],
+    ['a megabyte, compressed', maxBytes, { turns: 1, threads: 0 }, true],
+    ['more, compressed', maxBytes + 1, { turns: 1, threads: 1 }, true],
+  ])(
+    '%s -> it is read in the thread and waits for its turn, or neither',
+    async (_, size, expected, isGzip) => {
+      const turns = vi.spyOn(largeWork, 'run');
+      const threads = vi.spyOn(largeWork.thread, 'read');
+      const [body, headers] = isGzip
+        ? [gzipSync(sized(size)), { ...json, 'Content-Encoding': 'gzip' }]
+        : [sized(size), json];
+      expect(await send(body, headers, '/large')).toBe('read');
+      expect(read).toBe('a'.repeat(size - 2));
+      expect({ turns: turns.mock.calls.length, threads: threads.mock.calls.length }).toEqual(expected);
+      vi.restoreAllMocks();
+    },
+  );
+
+  it.each([
+    ['malformed', `${sized(maxBytes)}]`, 'invalid_json'],
+    ['of a lone surrogate', `["${'a'.repeat(maxBytes)}\\ud800"]`, 'invalid_request'],
+    ['of too many values', `[${'1,'.repeat(maxBytes)}1]`, 'invalid_request'],
+  ])('more than a megabyte, %s -> refused as a smaller one is', async (_, body, code) => {
+    expect(await send(body, json, '/large')).toBe(code);
+  });
+});
 
 describe('a compressed body of a thousand bytes that is a megabyte', () => {
   const text = sized(maxBytes);
