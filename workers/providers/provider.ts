@@ -77,6 +77,8 @@ export interface Provider {
   readonly id: ProviderId;
   /** The hints that its requests have no field for; absent means none. */
   readonly ignores?: ReadonlySet<ParameterName>;
+  /** Whether later system texts may stay messages of their own; absent means not. */
+  readonly keepsSystem?: boolean;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   close(): void;
 }
