@@ -1,6 +1,7 @@
 import type { Target } from '../../shared/contract.js';
 import { partsOf } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { changesFor } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
@@ -108,7 +109,8 @@ function targetsOf(
     (target) =>
       findUnsupported(target.provider, parameters) === undefined &&
       turns.flatMap(partsOf).every((part) => whyUnfit(target.provider, part) === undefined) &&
-      !(isStrict && ignoredHints(target.provider, parameters).length > 0),
+      !(isStrict && ignoredHints(target.provider, parameters).length > 0) &&
+      !(isStrict && changesFor(target.provider, turns).length > 0),
   );
   const targets = [{ provider, model }, ...able];
   const byModel = Map.groupBy(targets, (target) => `${target.provider}/${pools.modelOf(target)}`);

@@ -4,6 +4,7 @@ import type { StoredImage, Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
+import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
@@ -36,6 +37,8 @@ export interface ChatCommand extends Attachment {
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   turns: Turn[];
+  /** How its request's conversation differs from its turns; absent means not at all. */
+  changes?: readonly ConversationChange[] | undefined;
   /** The length of its turns and parameters as they are written to the queue. */
   bytes: number;
   /** The images of its turns whose bytes came along, until they are stored. */
@@ -145,6 +148,9 @@ export interface ChatOpening {
   readonly receivedAt: number;
 }
 
+const hasLaterSystem = (turns: readonly Turn[]): boolean =>
+  turns.some(({ role }, place) => role === 'system' && turns[place - 1]?.role === 'user');
+
 /** The job of a chat's attempt. */
 export function toNewJob(
   { command, level, startBy }: ChatOpening,
@@ -163,7 +169,7 @@ export function toNewJob(
     trace,
     keptUntil: expiresAt,
     ...(reasoning && { reasoning }),
-    ...(isStrict && parameters && { isStrict }),
+    ...(isStrict && (parameters || hasLaterSystem(turns)) && { isStrict }),
     ...(stream && { stream: true, firstDeltaBy: startBy }),
   };
 }

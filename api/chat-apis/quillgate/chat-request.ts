@@ -7,7 +7,7 @@ import {
   type Role,
   type Target,
 } from '../../../shared/contract.js';
-import { type Turn, toTurns } from '../../../shared/conversation.js';
+import { toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { isObject } from '../../../shared/json.js';
 import { isModelName } from '../../../shared/model-names.js';
@@ -138,10 +138,10 @@ export function attachmentOf(request: HttpRequest): Attachment {
 }
 
 /** The conversation without its blank messages; throws `empty_conversation`. */
-export function readTurns({ messages }: ChatRequest): Turn[] {
+export function readTurns({ messages }: ChatRequest): Required<Pick<ChatCommand, 'turns' | 'changes'>> {
   const turns = toTurns(messages);
   if (turns.length === 0) throw new Failure('empty_conversation');
-  return turns;
+  return { turns, changes: turns.length < messages.length ? ['dropped-blank'] : undefined };
 }
 
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */

@@ -21,6 +21,7 @@ import type {
 import { queuedBytesOf } from '../../../shared/protocol/messages.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import type { ChatService } from '../../chat/chat-service.js';
+import { refuseChanges } from '../../chat/conversation-changes.js';
 import { holdAtLeast, readChatBody } from '../../http/json-body.js';
 import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
 import { completionHeaders, sendAccepted } from './chat-response.js';
@@ -89,6 +90,8 @@ export class ChatController extends Controller {
     'Preference-Applied': string;
     /** Fields of the body and of messages (`messages/*\/…`) that nothing reads, percent-encoded, twenty at most. */
     'X-Ignored-Fields': string;
+    /** How the conversation was changed for the provider that answered, such as `marked-system`; absent means not. */
+    'X-Conversation-Changes': string;
     /** `true` when the reply is older than the request. */
     'Idempotency-Replayed': string;
     /** Path of the chat, if it is stored. */
@@ -143,12 +146,14 @@ export class ChatController extends Controller {
     const { chatService, maxWaitS } = this.deps;
     const { options, applied } = readOptions(request, { prefer, idempotencyKey, fallback }, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
-    const events = isStream ? new EventStream(response, provider) : undefined;
-    const turns = readTurns(body);
+    const { turns, changes } = readTurns(body);
+    refuseChanges({ ...options, provider, turns, changes });
+    const events = isStream ? new EventStream(response, { provider, changes }) : undefined;
     const command = {
       ...options,
       provider,
       turns,
+      changes,
       model: checkModel(model),
       bytes: holdAtLeast(response, queuedBytesOf({ turns })),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
@@ -157,7 +162,7 @@ export class ChatController extends Controller {
     if (events) return events.end(replying);
     const reply = await replying;
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
-    for (const [name, value] of Object.entries(completionHeaders(reply.completion, provider)))
+    for (const [name, value] of Object.entries(completionHeaders(reply.completion, command)))
       this.setHeader(name, value);
     return { response: reply.completion.text };
   }
