@@ -4,6 +4,7 @@ import { partsOf, type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import type { RequestCode } from '../../shared/history.js';
+import { type ConversationChange, changesFor } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { type ModelParameters, whyUnfit } from '../../shared/protocol/model-parameters.js';
@@ -38,8 +39,10 @@ export interface ChatCommand extends Attachment {
   fallback?: readonly Target[] | undefined;
   /** Its turns and parameters, as they go to the queue; those beside its job without their bytes once stored. */
   written: WrittenRequest;
-  /** The providers that do not take one of the parts of its turns. */
+  /** The providers that do not take one of the parts of its turns, or that a strict chat may not ask for its order. */
   unfitFor: readonly ProviderId[];
+  /** How its request's conversation differs from its turns; absent means not at all. */
+  changes?: readonly ConversationChange[] | undefined;
   /** The length of its texts on the queue. */
   bytes: number;
   /** The images of its turns whose bytes came along, until they are stored. */
@@ -78,9 +81,14 @@ export interface UploadedImage {
 export function keptOf(
   asked: Asked,
   { texts, bytes }: { texts: WrittenRequest['texts']; bytes: number },
+  { isStrict = false }: Pick<ChatCommand, 'isStrict'>,
 ): Pick<ChatCommand, 'written' | 'unfitFor' | 'bytes'> {
   const parts = asked.turns.flatMap(partsOf);
-  const unfitFor = providerIds.filter((id) => parts.some((part) => whyUnfit(id, part) !== undefined));
+  const unfitFor = providerIds.filter(
+    (id) =>
+      parts.some((part) => whyUnfit(id, part) !== undefined) ||
+      (isStrict && changesFor(id, asked.turns).length > 0),
+  );
   return { written: toWritten(asked, texts), unfitFor, bytes };
 }
 
@@ -165,7 +173,7 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { written, parameters, reasoning, isStrict, trace, stream } = command;
+  const { written, reasoning, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
@@ -176,7 +184,7 @@ export function toNewJob(
     trace,
     keptUntil: expiresAt,
     ...(reasoning && { reasoning }),
-    ...(isStrict && parameters && { isStrict }),
+    ...(isStrict && { isStrict }),
     ...(stream && { stream: true, firstDeltaBy: startBy }),
   };
 }

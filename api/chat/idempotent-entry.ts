@@ -128,6 +128,7 @@ export class IdempotentEntry {
       keptUntil: deadline + resultTtlMs,
       current: current.fallback || current.earlier ? current : undefined,
       parts: command.written.v > writtenVersion || undefined,
+      changes: command.changes?.length ? [...command.changes] : undefined,
     };
     const answer = this.#reserveAnswer(command, chat);
     // If the add of the record was not answered, the record may exist nevertheless; it expires by itself.

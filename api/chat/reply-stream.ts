@@ -16,6 +16,7 @@ type WholeText = Parameters<typeof writerOf>[0] & {
   readonly text: string;
   readonly marks?: readonly Mark[] | undefined;
   readonly ignored?: readonly string[] | undefined;
+  readonly changes?: readonly string[] | undefined;
   /** Absent for a reply that was not streamed. */
   readonly callId?: string | undefined;
 };
@@ -26,6 +27,8 @@ export interface ReplySource {
   readonly writer?: Target | undefined;
   /** The request's hints that it was asked without, because it refuses them; absent means none. */
   readonly ignored?: readonly string[] | undefined;
+  /** How the conversation was changed for its provider; absent means not at all. */
+  readonly changes?: readonly string[] | undefined;
 }
 
 /** Where the pieces of a reply go. */
@@ -112,10 +115,11 @@ export class ReplyStream {
     if (this.#options.isJoined && !this.#hasHeard) this.#requestResend();
   }
 
-  receive({ callId, provider, model, ignored, at, text, marks }: Delta): void {
+  receive({ callId, provider, model, ignored, changes, at, text, marks }: Delta): void {
     if (this.#isOver) return;
     this.#expectMore();
-    if (!this.#adopt(callId, { writer: provider && { provider, model }, ignored })) this.#fail(interrupted());
+    const source = { writer: provider && { provider, model }, ignored, changes };
+    if (!this.#adopt(callId, source)) this.#fail(interrupted());
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
     // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
@@ -129,11 +133,12 @@ export class ReplyStream {
   }
 
   /** Writes the rest of the whole text until the sink has taken it. Throws the reason with which the signal aborts. */
-  async finish({ text, marks, ignored, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
+  async finish({ text, marks, callId = unstreamedCall, ...reply }: WholeText): Promise<void> {
     this.close();
     this.isFinished = true;
     const { signal, sink } = this.#options;
-    if (!this.#adopt(callId, { writer: writerOf(reply), ignored })) {
+    const { ignored, changes } = reply;
+    if (!this.#adopt(callId, { writer: writerOf(reply), ignored, changes })) {
       // An event rather than a response of its own: the reader has a part of a text, maybe from another request.
       sink.begin();
       throw interrupted();

@@ -19,7 +19,7 @@ import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
-export interface CompletionRequest extends Asked, Pick<ChatCommand, 'provider' | 'reasoning'> {
+export interface CompletionRequest extends Asked, Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
   model: string;
   isLowPriority: boolean;
   isStream: boolean;
@@ -39,11 +39,11 @@ export function toCompletionRequest(
   const { provider, model } = readModel(fields.model, named, aliases);
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is for streams alone');
-  const turns = readConversation(fields.messages, { provider, images });
+  const { turns, changes } = readConversation(fields.messages, { provider, images });
   const parameters = readParameters(fields);
   refuseUnsupported(provider, parameters);
   return {
-    ...{ provider, model, turns },
+    ...{ provider, model, turns, changes },
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     // Its answer has a place for opaque parts at calls alone.
     reasoning: parameters.tools && 'opaque',

@@ -4,6 +4,7 @@ import { writerOf } from '../../shared/protocol/outcome.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { ChatReply, StreamOptions } from '../chat/chat-command.js';
 import type { Completion } from '../chat/chat-result.js';
+import { changesHeader } from '../chat/conversation-changes.js';
 import type { ReplySource } from '../chat/reply-stream.js';
 import { EventResponse } from '../http/event-response.js';
 import { recordFailure } from '../http/problem.js';
@@ -22,6 +23,8 @@ interface CompletionStreamOptions {
   markIgnored: MarkIgnored;
   /** Whether the token counts come at the end. */
   includesUsage: boolean;
+  /** How the conversation was changed before its job was made. */
+  changes?: readonly string[] | undefined;
 }
 
 /**
@@ -46,12 +49,13 @@ export class CompletionStream implements Sink {
     this.#events = new EventResponse(options.response);
   }
 
-  begin({ writer, ignored }: ReplySource = {}): void {
+  begin({ writer, ignored, changes }: ReplySource = {}): void {
     if (this.#events.hasBegun) return;
     const head = this.options.head();
     const { provider } = writer ?? head;
     this.options.markIgnored(provider, ignored);
-    if (!this.#events.begin({ 'X-LLM-Provider': provider })) return;
+    const headers = { 'X-LLM-Provider': provider, ...changesHeader(this.options.changes, changes) };
+    if (!this.#events.begin(headers)) return;
     this.#head = { ...head, provider, model: nameOf(writer) ?? head.model };
     this.#sendDelta({ role: 'assistant', content: '', refusal: null });
   }
@@ -100,7 +104,8 @@ export class CompletionStream implements Sink {
   }
 
   #complete(completion: Completion): void {
-    this.begin({ writer: writerOf(completion), ignored: completion.ignored });
+    const { ignored, changes } = completion;
+    this.begin({ writer: writerOf(completion), ignored, changes });
     this.#sendDelta({}, finishReasonOf(completion));
     const usage = usageOf(completion);
     if (this.options.includesUsage && usage) this.#send({ choices: [], usage });

@@ -9,8 +9,10 @@ import {
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { measureTree } from '../../shared/json-worker.js';
+import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
+import type { ReadConversation } from '../chat-apis/quillgate/chat-request.js';
 import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
@@ -25,12 +27,15 @@ const maxResults = 2000;
  * the calls. Throws `empty_conversation`, and `invalid_request` for calls and results that do not belong together, and
  * for what the provider does not take.
  */
-export function readConversation(messages: readonly MessageBody[], context: ReadingContext): Turn[] {
+export function readConversation(
+  messages: readonly MessageBody[],
+  context: ReadingContext,
+): ReadConversation {
   const reader = new ConversationReader(context);
   for (const [place, message] of messages.entries()) reader.read(message, place);
   reader.endCalls();
   if (reader.turns.length === 0) throw new Failure('empty_conversation');
-  return reader.turns;
+  return { turns: reader.turns, changes: reader.changes.size > 0 ? [...reader.changes] : undefined };
 }
 
 interface ReadingContext {
@@ -48,10 +53,13 @@ interface Read {
 interface OpenCall {
   readonly at: string;
   result?: ToolResultPart;
+  /** Of the message of the result. */
+  place?: number;
 }
 
 class ConversationReader {
   readonly turns: Turn[] = [];
+  readonly changes = new Set<ConversationChange>();
   readonly #ids = new Set<string>();
   /** By their ids: those of the last message, in their order. */
   readonly #calls = new Map<string, OpenCall>();
@@ -63,6 +71,8 @@ class ConversationReader {
   read(message: MessageBody, place: number): void {
     const at = `/messages/${place}`;
     const content = contentOf(message, { at, ...this.context });
+    if (typeof content !== 'string' && content.length < (message.content?.length ?? 0))
+      this.changes.add('dropped-blank');
     const { role, tool_call_id: callId, tool_calls: calls } = message;
     if (role === 'tool') this.#addResult(callId, { content, place });
     else this.#addMessage(role === 'developer' ? 'system' : role, calls ?? [], { content, place });
@@ -72,7 +82,8 @@ class ConversationReader {
     const at = `/messages/${place}`;
     if (calls.length > 0 && role !== 'assistant')
       throw invalid(`${at}/tool_calls`, 'belong to messages of the assistant');
-    if (calls.length === 0 && typeof content === 'string' && isBlank(content)) return;
+    if (calls.length === 0 && typeof content === 'string' && isBlank(content))
+      return void this.changes.add('dropped-blank');
     if (role === 'system' && this.#unanswered())
       throw invalid(`${at}/role`, 'must be tool: there are calls before it without results');
     this.endCalls();
@@ -86,6 +97,8 @@ class ConversationReader {
     const unanswered = this.#unanswered();
     if (unanswered)
       throw invalid(unanswered.at, 'has no result: a message of role tool with its id has to follow');
+    const places = [...this.#calls.values()].map((call) => call.place ?? 0);
+    if (places.some((place, n) => place < (places[n - 1] ?? 0))) this.changes.add('results-first');
     const results = [...this.#calls.values()].flatMap(({ result }) => result ?? []);
     this.turns.push({ role: 'user', content: results });
     this.#calls.clear();
@@ -103,6 +116,7 @@ class ConversationReader {
     if (call === undefined)
       throw invalid(`${at}/tool_call_id`, 'is not the id of a call in the message before the results');
     if (call.result) throw invalid(`${at}/tool_call_id`, 'has a result already');
+    call.place = place;
     call.result = { type: 'tool_result', callId, content: textOf({ content }) };
   }
 

@@ -19,6 +19,7 @@ import type { ModelAlias } from '../../shared/model-names.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { keptOf } from '../chat/chat-command.js';
 import { answeredBy } from '../chat/chat-result.js';
+import { refuseChanges } from '../chat/conversation-changes.js';
 import type { ChatControllerDeps } from '../chat-apis/quillgate/chat.controller.js';
 import { readOptions } from '../chat-apis/quillgate/chat-request.js';
 import { chatIdOf, completionHeaders, sendAccepted } from '../chat-apis/quillgate/chat-response.js';
@@ -113,17 +114,18 @@ export class OpenAiController extends Controller {
     const images = new RequestImages(maxImageBytes);
     const reading = { images, aliases: this.deps.aliases };
     const { isStream, includesUsage, turns, ...asked } = toCompletionRequest(body, provider, reading);
+    refuseChanges({ ...options, ...asked, turns });
     const markIgnored = markIgnoredFields(request, { ...options, ...asked, body });
     recordProvider(response, asked.provider);
     const head = () => headFor(response, asked);
     const events =
       isStream && !options.storeOptions?.isAsync
-        ? new CompletionStream({ response, head, markIgnored, includesUsage })
+        ? new CompletionStream({ response, head, markIgnored, includesUsage, changes: asked.changes })
         : undefined;
     const clientTimeoutMs = readClientTimeoutMs(timeout);
     const stream = events && { sink: events, from: undefined };
     const chat = { turns, parameters: asked.parameters };
-    const kept = keptOf(chat, await writeTexts(response, chat));
+    const kept = keptOf(chat, await writeTexts(response, chat), options);
     const elapsedMs = elapsedMsOf(response);
     const times = { timeoutMs: compatibleTimeoutMs, clientTimeoutMs, elapsedMs };
     const command = { ...options, ...asked, ...kept, ...times, images: images.uploads, stream };
@@ -139,7 +141,7 @@ export class OpenAiController extends Controller {
     }
     const { completion } = reply;
     markIgnored(answeredBy(completion, asked.provider), completion.ignored);
-    for (const [name, value] of Object.entries(completionHeaders(completion, asked.provider)))
+    for (const [name, value] of Object.entries(completionHeaders(completion, asked)))
       this.setHeader(name, value);
     this.setHeader('X-LLM-Finish-Reason', finishReasonOf(completion));
     return toChatCompletion(head(), completion);

@@ -25,6 +25,8 @@ const deltaSchema = z.object({
   marks: z.array(markSchema).optional(),
   /** The request's hints that the model was asked without, because it refused them; absent means none. */
   ignored: z.array(z.string()).optional(),
+  /** How the conversation was changed for the provider (`changeNames`); absent means not at all. */
+  changes: z.array(z.string()).optional(),
 });
 
 export type Delta = z.output<typeof deltaSchema>;

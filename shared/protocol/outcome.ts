@@ -13,6 +13,8 @@ const completion = {
   marks: z.array(markSchema).optional(),
   /** The request's hints that the model was asked without, because it refused them; absent means none. */
   ignored: z.array(z.string()).optional(),
+  /** How the conversation was changed for the provider (`changeNames`); absent means not at all. */
+  changes: z.array(z.string()).optional(),
   /** The model that answered, in the provider's words. */
   model: z.string(),
   /** The model that the provider was asked for, defaults included; absent without a fallback. */

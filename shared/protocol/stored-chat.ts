@@ -29,6 +29,8 @@ const storedChatSchema = z.object({
   keptUntil: z.number(),
   /** Whether it has parts, tools or a format. */
   parts: z.literal(true).optional(),
+  /** How the conversation was changed before its job was made (`changeNames`); absent means not at all. */
+  changes: z.array(z.string()).optional(),
 });
 
 export type StoredChat = z.output<typeof storedChatSchema>;

@@ -28,4 +28,4 @@ export function takeJob(options: TakenJob = {}): RunningJob {
 
 /** The stream of a job that no API process reads. */
 export const openStream = (): DeltaStream =>
-  new DeltaStream({ jobId: 'job', version: writtenVersion, ignored: () => undefined, onClose: () => {} });
+  new DeltaStream({ jobId: 'job', version: writtenVersion, facts: () => undefined, onClose: () => {} });

@@ -1,5 +1,6 @@
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { changesFor } from '../../shared/protocol/alternating-turns.js';
 import { threadBytes } from '../../shared/queue/job-texts.js';
 import type { Gate } from '../gate/gate.js';
 import { type StandIns, standIn } from '../providers/long-texts.js';
@@ -41,12 +42,23 @@ export const callChain =
 const longMs = 60_000;
 
 /** Throws for a hint that the provider's requests have no field for, if its caller is not to be answered without it. */
-function refuseIgnored({ request, chatJob }: Call, { ignores }: Pick<Provider, 'ignores'>): void {
-  const ignored = chatJob.isStrict && ignores && narrow(request, { hints: ignores }).ignored;
+function refuseIgnored({ request, chatJob }: Call, provider: CallChainDeps['provider']): void {
+  if (!chatJob.isStrict) return;
+  const { ignores } = provider;
+  const ignored = ignores && narrow(request, { hints: ignores }).ignored;
   if (ignored) throw new Failure('provider_rejected', { refusedParameter: ignored[0] });
+  // The API knows of all changes but those that servers at other addresses need.
+  if (changesOf({ chatJob, request }, provider).includes('marked-system'))
+    throw new Failure('provider_rejected', { refusedParameter: 'messages' });
 }
 
-type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Pick<Provider, 'ignores'> };
+type Taken = Pick<Provider, 'ignores' | 'keepsSystem'>;
+type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Taken };
+
+const changesOf = ({ chatJob, request }: Pick<Call, 'chatJob' | 'request'>, { keepsSystem = false }: Taken) =>
+  changesFor(chatJob.provider, request.turns, {
+    keepsSystem: keepsSystem && !request.omits?.has('laterSystem'),
+  });
 
 /** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
 export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next: Next<PreparedCall>) {
@@ -59,14 +71,16 @@ export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next
   const { request: sent, ignored } = narrow(request, without);
   progress.sent = { request: sent, known };
   progress.ignored = ignored;
+  const changes = changesOf({ chatJob, request: sent }, provider);
+  progress.changes = changes.length > 0 ? changes : undefined;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
   const isStreamed = (job.deltas !== undefined || call.leftMs() > longMs) && !sent.omits?.has('stream');
   return next({ ...call, sent: { ...sent, isStreamed } });
 }
 
-/** For a caller that is not to be answered without its hints. */
-const allHints: Omitted = { hints: new Set(), reasoning: false };
+/** For a caller that is not to be answered without its hints, or with a changed conversation. */
+const allHints: Omitted = { hints: new Set(), reasoning: false, laterSystem: false };
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);

@@ -10,7 +10,7 @@ import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
   readonly job: CallingJob;
-  readonly chatJob: Pick<ChatJob, 'deadline' | 'attempt' | 'isStrict' | 'texts'>;
+  readonly chatJob: Pick<ChatJob, 'provider' | 'deadline' | 'attempt' | 'isStrict' | 'texts'>;
   readonly request: ModelRequest;
   /** The parts that it is made without because the first call was refused for them. */
   readonly omitted: Omitted | undefined;
@@ -54,6 +54,8 @@ export interface CallProgress {
   isShown: boolean;
   /** The request's hints that it was made without, because the model refuses them; absent means none. */
   ignored: readonly string[] | undefined;
+  /** How the conversation was changed for the provider; absent means not at all. */
+  changes?: readonly string[] | undefined;
   /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
   sent: { readonly request: ModelRequest; readonly known: Omitted } | undefined;
 }

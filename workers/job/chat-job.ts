@@ -74,8 +74,8 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     const request = toModelRequest({ ...chatJob, ...texts }, deps.settings);
     const reply = await deps.call(firstCall({ job, chatJob, request, settings: deps.settings }));
     const askedModel = chatJob.earlier && request.model;
-    const { ignored } = job.progress ?? {};
-    return toOutcome(reply, { ...job.timings, askedModel, ignored, callId: deltas?.callId });
+    const { ignored, changes } = job.progress ?? {};
+    return toOutcome(reply, { ...job.timings, askedModel, ignored, changes, callId: deltas?.callId });
   } catch (error) {
     if (error instanceof Cancelled) return { kind: 'cancelled', ...job.timings };
     if (!(error instanceof Failure)) throw error;

@@ -28,7 +28,7 @@ export class DeltaPublisher {
       jobId: job.chatId,
       writer,
       version: chat.reasoning ? reasoningVersion : versionOf(chat),
-      ignored: () => job.progress?.ignored,
+      facts: () => job.progress,
       onClose: () => {
         job.deltas = undefined;
       },

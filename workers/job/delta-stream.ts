@@ -3,6 +3,7 @@ import type { Target } from '../../shared/contract.js';
 import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import { type ApiLink, type DeltaSource, lengthOf } from './api-link.js';
+import type { CallProgress } from './call.js';
 
 /** Characters of a mark that a message surely has room for: a provider's ids may be of any length. */
 const maxMarkLength = 50_000;
@@ -14,8 +15,8 @@ interface DeltaStreamOptions {
   writer?: Target | undefined;
   /** Wire version of the messages that the text travels in. */
   version: number;
-  /** The request's hints that the model refuses, as far as known by now. */
-  ignored: () => readonly string[] | undefined;
+  /** What its call left out or changed, as far as known by now. */
+  facts: () => Pick<CallProgress, 'ignored' | 'changes'> | undefined;
   onClose: () => void;
 }
 
@@ -112,7 +113,7 @@ class Cursor implements DeltaSource {
     const at = this.#at;
     const { callId, options } = this.#stream;
     const { jobId, writer } = options;
-    const ignored = options.ignored();
+    const { ignored, changes } = options.facts() ?? {};
     const [length, near] = this.#fit(Math.min(maxLength, this.#end - at), maxLength);
     const text = sliceText(this.#stream.text, at, length);
     this.#at += text.length;
@@ -121,6 +122,7 @@ class Cursor implements DeltaSource {
       ...writer,
       ...(marks.length > 0 && { marks }),
       ...(ignored && { ignored: [...ignored] }),
+      ...(changes && { changes: [...changes] }),
     };
     return { jobId, reader: this.#reader, callId, ...facts, at, text };
   }

@@ -22,13 +22,15 @@ export interface JobEnd {
 
 interface ReplyFacts extends Timings, Pick<Extract<Outcome, { kind: 'ok' }>, 'callId' | 'askedModel'> {
   readonly ignored?: readonly string[] | undefined;
+  readonly changes?: readonly string[] | undefined;
 }
 
 /** A reply as an outcome for the API. */
 export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
   const { text, marks = [], reason, model, usage } = reply;
-  const { callId, askedModel, ignored, ...timings } = facts;
-  const parts = { marks: marks.length > 0 ? [...marks] : undefined, ignored: ignored && [...ignored] };
+  const { callId, askedModel, ignored, changes, ...timings } = facts;
+  const made = { ignored: ignored && [...ignored], changes: changes && [...changes] };
+  const parts = { marks: marks.length > 0 ? [...marks] : undefined, ...made };
   const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
   if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
   return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };

@@ -113,7 +113,7 @@ function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omi
   if (sent === undefined || isShown || refusal === undefined) return undefined;
   const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
   if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
-  return omitted.hints && chatJob.isStrict ? undefined : omitted;
+  return (omitted.hints || refusal === 'laterSystem') && chatJob.isStrict ? undefined : omitted;
 }
 
 /** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */

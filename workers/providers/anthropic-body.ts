@@ -2,6 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import type { ImagePart, Part } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { type AlternatingTurn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -11,14 +12,7 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { keepThinking, readerOf } from './claude-thinking.js';
 import { parseExactly } from './exact-json.js';
-import {
-  type AlternatingTurn,
-  argumentsOf,
-  isCached,
-  resultText,
-  toAlternating,
-  toFittingId,
-} from './message-shaping.js';
+import { argumentsOf, isCached, resultText, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /**
@@ -50,7 +44,8 @@ export function toBody(request: ProviderRequest, { isForeign = false, promptCach
     max_tokens:
       maxOutputTokens ?? (omits?.has('cap') ? fewMaxTokens : maxTokensAt(parameters.reasoningEffort)),
     messages: turns.flatMap(toMessages),
-    ...givenFields({ system, stop_sequences, output_config: toOutputConfig(parameters) }),
+    ...(system.length > 0 && { system: toTexts(system) }),
+    ...givenFields({ stop_sequences, output_config: toOutputConfig(parameters) }),
     ...(user !== undefined && { metadata: { user_id: user } }),
     ...(tools && {
       tools: tools.map((tool) => toTool(tool, isForeign)),
@@ -71,8 +66,13 @@ const toCacheControl = (promptCache: BodyOptions['promptCache']): Anthropic.Cach
 function toMessages({ role, content, system }: AlternatingTurn): Anthropic.MessageParam[] {
   return [
     { role, content: typeof content === 'string' ? content : content.flatMap(toBlocks) },
-    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+    ...(system ? [{ role: 'system' as const, content: toTexts(system) }] : []),
   ];
+}
+
+function toTexts(texts: readonly string[]): string | Anthropic.TextBlockParam[] {
+  const [first = '', ...others] = texts;
+  return others.length === 0 ? first : texts.map((text) => ({ type: 'text', text }));
 }
 
 function toBlocks(part: Part): Anthropic.ContentBlockParam[] {

@@ -42,6 +42,7 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
   reuseRequest(client);
   return {
     id: 'anthropic',
+    keepsSystem: !settings.isForeign,
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
         ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));

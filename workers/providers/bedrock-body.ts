@@ -8,6 +8,7 @@ import {
   type Turn,
 } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
+import { callsIn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {
   claudeEffort,
@@ -17,7 +18,7 @@ import {
 } from '../../shared/protocol/model-parameters.js';
 import { keepThinking, readerOf } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
-import { argumentsOf, callsIn, isCached, resultText, toAlternating, toFittingId } from './message-shaping.js';
+import { argumentsOf, isCached, resultText, toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
@@ -51,7 +52,7 @@ function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
     modelId: model,
     messages: alternating.map((turn) => ({ role: turn.role, content: partsOf(turn).flatMap(toBlocks) })),
     inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
-    ...(system !== undefined && { system: [{ text: system }] }),
+    ...(system.length > 0 && { system: system.map((text) => ({ text })) }),
     ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
     ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
   };

@@ -4,7 +4,7 @@ import { type ImagePart, type Part, partsOf, type Turn, textOf } from '../../sha
 import { givenFields } from '../../shared/given-fields.js';
 import { readJson } from '../../shared/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
-import { speakSystemOnly, toFittingId } from './message-shaping.js';
+import { toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 type Message = OpenAI.Chat.ChatCompletionMessageParam;
@@ -16,7 +16,7 @@ export function toBody(request: ProviderRequest) {
   const { verbosity, format, tools, toolChoice, parallelToolCalls } = parameters;
   return {
     model,
-    messages: speakSystemOnly(turns).flatMap((turn) => toMessages(turn, request)),
+    messages: turns.flatMap((turn) => toMessages(turn, request)),
     ...givenFields({
       max_completion_tokens: maxOutputTokens,
       temperature,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isBlank, type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { readJson } from '../../shared/json.js';
-import { continuation } from './message-shaping.js';
+import { continuation, partedPlaces } from '../../shared/protocol/alternating-turns.js';
 import type { ProviderRequest } from './provider.js';
 
 type Reader<Block> = (part: OpaquePart) => Block[];
@@ -35,18 +35,16 @@ export function keepThinking(
   const isOwn = (part: Part): part is OpaquePart =>
     isOpaque(part) && part.provider === provider && (part.model ?? model) === model;
   const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), read);
+  const parted = partedPlaces(turns);
   const kept: Turn[] = [];
-  let lastRole: Turn['role'] | undefined;
   for (const [place, turn] of turns.entries()) {
     const { role, content: given } = turn;
     const hasBlocks = typeof given !== 'string' && given.some(isOpaque);
     const content = hasBlocks
       ? withOlderFirst(given.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part))))
       : given;
-    const isBehindOwn = role === 'assistant' && lastRole === 'assistant';
-    if (isBehindOwn && hasBlocks && given.some(isPlaced)) kept.push({ role: 'user', content: continuation });
+    if (parted.has(place)) kept.push({ role: 'user', content: continuation });
     kept.push({ role, content });
-    if (role !== 'system' && content.length > 0) lastRole = role;
   }
   return kept;
 }

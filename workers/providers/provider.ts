@@ -81,6 +81,8 @@ export interface Provider {
   readonly ignores?: ReadonlySet<ParameterName>;
   /** The longest result of a call that its adapter reads, in characters; absent means that it reads none. */
   readonly parsesResultsTo?: number;
+  /** Whether later system texts may stay messages of their own; absent means not. */
+  readonly keepsSystem?: boolean;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   close(): void;
 }

@@ -5,7 +5,7 @@ import { givenFields } from '../../shared/given-fields.js';
 import { readJson } from '../../shared/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
 import { toCacheKey, toUrl } from './chat-completions-body.js';
-import { speakSystemOnly, toFittingId } from './message-shaping.js';
+import { toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 type Item = OpenAI.Responses.ResponseInputItem;
@@ -27,7 +27,7 @@ export function toBody(request: ProviderRequest) {
   const text = givenFields({ verbosity, format: format && toFormat(format) });
   return {
     model,
-    input: speakSystemOnly(turns).flatMap((turn) => toItems(turn, model)),
+    input: turns.flatMap((turn) => toItems(turn, model)),
     store: false,
     ...(reasoning &&
       !omits?.has('encryptedReasoning') && { include: ['reasoning.encrypted_content' as const] }),

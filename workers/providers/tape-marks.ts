@@ -3,6 +3,7 @@ import type { ProviderId } from '../../shared/contract.js';
 import type { OpaqueRole } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readObject } from '../../shared/json.js';
+import { callsIn } from '../../shared/protocol/alternating-turns.js';
 import {
   type CallMark,
   type Mark,
@@ -10,7 +11,6 @@ import {
   maxSignatureLength,
 } from '../../shared/protocol/parts.js';
 import type { Unusable } from './error-classification.js';
-import { callsIn } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** One whole block of a reply for the model alone. */

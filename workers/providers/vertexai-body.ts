@@ -5,10 +5,11 @@ import { type OpaquePart, type Part, partsOf, type ToolResultPart } from '../../
 import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { readJson, readObject } from '../../shared/json.js';
+import { type AlternatingTurn, callsIn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../shared/protocol/model-parameters.js';
 import { parseExactly } from './exact-json.js';
-import { type AlternatingTurn, argumentsOf, callsIn, toAlternating } from './message-shaping.js';
+import { argumentsOf } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 
 /** A request as the SDK takes it. */
@@ -34,7 +35,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
       ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() as Google.ThinkingLevel } }),
       ...(format && toFormat(format)),
       ...toTools(parameters),
-      ...(system !== undefined && { systemInstruction: { parts: [{ text: system }] } }),
+      ...(system.length > 0 && { systemInstruction: { parts: system.map((text) => ({ text })) } }),
     },
   };
 }

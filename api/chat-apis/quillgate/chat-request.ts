@@ -135,11 +135,17 @@ export function attachmentOf(request: HttpRequest): Attachment {
   return { signal: left.signal, confirmAccess: () => reloadAccess(request) };
 }
 
+/** The turns of a conversation, and how they differ from its messages; undefined means not at all. */
+export interface ReadConversation {
+  turns: Turn[];
+  changes: ChatCommand['changes'];
+}
+
 /** The conversation without its blank messages; throws `empty_conversation`. */
-export function readTurns({ messages }: ChatRequest): Turn[] {
+export function readTurns({ messages }: ChatRequest): ReadConversation {
   const turns = toTurns(messages);
   if (turns.length === 0) throw new Failure('empty_conversation');
-  return turns;
+  return { turns, changes: turns.length < messages.length ? ['dropped-blank'] : undefined };
 }
 
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */

@@ -1,6 +1,8 @@
 import type { Response as HttpResponse } from 'express';
-import type { AcceptedChat, ChatResponse, ProviderId } from '../../../shared/contract.js';
+import type { AcceptedChat, ChatResponse } from '../../../shared/contract.js';
+import type { ChatCommand } from '../../chat/chat-command.js';
 import { answeredBy, attemptsHeader, type Completion } from '../../chat/chat-result.js';
+import { changesHeader } from '../../chat/conversation-changes.js';
 import { type Applied, markApplied } from '../../http/prefer.js';
 import { requestIdOf } from '../../http/problem.js';
 
@@ -29,7 +31,10 @@ export const chatIdOf = (response: HttpResponse): string => response.locals.chat
 const pathOfChat = (id: string, response: HttpResponse): string => `${response.locals.basePath}/chat/${id}`;
 
 /** The headers that describe a reply. */
-export function completionHeaders(completion: Completion, provider: ProviderId): Record<string, string> {
+export function completionHeaders(
+  completion: Completion,
+  { provider, changes }: Pick<ChatCommand, 'provider' | 'changes'>,
+): Record<string, string> {
   const { kind, model, usage, queueMs, providerMs, attempts } = completion;
   return {
     'X-LLM-Provider': answeredBy(completion, provider),
@@ -40,6 +45,7 @@ export function completionHeaders(completion: Completion, provider: ProviderId):
       'X-LLM-Output-Tokens': `${usage.outputTokens}`,
     }),
     ...attemptsHeader(attempts),
+    ...changesHeader(changes, completion.changes),
     'Server-Timing': `queue;dur=${queueMs}, provider;dur=${providerMs}`,
   };
 }

@@ -21,6 +21,7 @@ import type {
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { keptOf } from '../../chat/chat-command.js';
 import type { ChatService } from '../../chat/chat-service.js';
+import { refuseChanges } from '../../chat/conversation-changes.js';
 import { readChatBody, writeTexts } from '../../http/json-body.js';
 import { elapsedMsOf } from '../../http/problem.js';
 import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
@@ -90,6 +91,8 @@ export class ChatController extends Controller {
     'Preference-Applied': string;
     /** Fields of the body and of messages (`messages/*\/…`) that nothing reads, percent-encoded, twenty at most. */
     'X-Ignored-Fields': string;
+    /** How the conversation was changed for the provider that answered, such as `marked-system`; absent means not. */
+    'X-Conversation-Changes': string;
     /** `true` when the reply is older than the request. */
     'Idempotency-Replayed': string;
     /** Path of the chat, if it is stored. */
@@ -144,13 +147,16 @@ export class ChatController extends Controller {
     const { chatService, maxWaitS } = this.deps;
     const { options, applied } = readOptions(request, { prefer, idempotencyKey, fallback }, maxWaitS);
     const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
-    const events = isStream ? new EventStream(response, provider) : undefined;
-    const chat = { turns: readTurns(body) };
-    const kept = keptOf(chat, await writeTexts(response, chat));
+    const { turns, changes } = readTurns(body);
+    refuseChanges({ ...options, provider, turns, changes });
+    const events = isStream ? new EventStream(response, { provider, changes }) : undefined;
+    const chat = { turns };
+    const kept = keptOf(chat, await writeTexts(response, chat), options);
     const command = {
       ...options,
       ...kept,
       provider,
+      changes,
       model: checkModel(model),
       elapsedMs: elapsedMsOf(response),
       stream: events && { sink: events, from: readLastEventId(lastEventId) },
@@ -159,7 +165,7 @@ export class ChatController extends Controller {
     if (events) return events.end(replying);
     const reply = await replying;
     if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
-    for (const [name, value] of Object.entries(completionHeaders(reply.completion, provider)))
+    for (const [name, value] of Object.entries(completionHeaders(reply.completion, command)))
       this.setHeader(name, value);
     return { response: reply.completion.text };
   }

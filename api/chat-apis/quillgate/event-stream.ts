@@ -5,6 +5,7 @@ import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import { invalidRequest } from '../../../shared/validation.js';
 import type { ChatReply } from '../../chat/chat-command.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
+import { changesHeader } from '../../chat/conversation-changes.js';
 import type { DeltaSink, ReplySource, TextPosition } from '../../chat/reply-stream.js';
 import { EventResponse, eventStreamType } from '../../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../../http/problem.js';
@@ -28,20 +29,29 @@ export function readLastEventId(header: string | undefined): TextPosition | unde
   return { callId, offset: Number(offset) };
 }
 
+/** A chat whose reply is read as it is written, and how its conversation was changed before its job was made. */
+interface StreamedChat {
+  provider: ProviderId;
+  changes?: readonly string[] | undefined;
+}
+
 /** A reply as `delta`s, then `done` or `error`. A chat that fails before the first of them has an ordinary problem. */
 export class EventStream implements DeltaSink {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
   readonly #provider: ProviderId;
+  readonly #changes: StreamedChat['changes'];
 
-  constructor(response: HttpResponse, provider: ProviderId) {
+  constructor(response: HttpResponse, { provider, changes }: StreamedChat) {
     this.#response = response;
     this.#events = new EventResponse(response);
     this.#provider = provider;
+    this.#changes = changes;
   }
 
-  begin({ writer }: ReplySource = {}): void {
-    this.#events.begin({ 'X-LLM-Provider': writer?.provider ?? this.#provider });
+  begin({ writer, changes }: ReplySource = {}): void {
+    const provider = writer?.provider ?? this.#provider;
+    this.#events.begin({ 'X-LLM-Provider': provider, ...changesHeader(this.#changes, changes) });
   }
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
@@ -68,7 +78,7 @@ export class EventStream implements DeltaSink {
   #done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
     const provider = answeredBy(completion, this.#provider);
-    this.begin({ writer: { provider } });
+    this.begin({ writer: { provider }, changes: completion.changes });
     const finishReason = kind === 'ok' ? 'stop' : 'length';
     const summary = attempts && { attempts: attempts.map(summarize) };
     this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });

@@ -25,6 +25,7 @@ import type { AuthenticatedRequest } from '../../access/caller.js';
 import { operatorsBase } from '../../access/operators.js';
 import { answeredBy, type Completion, isCompletion, outcomeToFailure } from '../../chat/chat-result.js';
 import type { ChatService } from '../../chat/chat-service.js';
+import { changesHeader } from '../../chat/conversation-changes.js';
 import type { StoredChats } from '../../chat/stored-chats.js';
 import type { UserShares } from '../../chat/user-shares.js';
 import { toProblem } from '../../http/problem.js';
@@ -63,11 +64,13 @@ export class StoredChatsController extends Controller {
   @Get('{id}')
   @Security('basic')
   @Middlewares(checkUuidParam)
-  @SuccessResponse<{ 'X-Request-Id': string; 'X-LLM-Provider': string; 'X-Accel-Buffering': string }>(
-    '200',
-    'The chat',
-    ['application/json', 'text/event-stream'],
-  )
+  @SuccessResponse<{
+    'X-Request-Id': string;
+    'X-LLM-Provider': string;
+    /** As of `POST /chat`, once the reply is there. */
+    'X-Conversation-Changes': string;
+    'X-Accel-Buffering': string;
+  }>('200', 'The chat', ['application/json', 'text/event-stream'])
   async getChat(
     @Request() request: AuthenticatedRequest,
     @Path() id: string,
@@ -81,7 +84,7 @@ export class StoredChatsController extends Controller {
     const { chat, result } = stored;
     if (!isStream) return this.#represent(stored);
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
-    const events = new EventStream(request.res as HttpResponse, chat.provider);
+    const events = new EventStream(request.res as HttpResponse, chat);
     const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
     await events.end(chatService.follow(chat, result, reader));
     return this.#represent(stored);
@@ -118,7 +121,9 @@ export class StoredChatsController extends Controller {
     const { outcome, settledAt } = result;
     const completedAt = settledAt === undefined ? undefined : toTime(settledAt);
     const ended = { ...begun, ...givenFields({ completedAt }) };
-    if (isCompletion(outcome))
+    if (isCompletion(outcome)) {
+      const changes = changesHeader(chat.changes, outcome.changes);
+      for (const [name, value] of Object.entries(changes)) this.setHeader(name, value);
       return {
         ...ended,
         provider: answeredBy(outcome, provider),
@@ -126,6 +131,7 @@ export class StoredChatsController extends Controller {
         response: textOfTape(outcome),
         ...(chat.parts && { completion: this.deps.toStoredCompletion(chat, outcome) }),
       };
+    }
     if (outcome.kind === 'cancelled') return ended;
     return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
   }

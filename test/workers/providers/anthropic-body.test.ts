@@ -22,9 +22,11 @@ describe('system texts', () => {
   it.each<[string, Partial<ProviderRequest>, BodyOptions]>([
     ['a model that has refused them', { omits: new Set(['laterSystem']) }, {}],
     ['a server of others', {}, { isForeign: true }],
-  ])('behind other turns, for %s -> at the top', (_, own, options) => {
+  ])('behind other turns, for %s -> marked parts there', (_, own, options) => {
     const { system, messages } = bodyOf(turns, own, options);
-    expect({ system, messages }).toEqual({ system: 'Be brief.\n\nBe kind.', messages: turns.slice(1, -1) });
+    const content = ['Go on', '<system>\nBe kind.\n</system>'].map((text) => ({ type: 'text', text }));
+    const reshaped = [...turns.slice(1, -2), { role: 'user', content }];
+    expect({ system, messages }).toEqual({ system: 'Be brief.', messages: reshaped });
   });
 });
 

@@ -4,10 +4,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type OpaquePart, type Part, partsOf, type Turn } from '../../../shared/conversation.js';
 import { isObject } from '../../../shared/json.js';
+import { callsIn } from '../../../shared/protocol/alternating-turns.js';
 import { toBody } from '../../../workers/providers/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock-body.js';
 import { keepThinking } from '../../../workers/providers/claude-thinking.js';
-import { callsIn } from '../../../workers/providers/message-shaping.js';
 import { type ProviderSetup, providerSetups, replyModes } from '../../support/providers.js';
 import { partsOfReply } from '../../support/replies.js';
 

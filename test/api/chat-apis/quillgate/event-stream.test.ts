@@ -45,7 +45,7 @@ async function connect(headers: Record<string, string> = {}) {
 
 async function open() {
   const connection = await connect();
-  return { ...connection, events: new EventStream(connection.response, 'anthropic') };
+  return { ...connection, events: new EventStream(connection.response, { provider: 'anthropic' }) };
 }
 
 const ok: ChatReply = {
