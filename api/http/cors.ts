@@ -9,9 +9,9 @@ const common = { exposedHeaders: '*', maxAge };
 
 /**
  * Lets the scripts of pages of these origins (`*` for all) send requests
- * (https://fetch.spec.whatwg.org/#http-cors-protocol), and answers their preflights. Cookies and other credentials that
- * a browser adds by itself are not allowed, so a page may send every header that its preflight asks for: clients add some
- * of their own, and Firefox and Safari ask for `User-Agent`, too.
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol), and answers their preflights. Cookies and other credentials
+ * that a browser adds by itself are not allowed, so a page may send every header that its preflight asks for: clients
+ * add some of their own, and Firefox and Safari ask for `User-Agent`, too.
  */
 export function allowOrigins(
   origins: readonly string[],

@@ -50,9 +50,10 @@ export interface Connecting {
 
 /**
  * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
- * and there are as many as calls at once. Does not follow redirects. Asks for no compression, but decodes what a server
- * or a proxy on the way has compressed all the same. An answer larger than the limit rejects, or breaks its stream, with a `Failure`. Time limits come with the signal, but for that of a
- * connection: a network that drops what is sent says nothing.
+ * and there are as many as calls at once. Does not follow redirects. Asks for no compression, but decodes what a
+ * server or a proxy on the way has compressed all the same. An answer larger than the limit rejects, or breaks its
+ * stream, with a `Failure`. Time limits come with the signal, but for that of a connection: a network that drops what
+ * is sent says nothing.
  */
 export class HttpClient {
   readonly #agent: Dispatcher;
