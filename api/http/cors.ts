@@ -1,33 +1,6 @@
 import corsPolicy from 'cors';
 import type { RequestHandler } from 'express';
 
-/** The headers that a page's script may send. It has to send credentials itself: browsers add none. */
-const allowedHeaders = [
-  'Authorization',
-  'Content-Type',
-  'Idempotency-Key',
-  'If-Match',
-  'If-None-Match',
-  'Last-Event-ID',
-  'Prefer',
-  'traceparent',
-  'X-LLM',
-  'X-LLM-Fallback',
-  'X-LLM-Model',
-  // Of OpenAI's own client, which its users may run in browsers.
-  'OpenAI-Organization',
-  'OpenAI-Project',
-  'X-Stainless-Arch',
-  'X-Stainless-Helper-Method',
-  'X-Stainless-Lang',
-  'X-Stainless-OS',
-  'X-Stainless-Package-Version',
-  'X-Stainless-Retry-Count',
-  'X-Stainless-Runtime',
-  'X-Stainless-Runtime-Version',
-  'X-Stainless-Timeout',
-];
-
 /** How long a browser may remember what a preflight said, in seconds; browsers take two hours at most. */
 const maxAge = 7200;
 
@@ -36,15 +9,16 @@ const common = { exposedHeaders: '*', maxAge };
 
 /**
  * Lets the scripts of pages of these origins (`*` for all) send requests
- * (https://fetch.spec.whatwg.org/#http-cors-protocol), and answers their preflights. Cookies and other credentials that
- * a browser adds by itself are not allowed.
+ * (https://fetch.spec.whatwg.org/#http-cors-protocol), and answers their preflights. Cookies and other credentials
+ * that a browser adds by itself are not allowed, so a page may send every header that its preflight asks for: clients
+ * add some of their own, and Firefox and Safari ask for `User-Agent`, too.
  */
 export function allowOrigins(
   origins: readonly string[],
   methods: readonly string[] = ['GET', 'POST', 'DELETE'],
 ): RequestHandler {
   const origin = origins.includes('*') ? '*' : [...origins];
-  return corsPolicy({ ...common, origin, methods: [...methods], allowedHeaders });
+  return corsPolicy({ ...common, origin, methods: [...methods] });
 }
 
 /** As `allowOrigins`, for the blog. Where reading is public, all other pages may read as well, without a token. */

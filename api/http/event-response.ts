@@ -18,7 +18,14 @@ export function onEventsBegun(response: HttpResponse, listener: () => void): voi
 
 const begun = Symbol('events begun');
 
-/** An event; its data is one line. */
+/**
+ * Ends of lines for readers built on Python's `str.splitlines`, beside those that JSON escapes in any case:
+ * https://docs.python.org/3/library/stdtypes.html#str.splitlines
+ */
+const otherLineEnds = /[\u0085\u2028\u2029]/g;
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** An event; its data is one line of JSON, or of ASCII. */
 export interface ServerSentEvent {
   readonly id?: string | undefined;
   readonly event?: string;
@@ -68,7 +75,7 @@ export class EventResponse {
     const lines = [
       ...(id === undefined ? [] : [`id: ${id}`]),
       ...(event === undefined ? [] : [`event: ${event}`]),
-      `data: ${data}`,
+      `data: ${data.replaceAll(otherLineEnds, escaped)}`,
     ];
     return this.#response.write(`${lines.join('\n')}\n\n`);
   }

@@ -86,6 +86,17 @@ describe('EventStream', () => {
     expect(ownTimers()).toBe(0);
   });
 
+  it('has characters at which some readers end a line → they are escaped', async () => {
+    const { events, read } = await open();
+    const text = read();
+    const said = 'a\u0085b\u2028c\u2029d\u000be';
+    events.write(said, at(9));
+    await events.end(Promise.resolve(ok));
+    const [, data = ''] = /data: (.*)/.exec(await text) ?? [];
+    expect(data).toMatch(/^[ -~]+$/);
+    expect(JSON.parse(data)).toEqual({ delta: said });
+  });
+
   it('gets a reply that was cut at the token limit → it says so', async () => {
     const { events, read } = await open();
     const text = read();
