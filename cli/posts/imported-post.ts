@@ -88,7 +88,7 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
  */
 function tagsIn(text: string, { implied }: RawPost): string[] {
   const isJekylls = implied.day !== undefined && !text.includes(',');
-  return text.trim().split(isJekylls ? /\s+/ : /\s*,\s*/);
+  return isJekylls ? text.trim().split(/\s+/) : text.split(',').map((tag) => tag.trim());
 }
 
 function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: string): CheckedPost {

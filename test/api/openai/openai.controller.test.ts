@@ -95,7 +95,9 @@ describe('a chat completion', () => {
     });
     const seconds = [before, body.created * 1000, Date.now()].map((ms) => Math.floor(ms / 1000));
     expect(seconds).toEqual(seconds.toSorted((a, b) => a - b));
-    const counted = readMetrics(await (await fetch(`${app.url}/metrics`, { headers: { Authorization: 'Bearer operator' } })).text());
+    const counted = readMetrics(
+      await (await fetch(`${app.url}/metrics`, { headers: { Authorization: 'Bearer operator' } })).text(),
+    );
     expect(counted.get('quillgate_chat_requests_total{provider="vertexai",code="ok"}')).toBe(1);
   });
 
