@@ -1,4 +1,5 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
+import type { ProviderId } from '../../shared/contract.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { AdmittedCall } from '../../workers/gate/gated-call.js';
 import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
@@ -12,6 +13,7 @@ type Own = Partial<
   hasBegun?: boolean;
   isShown?: boolean;
   isRetry?: boolean;
+  provider?: ProviderId;
   attempt?: number;
   now?: () => number;
   firstDeltaBy?: number;
@@ -32,7 +34,7 @@ export function callOf(own: Own = {}): Call {
   const { deadline = now() + 20_000, firstDeltaBy = deadline } = own;
   const fallback = hasFallback ? [{ provider: 'anthropic' as const }] : undefined;
   const times = { deadline, firstDeltaBy, ...givenFields({ isStrict: own.isStrict }) };
-  const chatJob = { provider: 'openai' as const, user: 'u', attempt, fallback, ...times };
+  const chatJob = { provider: own.provider ?? ('openai' as const), user: 'u', attempt, fallback, ...times };
   const { request = { model: 'm', maxOutputTokens: 1, turns: [] }, schema } = own;
   const settings = {
     ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },

@@ -140,9 +140,22 @@ describe('admit with a fallback', () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
     const options = { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
-    const asked = command({ parameters: { seed: 1 } });
+    const asked = command({ parameters: { seed: 1 }, turns: [{ role: 'user', content: 'Hi' }] });
     expect(await admit(asked, options)).toMatchObject({ fallback });
     expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
+  });
+
+  it('strictly asks nobody who would get the conversation changed', async () => {
+    for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
+    const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
+    const options = { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
+    const turns: ChatCommand['turns'] = [
+      { role: 'user', content: 'Hi' },
+      { role: 'system', content: 'Be kind.' },
+    ];
+    expect(await admit(command({ turns }), options)).toMatchObject({ fallback });
+    const strict = command({ turns, isStrict: true });
+    expect(await admit(strict, options)).toMatchObject({ fallback: [fallback[0]] });
   });
 
   it('asks each model once, whether it is meant by its name or as the one by default', async () => {

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import type { Mark } from '../../../shared/protocol/parts.js';
-import { callChain, holdOpaque } from '../../../workers/job/call-chain.js';
+import { callChain, holdOpaque, prepare } from '../../../workers/job/call-chain.js';
 import { ModelNotes } from '../../../workers/job/model-notes.js';
-import { callOf } from '../../support/calls.js';
+import type { ProviderReply } from '../../../workers/providers/provider.js';
+import { admittedCall, callOf } from '../../support/calls.js';
 
 const source = { provider: 'anthropic', model: 'm' } as const;
 const opaque = (at: number): Mark => ({ kind: 'opaque', at, length: 2, ...source, role: 'block' });
@@ -40,3 +41,31 @@ it('given a hint that the provider has no field for, and a caller who wants it s
   const failure = { code: 'provider_rejected', facts: { refusedParameter: 'seed' } };
   await expect((async () => ask(callOf({ isStrict: true, request })))()).rejects.toMatchObject(failure);
 });
+
+const later = {
+  model: 'm',
+  turns: [{ role: 'user', content: 'a' } as const, { role: 'system', content: 'b' } as const],
+};
+
+it('given a later system text for a server that is no one of the provider, strictly → refused by name, uncalled', async () => {
+  const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
+  const metrics = { watchCall: () => expect.unreachable() };
+  const provider = { id: 'anthropic', run: () => expect.unreachable(), close: () => {} } as const;
+  const ask = callChain({ gate, provider, metrics, notes: new ModelNotes() });
+  const failure = { code: 'provider_rejected', facts: { refusedParameter: 'messages' } };
+  const call = callOf({ provider: 'anthropic', isStrict: true, request: later });
+  await expect((async () => ask(call))()).rejects.toMatchObject(failure);
+});
+
+it.each([
+  ['its own server', { keepsSystem: true }, {}, undefined],
+  ['another server', {}, {}, ['marked-system']],
+  ['a model that refuses it', { keepsSystem: true }, { laterSystem: true }, ['marked-system']],
+])(
+  'given a later system text for %s → the call knows how it was changed',
+  async (_, provider, omitted, changes) => {
+    const call = { ...callOf({ provider: 'anthropic', request: later }), omitted, pass: admittedCall() };
+    await prepare(call, { notes: new ModelNotes(), provider }, async () => ({}) as ProviderReply);
+    expect(call.progress.changes).toEqual(changes);
+  },
+);

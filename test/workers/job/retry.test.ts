@@ -341,6 +341,15 @@ describe('a part that we add, and that is refused', () => {
     });
   });
 
+  it('a later system text of a strict chat -> not made once more without it', async () => {
+    const { asked, end } = await run([laterSystem, 'done'], {
+      request: tuned,
+      isStrict: true,
+      budget: noBudget,
+    });
+    expect([end, asked.length]).toEqual([laterSystem, 1]);
+  });
+
   it('it by two users -> the calls of all are made without it, and without another that is refused then', async () => {
     const notes = new ModelNotes();
     for (const user of ['M', 'N']) await run([cache, 'done'], { request: tuned, notes, user });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
+import { markSystem } from '../../../shared/protocol/alternating-turns.js';
 import { startPlaying } from '../../support/playing-provider.js';
 import { plain, reasoning, thinking } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
@@ -84,23 +85,23 @@ const wrong = ['no JSON', [{ type: 'text', text: 'a' }], {}, [{ ...thinking[0], 
 /** A conversation, and what comes of it behind the greeting at each provider: messages of OpenAI, else contents. */
 interface Conversation extends Partial<Record<ProviderId, unknown[]>> {
   turns: Turn[];
-  system?: string;
+  system?: string[];
 }
 
 const [brief, festive] = [' Be brief. ', '\uFEFF🎉\r\n'];
 const [odd, odder] = ['\u0000\tc 👩🏽‍💻', '\n"a" \\ <b>\u2028'];
 
 const conversations: Record<string, Conversation> = {
-  'texts of every role -> each byte for byte, those of the system in their own field where it has one': {
+  'texts of every role -> each byte for byte, later ones of the system in the turn of the user': {
     turns: [...turnsOf(odd, odder).toSpliced(1, 0, turn('system', brief)), turn('system', festive)],
-    system: `${brief}\n\n${festive}`,
     openai: [turn('system', brief), turn('assistant', odd), turn('user', odder), turn('system', festive)],
-    bedrock: [[{ text: odd }], [{ text: odder }]],
-    vertexai: [[{ text: odd }], [{ text: odder }]],
+    bedrock: [[{ text: odd }], [{ text: odder }, { text: markSystem(festive) }]],
+    vertexai: [[{ text: odd }], [{ text: odder }, { text: markSystem(festive) }]],
   },
-  'system texts alone -> those of the user': {
+  'system texts alone -> those of the system': {
     turns: [turn('system', brief), turn('system', festive)],
-    openai: [turn('user', festive)],
+    system: [brief, festive],
+    openai: [turn('system', festive)],
     anthropic: [],
     bedrock: [],
     vertexai: [],
@@ -307,11 +308,13 @@ const cases = providerIds.flatMap((provider) =>
 );
 
 /** The field of a body that has the texts of the system. */
-const systemOf: Record<ProviderId, (text?: string) => object> = {
+const systemOf: Record<ProviderId, (texts?: string[]) => object> = {
   openai: () => ({}),
-  anthropic: (system) => ({ system }),
-  bedrock: (text) => ({ system: text && [{ text }] }),
-  vertexai: (text) => ({ systemInstruction: text && expect.objectContaining({ parts: [{ text }] }) }),
+  anthropic: (texts) => ({ system: texts?.map(text) }),
+  bedrock: (texts) => ({ system: texts?.map((said) => ({ text: said })) }),
+  vertexai: (texts) => ({
+    systemInstruction: texts && expect.objectContaining({ parts: texts.map((said) => ({ text: said })) }),
+  }),
 };
 
 describe.each(replyModes)('$mode', ({ stream }) => {

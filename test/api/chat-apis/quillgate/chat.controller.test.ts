@@ -69,6 +69,46 @@ describe('Prefer', () => {
   });
 });
 
+describe('a conversation that is changed', () => {
+  const blank = { role: 'user', content: ' ' };
+  const later = { role: 'system', content: 'Be kind.' };
+
+  it('here and by the worker → the answer names both changes', async () => {
+    const completion = { kind: 'ok', text: 'a', model: 'm', queueMs: 0, providerMs: 0 } as const;
+    reply = async () => ({ kind: 'completed', completion: { ...completion, changes: ['marked-system'] } });
+    const { headers } = await post({ messages: [message, blank, later] });
+    expect(headers.get('x-conversation-changes')).toBe('marked-system, dropped-blank');
+    expect(app.commands.at(-1)).toMatchObject({ changes: ['dropped-blank'] });
+  });
+
+  it('nowhere → no header', async () => {
+    const { headers } = await post({ messages: [message, later] });
+    expect(headers.get('x-conversation-changes')).toBeNull();
+  });
+
+  it.each([
+    ['dropped-blank', 'openai', [message, blank], ''],
+    ['marked-system', 'bedrock', [message, later], ''],
+    ['marked-system', 'openai', [message, later], 'vertexai'],
+    ['continued', 'anthropic', [message, { role: 'assistant', content: 'a' }], ''],
+    ['', 'anthropic', [later, message, later], ''],
+    ['', 'openai', [later, message, later], 'anthropic'],
+  ])(
+    'by %j under handling=strict, %s → it is refused if there is one',
+    async (name, llm, messages, others) => {
+      const headers = {
+        Prefer: 'handling=strict',
+        'X-LLM': llm,
+        ...(others && { 'X-LLM-Fallback': others }),
+      };
+      const response = await app.post({ body: JSON.stringify({ messages }), headers });
+      expect(response.status).toBe(name ? 400 : 200);
+      const errors = [{ pointer: '/messages', detail: expect.stringContaining(`(${name})`) }];
+      if (name) expect(await response.json()).toMatchObject({ code: 'invalid_request', errors });
+    },
+  );
+});
+
 describe('fields that nothing reads', () => {
   it.each([
     ['none', {}, null],
