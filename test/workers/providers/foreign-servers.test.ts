@@ -517,4 +517,18 @@ describe('token counts', () => {
     ]);
     expect(await play('anthropic', { whole: '', events }, { stream })).toMatchObject({ usage });
   });
+
+  it.each([
+    ['openai.gpt-5.6', 12_401, 12_401],
+    ['us.openai.gpt-5.6', 12_401, 12_401],
+    ['openai.gpt-5.6', 2, 12_401],
+    ['anthropic.claude-opus-4', 2, 12_401],
+    ['arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-4', 12_401, 24_800],
+  ])('of %s at Bedrock are %i with those of the cache -> %i', async (model, inputTokens, gives) => {
+    const counts = { inputTokens, outputTokens: 7, cacheReadInputTokens: 8367, cacheWriteInputTokens: 4032 };
+    const message = { content: [{ text: 'Hello' }] };
+    const whole = JSON.stringify({ output: { message }, stopReason: 'end_turn', usage: counts });
+    const reply = await play('bedrock', { whole, events: [] }, { stream: false, model });
+    expect(reply.usage?.inputTokens).toBe(gives);
+  });
 });
