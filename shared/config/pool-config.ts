@@ -12,6 +12,8 @@ export interface PoolConfig {
   timeoutMs: number;
   /** Longest wait for the first sign of life of a stream, in milliseconds. */
   firstTokenTimeoutMs: number;
+  /** The same of a stream with a fallback; absent means as for any other. */
+  firstTokenBeforeFallbackMs?: number | undefined;
   /** Longest silence in a stream, in milliseconds; before its first delta the longer of this and the time above. */
   idleTimeoutMs: number;
   /** How long a stream with a fallback may take to begin, in milliseconds; absent means as for any other. */
@@ -63,6 +65,8 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
     timeoutMs: config[`${prefix}_TIMEOUT_MS`],
     firstTokenTimeoutMs: config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`] ?? firstTokenTimeoutMs,
     idleTimeoutMs: config[`${prefix}_IDLE_TIMEOUT_MS`] ?? idleTimeoutMs,
+    firstTokenBeforeFallbackMs:
+      isForeign && config[`${prefix}_FIRST_TOKEN_TIMEOUT_MS`] === undefined ? 60_000 : undefined,
     fallbackAfterMs: config[`${prefix}_FALLBACK_AFTER_MS`],
     model: isPlayed ? simulatedModel : config[`${prefix}_MODEL`],
     models: isPlayed ? undefined : config[`${prefix}_MODELS`],
@@ -78,7 +82,7 @@ export function poolConfig(config: Config, id: ProviderId): PoolConfig {
 /**
  * How long a model may think in silence. OpenAI and Anthropic say within seconds that they have begun, and then send
  * `keepalive` or `ping` twice a minute. Bedrock sends nothing between its frames (anthropics/claude-code#25407), Vertex
- * AI and servers of others nothing before the first part.
+ * AI and servers of others nothing before the first part. Such a server may be down as well, so a fallback waits less.
  */
 const usualTimes = (id: ProviderId, isForeign: boolean) =>
   isForeign || id === 'bedrock' || id === 'vertexai'

@@ -38,7 +38,7 @@ const poolFields = {
   FIRST_TOKEN_TIMEOUT_MS: milliseconds(100)
     .optional()
     .describe(
-      'Longest wait for the first sign of life of a stream, in milliseconds; when it is not set, 60000 at OpenAI and Anthropic, and 300000 at Bedrock, Vertex AI and at a base URL of your own.',
+      'Longest wait for the first sign of life of a stream, in milliseconds; when it is not set, 60000 at OpenAI and Anthropic, and 300000 at Bedrock, Vertex AI and at a base URL of your own, there 60000 where a fallback follows.',
     ),
   IDLE_TIMEOUT_MS: milliseconds(100)
     .optional()

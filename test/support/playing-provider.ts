@@ -60,7 +60,11 @@ export async function startPlaying(setup?: string) {
     /** The body of the last request, as it was written. */
     sent: () => played.sent,
     /** Makes the call, and gives the reply with its calls as lists, its text, and its parts. */
-    play: async (id: ProviderId, answer: PlayedAnswer, asked: Omit<ProviderCommand, 'model'>) => {
+    play: async (
+      id: ProviderId,
+      answer: PlayedAnswer,
+      asked: Omit<ProviderCommand, 'model'> & { model?: string },
+    ) => {
       played.answer = answer;
       const reply = await ask(providers.get(id) as Provider, { model: 'm', ...asked });
       const calls = callsOf(reply).map((call) => [call.id, call.name, call.arguments, call.signature]);

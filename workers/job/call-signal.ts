@@ -42,13 +42,13 @@ export class CallSignal {
 
   constructor(private readonly call: PreparedCall) {
     const { job, sent, deadline, stop, pass, hasFallback } = call;
-    const { timeoutMs, firstTokenTimeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
+    const { timeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
     const callerMs = this.#msUntil(deadline);
     this.#whole =
       callerMs <= timeoutMs
         ? this.#abortAfter(callerMs, 'timeout')
         : setTimeout(() => this.#outlast(), timeoutMs);
-    if (sent.isStreamed) this.#silence = setTimeout(() => this.#outlast(), firstTokenTimeoutMs);
+    if (sent.isStreamed) this.#silence = setTimeout(() => this.#outlast(), firstTokenMsOf(call));
     const mayBeCut = job.deltas && !pass.isCompiling && hasFallback;
     if (mayBeCut && fallbackAfterMs + minFallbackMs <= callerMs)
       this.#cut = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
@@ -120,3 +120,6 @@ export class CallSignal {
     return setTimeout(() => this.#controller.abort(new Failure(code, cause && { cause })), ms);
   }
 }
+
+const firstTokenMsOf = ({ hasFallback, settings }: PreparedCall): number =>
+  (hasFallback ? settings.firstTokenBeforeFallbackMs : undefined) ?? settings.firstTokenTimeoutMs;

@@ -40,6 +40,7 @@ export class LiveSettings {
     this.#current = {
       ...this.#environment,
       ...own,
+      ...(own.firstTokenTimeoutMs !== undefined && { firstTokenBeforeFallbackMs: undefined }),
       // The API has checked this by what it knew: an operator's token must not choose where prompts go.
       ...(model !== undefined && isSettable(model, environment) && { model }),
       ...(models && { models: models.filter((pattern) => isSettable(pattern, environment)) }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject, type JsonObject } from '../../shared/json.js';
+import { isObject, type JsonObject, readJson } from '../../shared/json.js';
 import type { FinishReason } from './provider.js';
 
 const toCount = (value: unknown): number | undefined =>
@@ -34,6 +34,16 @@ export const openAiUsage = (input: string, output: string) =>
     });
 
 const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+
+/** Counts with those of a later event. Where that has zero, as some servers write for none, the earlier one stays. */
+export const laterCounts = <Counts extends object>(
+  before: Counts | undefined | null,
+  later: Counts,
+): Counts => {
+  const known: JsonObject = { ...before };
+  const said = Object.entries(later).filter(([name, count]) => count || (count === 0 && !known[name]));
+  return { ...known, ...Object.fromEntries(said) } as Counts;
+};
 
 /** All input tokens, where those that were read from the cache, or written to it, are counted beside the others. */
 export const withCache = (input?: number, read = 0, written = 0): number | undefined =>
@@ -77,12 +87,24 @@ const word = z.string().optional().catch(undefined);
 const unread = z.unknown().optional();
 const errorFields = z.object({ code: unread, type: unread, details: unread, param: word, message: word });
 
-/** The error in a body: servers that speak OpenAI's protocol also send a text alone, and Google's send a list. */
+/**
+ * The error in a body: servers that speak OpenAI's protocol also send a text alone, Google's send a list, and those
+ * that check a body by a schema, such as Mistral, the places that it refuses, in `detail` or in the message.
+ * https://github.com/editor-code-assistant/eca/issues/231
+ */
 export function errorIn(body: unknown): z.infer<typeof errorFields> {
   const [error] = [body].flat();
   const fields = isObject(error) && isObject(error.error) ? error.error : error;
-  return errorFields.parse(typeof fields === 'string' ? { message: fields } : isObject(fields) ? fields : {});
+  if (!isObject(fields)) return errorFields.parse(typeof fields === 'string' ? { message: fields } : {});
+  const message = typeof fields.message === 'string' ? readJson(fields.message) : fields.message;
+  const [violation] = violationsIn(message ?? fields) ?? violationsIn(fields) ?? [];
+  if (!isObject(violation) || !Array.isArray(violation.loc)) return errorFields.parse(fields);
+  const param = violation.loc.filter((step) => step !== 'body').join('.');
+  return errorFields.parse({ ...fields, param, message: violation.msg });
 }
+
+const violationsIn = (said: unknown): unknown[] | undefined =>
+  isObject(said) && Array.isArray(said.detail) ? said.detail : Array.isArray(said) ? said : undefined;
 
 /** Reads Google's `details`: https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
 export const detailsIn = (details: unknown): JsonObject[] => [details].flat().filter(isObject);

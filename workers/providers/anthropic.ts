@@ -2,7 +2,7 @@ import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
 import { givenFields } from '../../shared/given-fields.js';
-import { endReader, modelName, tokenCount, tokenCounts, withCache } from './answer-fields.js';
+import { endReader, laterCounts, modelName, tokenCount, tokenCounts, withCache } from './answer-fields.js';
 import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
@@ -10,7 +10,7 @@ import type { HttpClient } from './http-client.js';
 import { reuseRequest } from './patches/sdk-requests.js';
 import type { Provider, ProviderRequest } from './provider.js';
 import { callProvider, type ReplyPart } from './provider-call.js';
-import { jsonOf, readEvents } from './sdk-events.js';
+import { jsonOf, readEvents, wholeBody } from './sdk-events.js';
 import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from './sdk-fetch.js';
 
 /** How to reach Anthropic. */
@@ -60,7 +60,11 @@ const post = (client: Anthropic, body: object, fetchOptions: object): Promise<Re
 
 async function* whole(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
   const response = await post(client, body, toFetchOptions(request));
-  const answer = message.parse(parseAnswer(await response.text()));
+  yield* readWhole(await response.text());
+}
+
+function* readWhole(body: string): Iterable<ReplyPart> {
+  const answer = message.parse(parseAnswer(body));
   const { stop_reason, model, usage } = answer;
   const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
   const refusal = isBegun ? undefined : refusalOf(answer);
@@ -75,22 +79,23 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
   const response = await post(client, { ...body, stream: true }, toFetchOptions(request));
   for await (const events of readEvents(response)) {
     for (const raw of events) {
+      if (raw.event === wholeBody) return yield* readWhole(raw.data);
       const event = parseEvent(raw, response.headers);
       const counted = event.usage ?? event.message?.usage;
       // Each event repeats only some of the counts.
-      if (counted) counts = { ...counts, ...givenFields(counted) };
-      yield {
-        ...blocks.read(event),
-        // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
-        reason: toEnd(event.delta?.stop_reason),
-        refusal: event.delta ? refusalOf(event.delta) : undefined,
-        isWhole: event.type === 'message_stop' || undefined,
-        model: event.message?.model,
-        usage: counted ? toUsage(counts) : undefined,
-      };
+      if (counted) counts = laterCounts(counts, counted);
+      yield { ...blocks.read(event), ...endIn(event), usage: counted ? toUsage(counts) : undefined };
     }
   }
 }
+
+const endIn = ({ type, delta, message }: z.infer<typeof streamEvent>): ReplyPart => ({
+  // It comes behind all blocks: https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
+  reason: toEnd(delta?.stop_reason),
+  refusal: delta ? refusalOf(delta) : undefined,
+  isWhole: type === 'message_stop' || undefined,
+  model: message?.model,
+});
 
 /** The blocks of a stream. A block of thinking is whole at its end. */
 class Blocks {

@@ -117,7 +117,7 @@ async function* whole(client: Client, request: ProviderRequest, input: Input): A
   const command = new ConverseCommand(input);
   fillBodyOf(command, request);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage) };
+  yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage, request.model) };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
   yield { opaque: blocks.end() };
@@ -137,7 +137,7 @@ async function* streamed(client: Client, request: ProviderRequest, input: Input)
       ...(said && blocks.add(index, said)),
       ...(contentBlockStop && { opaque: blocks.end(), call: { key: index, isEnded: true } }),
       reason: toEnd(messageStop?.stopReason),
-      usage: metadata && toUsage(metadata.usage),
+      usage: metadata && toUsage(metadata.usage, request.model),
     };
   }
 }
@@ -228,12 +228,24 @@ const streamEvent = z.object({
   metadata: z.object({ usage }).optional(),
 });
 
-function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  const { inputTokens: input, outputTokens } = counts ?? {};
-  const { cacheReadInputTokens: read, cacheWriteInputTokens: written } = counts ?? {};
-  const inputTokens = withCache(input, read, written);
-  return { inputTokens, outputTokens, cachedTokens: read, cacheWriteTokens: written };
+/**
+ * Tokens of the cache are counted beside the others, but within them for OpenAI's models, at least in streams.
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html, https://github.com/maximhq/bifrost/pull/6942
+ */
+function toUsage(counts: z.infer<typeof usage>, model: string): ReplyPart['usage'] {
+  const { inputTokens: input = 0, outputTokens } = counts ?? {};
+  const { cacheReadInputTokens: read = 0, cacheWriteInputTokens: written = 0 } = counts ?? {};
+  const isWithin = ofOpenAi.test(model) && input >= read + written;
+  return {
+    inputTokens: isWithin ? counts?.inputTokens : withCache(counts?.inputTokens, read, written),
+    outputTokens,
+    cachedTokens: counts?.cacheReadInputTokens,
+    cacheWriteTokens: counts?.cacheWriteInputTokens,
+  };
 }
+
+/** In an id, in that of an inference profile, or in the ARN of either. */
+const ofOpenAi = /(^|[./])openai\./;
 
 // The SDK's own exceptions carry `$metadata`; its parser's errors (HTML, truncated JSON) only the raw `$response`.
 const sdkError = z.object({

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
@@ -7,9 +8,10 @@ import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { endReader, errorIn, modelName, openAiUsage } from './answer-fields.js';
 import { toBody, toCacheKey } from './chat-completions-body.js';
 import { parseAnswer, toJsonText } from './exact-json.js';
+import { withPlainIds } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 import type { ReplyPart } from './provider-call.js';
-import { jsonOf, readEvents } from './sdk-events.js';
+import { jsonOf, readEvents, wholeBody } from './sdk-events.js';
 import { toFetchOptions } from './sdk-fetch.js';
 import type { CallPiece } from './tape.js';
 
@@ -32,14 +34,25 @@ export function isOpenAiHost(baseUrl: string): boolean {
   return openAi.test(hostname) || (azure.test(hostname) && /^\/openai\/v1(\/|$)/.test(pathname));
 }
 
-/** OpenAI keeps the completions of newer accounts. https://developers.openai.com/api/docs/guides/migrate-to-responses */
-const bodyOf = (client: OpenAI, request: ProviderRequest) => ({
-  ...toBody(request),
-  ...(isOpenAiHost(client.baseURL) && {
-    store: false,
-    ...givenFields({ safety_identifier: request.user, prompt_cache_key: toCacheKey(request) }),
-  }),
-});
+/**
+ * OpenAI keeps the completions of newer accounts: https://developers.openai.com/api/docs/guides/migrate-to-responses
+ * Its newer models know the limit by its newer name alone, and other servers by the older one (docs/configuration.md).
+ */
+function bodyOf({ baseURL }: OpenAI, request: ProviderRequest) {
+  const { omits, user } = request;
+  const turns = omits?.has('callIds') ? withPlainIds(request.turns) : request.turns;
+  const { max_completion_tokens: limit, ...body } = toBody({ ...request, turns });
+  const { hostname } = new URL(baseURL);
+  const isNewer = (openAi.test(hostname) || azure.test(hostname)) !== Boolean(omits?.has('limitName'));
+  return {
+    ...body,
+    ...(limit !== undefined && { [isNewer ? 'max_completion_tokens' : 'max_tokens']: limit }),
+    ...(isOpenAiHost(baseURL) && {
+      store: false,
+      ...givenFields({ safety_identifier: user, prompt_cache_key: toCacheKey(request) }),
+    }),
+  };
+}
 
 async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const fetchOptions = toFetchOptions(request);
@@ -47,7 +60,11 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const response = await client.chat.completions
     .create(bodyOf(client, request), { fetchOptions })
     .asResponse();
-  const answer = completion.parse(refuseError(parseAnswer(await response.text()), response.headers));
+  yield* readWhole(await response.text(), request, response.headers);
+}
+
+function* readWhole(body: string, request: ProviderRequest, headers: Headers): Iterable<ReplyPart> {
+  const answer = completion.parse(refuseError(parseAnswer(body), headers));
   const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
   const rest = {
     reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
@@ -62,31 +79,58 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
 const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
 
 async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
-  const body = { ...bodyOf(client, request), stream: true as const, stream_options: { include_usage: true } };
+  const body = { ...bodyOf(client, request), stream: true as const, ...streamOptionsOf(request) };
   const fetchOptions = toFetchOptions(request);
   const response = await client.chat.completions.create(body, { fetchOptions }).asResponse();
-  const keyOf = keysOfPieces();
-  const thinking = new Thinking(request);
-  let blocked: 'blocked' | undefined;
-  let isUnderstood = true;
+  const chunks = new Chunks(request);
   for await (const events of readEvents(response)) {
     for (const event of events) {
-      if (event.data === '[DONE]') {
-        // Whole even without a reason, unless a chunk had something else, which may be what went wrong.
-        yield { isWhole: isUnderstood, reason: blocked };
-        return;
-      }
-      const { choices, model, usage } = parseEvent(event, response.headers);
-      const choice = choices?.[0];
-      if (choice?.delta?.refusal) blocked = 'blocked';
-      isUnderstood &&= Boolean(choices ?? usage);
-      const end = toEnd(choice?.finish_reason?.toLowerCase());
-      const said = thinking.take(choice?.delta);
-      const rest = { ...said, reason: end && (blocked ?? end), model, usage };
-      for (const part of toParts(choice?.delta, rest, keyOf)) yield part;
+      if (event.event === wholeBody) return yield* readWhole(event.data, request, response.headers);
+      if (event.data === '[DONE]') return yield chunks.end();
+      yield* chunks.read(event, response.headers);
     }
   }
 }
+
+/** The chunks of a stream. */
+class Chunks {
+  readonly #keyOf = keysOfPieces();
+  readonly #thinking: Thinking;
+  #blocked: 'blocked' | undefined;
+  #isUnderstood = true;
+  #hasSaid = false;
+
+  constructor(request: ProviderRequest) {
+    this.#thinking = new Thinking(request);
+  }
+
+  read(event: EventSourceMessage, headers: Headers): ReplyPart[] {
+    const { choices, model, usage } = parseEvent(event, headers);
+    const choice = choices?.[0];
+    // A message that stands whole behind its pieces says nothing more.
+    const piece = choice?.delta ?? (this.#hasSaid ? undefined : choice?.message);
+    this.#hasSaid ||= saysSomething(piece);
+    if (piece?.refusal) this.#blocked = 'blocked';
+    this.#isUnderstood &&= Boolean(choices ?? usage) || isEmpty(event);
+    const end = toEnd(choice?.finish_reason?.toLowerCase());
+    const rest = { ...this.#thinking.take(piece), reason: end && (this.#blocked ?? end), model, usage };
+    return toParts(piece, rest, this.#keyOf);
+  }
+
+  /** Whole even without a reason, unless a chunk had something else, which may be what went wrong. */
+  end(): ReplyPart {
+    return { isWhole: this.#isUnderstood, reason: this.#blocked };
+  }
+}
+
+const streamOptionsOf = ({ omits }: ProviderRequest) =>
+  omits?.has('streamOptions') ? {} : { stream_options: { include_usage: true } };
+
+/** Whether it is a sign of life alone. */
+const isEmpty = (event: EventSourceMessage): boolean => isDeepStrictEqual(jsonOf(event), {});
+
+const saysSomething = (message: Said): boolean =>
+  Boolean(readContent(message?.content).text || message?.tool_calls?.length);
 
 function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
   const said = jsonOf(event);
@@ -119,14 +163,16 @@ class Thinking {
   /** The thinking in a message, or in a piece of one; before a text or a call with all that was gathered. */
   take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
     const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
-    const thinking = reasoning_content || reasoning || undefined;
-    this.#length += thinking?.length ?? 0;
-    if (thinking && this.request.reasoning && this.#length <= maxOpaqueLength) {
+    const inField = reasoning_content || reasoning || undefined;
+    const { text, thinking: inContent } = readContent(content);
+    const thinking = inField || inContent || undefined;
+    this.#length += inField?.length ?? 0;
+    if (inField && this.request.reasoning && this.#length <= maxOpaqueLength) {
       const field = reasoning_content ? 'reasoning_content' : 'reasoning';
-      this.#kept = { ...this.#kept, [field]: (this.#kept[field] ?? '') + thinking };
+      this.#kept = { ...this.#kept, [field]: (this.#kept[field] ?? '') + inField };
     }
     const kept = this.#length <= maxOpaqueLength ? this.#kept : {};
-    if (!(content || calls?.length) || Object.keys(kept).length === 0) return { thinking };
+    if (!(text || calls?.length) || Object.keys(kept).length === 0) return { thinking };
     this.#kept = {};
     return { thinking, opaque: { data: JSON.stringify(kept) } };
   }
@@ -158,8 +204,12 @@ type Said = z.infer<typeof said> | null | undefined;
 function toParts(message: Said, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
   const { content, tool_calls } = message ?? {};
   const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
-  return [{ ...rest, text: content ?? undefined, call }, ...others.map((other) => ({ call: other }))];
+  const { text } = readContent(content);
+  return [{ ...rest, text: text ?? undefined, call }, ...others.map((other) => ({ call: other }))];
 }
+
+const readContent = (content: NonNullable<Said>['content']) =>
+  typeof content === 'object' && content !== null ? content : { text: content, thinking: undefined };
 
 const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPiece['key']): CallPiece => ({
   key,
@@ -189,8 +239,15 @@ const toolCall = z.object({
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 const thought = text.catch(undefined);
+/** Of a model that thinks: https://docs.mistral.ai/capabilities/reasoning */
+const contentParts = z
+  .array(z.object({ text, thinking: z.array(z.object({ text })).optional() }))
+  .transform((parts) => ({
+    text: parts.map((part) => part.text ?? '').join(''),
+    thinking: parts.flatMap(({ thinking = [] }) => thinking.map((thought) => thought.text ?? '')).join(''),
+  }));
 const said = z.object({
-  content: text,
+  content: z.union([text, contentParts]),
   refusal: text,
   reasoning_content: thought,
   reasoning: thought,
@@ -203,9 +260,7 @@ const completion = z.object({
   usage,
 });
 
+const choice = z.object({ delta: said.nullish(), message: said.nullish(), finish_reason: text });
+
 /** Some servers send chunks without choices: token counts alone, or signs of life. */
-const chunk = z.object({
-  model: modelName,
-  choices: z.array(z.object({ delta: said.nullish(), finish_reason: text }).nullish()).nullish(),
-  usage,
-});
+const chunk = z.object({ model: modelName, choices: z.array(choice.nullish()).nullish(), usage });

@@ -40,7 +40,7 @@ const spentCredit: ReadonlySet<string> = new Set(
 
 /** The publishable part of a provider's error: never its message, which can quote the prompt or the key. */
 export class ProviderCallError extends Error {
-  /** Only of a 400, or that of a cache. */
+  /** Only of a 400 or 422, or that of a cache or a stream. */
   readonly refusal?: Refusal | undefined;
   /** Only of a 401: it names the model that was asked, so that another model might not have met it. */
   readonly namesModel?: true;
@@ -114,7 +114,8 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const isByText = known === 'provider_rejected' && code === 'provider_error';
   const seemsOutOfCredit = facts.status === 402 || isByText || undefined;
   const advice = facts.advice ?? readAdvice(facts.text);
-  const refused = code === 'provider_rejected' ? readRefused(facts) : {};
+  const hasNoStream = code === 'provider_error' && noToolStream.test(facts.text ?? '');
+  const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts) : {};
   const said = givenFields({ seemsOutOfCredit, advice, ...refused });
   const cause = Object.assign(new ProviderCallError(name, facts.status, word), said);
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
@@ -122,6 +123,9 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
   return new Failure(code, { ...wait, contextTokens, cause });
 }
+
+/** llama.cpp says so with a 500: https://github.com/simonw/llm-llama-server/issues/3 */
+const noToolStream = /^Cannot use tools with stream$/;
 
 function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
   const isLimited = code === 'provider_rate_limited';
@@ -138,7 +142,8 @@ function readRefused(facts: ErrorFacts) {
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
   const refusal = readRefusal(facts);
-  if (status !== 400) return refusal === 'cache' ? { refusal } : {};
+  // A server that checks a body by a schema answers 422: https://github.com/editor-code-assistant/eca/issues/231
+  if (status !== 400 && status !== 422) return refusal === 'cache' || refusal === 'stream' ? { refusal } : {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
   return givenFields({ refusal, place: readPlace(field, text) });

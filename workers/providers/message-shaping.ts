@@ -26,3 +26,17 @@ export const argumentsOf = ({ arguments: text }: ToolCallPart): string =>
 /** The text of a result as Claude takes it: not blank. */
 export const resultText = ({ content }: ToolResultPart): string =>
   isBlank(content) ? '(no output)' : content;
+
+/** Turns whose calls have ids of nine letters and digits, as Mistral demands: https://github.com/anomalyco/opencode/issues/1680 */
+export const withPlainIds = (turns: readonly Turn[]): Turn[] =>
+  turns.map((turn) =>
+    typeof turn.content === 'string' ? turn : { ...turn, content: turn.content.map(withPlainId) },
+  );
+
+function withPlainId(part: Part): Part {
+  if (part.type === 'tool_call') return { ...part, id: toPlainId(part.id) };
+  return part.type === 'tool_result' ? { ...part, callId: toPlainId(part.callId) } : part;
+}
+
+const toPlainId = (id: string): string =>
+  /^[a-z0-9]{9}$/i.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);

@@ -3,7 +3,7 @@ import { Failure } from '../../shared/failures.js';
 import { givenFields } from '../../shared/given-fields.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { EndWord } from './answer-fields.js';
+import { type EndWord, laterCounts } from './answer-fields.js';
 import { classifyError, type ErrorFacts, refusedAnswer, unusableAnswer } from './error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from './provider.js';
 import { StopText } from './stop-text.js';
@@ -167,7 +167,7 @@ class Answer {
     this.#hasBegun ||= isFirst;
     if (isFirst) this.request.onBegin?.();
     const end = Object.assign(this.#end, givenFields({ reason, refusal, isWhole, model }));
-    if (usage) end.usage = { ...end.usage, ...givenFields(usage) };
+    if (usage) end.usage = laterCounts(end.usage, usage);
     if (end.reason !== 'blocked') this.#add(part);
   }
 
@@ -216,6 +216,7 @@ const isOfReply = (part: ReplyPart): boolean => part.thinking !== undefined || s
 
 function completeUsage(counted: ReplyPart['usage']): Usage | undefined {
   const { inputTokens, outputTokens, ...others } = counted ?? {};
-  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  // No request has no tokens: some servers write zeros where they count nothing.
+  if (!inputTokens || outputTokens === undefined) return undefined;
   return { inputTokens, outputTokens, ...givenFields(others) };
 }

@@ -9,7 +9,7 @@ const maxCompared = 2000;
 /** The words that a text may have in quotation marks and be read on: names of our own fields, and their values. */
 const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
-  '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs',
+  '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs|stream|stream_options',
   'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
 ].join('|');
 

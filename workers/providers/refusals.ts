@@ -3,9 +3,10 @@ import { unquoted } from './provider-texts.js';
 
 /**
  * Parts that adapters add to a request, and without which the answer is the same: reasoning to be sent back, reasoning
- * in words, system texts in their places, marks for the cache, a limit that the caller has not asked for, and the wish
- * for a stream, whose reader can have the reply in one piece. One is the other way round: without `reasoningContent`,
- * something stands for the reasoning that a server demands back.
+ * in words, system texts in their places, marks for the cache, a limit that the caller has not asked for, the wish for
+ * a stream, whose reader can have the reply in one piece, and its options. Three are another way of saying the same:
+ * without `reasoningContent`, something stands for the reasoning that a server demands back, without `limitName` the
+ * limit has its other name, and without `callIds` calls have ids of nine letters and digits.
  */
 export const addedParts = [
   'encryptedReasoning',
@@ -15,11 +16,14 @@ export const addedParts = [
   'cap',
   'reasoningContent',
   'stream',
+  'streamOptions',
+  'limitName',
+  'callIds',
 ] as const;
 export type AddedPart = (typeof addedParts)[number];
 
 /**
- * A part of a request that a provider's 400 refuses. A call can do without the named hints, without what an adapter
+ * A part of a request that a provider refuses. A call can do without the named hints, without what an adapter
  * adds, and without the signatures of earlier replies. The effort, refused beside tools, has to be `none`. The choice
  * of a tool is the caller's to mend.
  */
@@ -39,15 +43,14 @@ export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts)
   const said = unquoted(text);
   if (words.includes('invalid_encrypted_content')) return 'signatures';
   if (param !== '') return refusalOf(param, said);
-  if (signatures.test(said)) return 'signatures';
-  if (reasoningContent.test(said)) return 'reasoningContent';
-  if (laterSystem.test(said)) return 'laterSystem';
-  if (stream.test(said)) return 'stream';
-  if (cap.test(said)) return 'cap';
+  const [told] = tellingTexts.find(([, pattern]) => pattern.test(said)) ?? [];
+  if (told) return told;
+  if (limitName.test(said) && unknownField.test(said)) return 'limitName';
   // The schema of a tool may have properties of these names.
   if (/schema/i.test(said)) return undefined;
   if (cache.test(said)) return 'cache';
   if (ofCaller.test(said)) return undefined;
+  if (stream.test(said)) return 'stream';
   const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
   if (named.length > 0 && refused.test(said)) return named;
   return toolChoice.test(said) ? 'toolChoice' : undefined;
@@ -59,6 +62,8 @@ function refusalOf(param: string, said: string): Refusal | undefined {
   // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
   if (param === 'reasoning.summary') return 'summary';
   if (param === 'stream') return 'stream';
+  if (/^stream_options\b/.test(param)) return 'streamOptions';
+  if (limitName.test(param)) return unknownField.test(said) ? 'limitName' : undefined;
   if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
   // In requests for responses two are within others.
   const own = param
@@ -71,9 +76,21 @@ function refusalOf(param: string, said: string): Refusal | undefined {
 
 /**
  * Of Bedrock, for models without streams, or without them beside tools (earendil-works/pi#3739, aws-samples/
- * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54).
+ * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54); of
+ * llama.cpp before its pull 12379, with a 500 (simonw/llm-llama-server#3). Others say it in words of their own.
  */
-const stream = /\b(tool use in streaming mode|unsupported for streaming|verified to stream this model)\b/i;
+const stream = /\bstream(s|ed|ing)?\b/i;
+
+const streamOptions = /\bstream_options\b/i;
+
+/** Of Mistral (anomalyco/opencode#1680), also with the code 3280. */
+const callIds = /^tool call id was .{1,100} but must be a-z, A-Z, 0-9, with a length of 9\b/i;
+
+/** Refused by Mistral (editor-code-assistant/eca#231), and by OpenAI's newer models (openai/openai-python#2046). */
+const limitName = /\bmax_(completion_)?tokens\b/;
+
+const unknownField =
+  /\b(unsupported|unrecognized|unknown|unexpected|not (supported|permitted|allowed)|extra (inputs|fields))\b/i;
 
 /** Of Bedrock (vercel/ai#2772, RooCodeInc/Roo-Code#248), and of Anthropic, whose text begins with both numbers. */
 const cap = /\bmaximum tokens you requested exceeds?\b|\bmaximum allowed number of output tokens\b/i;
@@ -94,7 +111,7 @@ const hintNames: readonly [ParameterName, RegExp][] = [
 ];
 
 const refused =
-  /\b(deprecated|unsupported|unrecognized|unknown|not (supported|enabled|allowed|permitted)|not support|doesn't support|cannot (both )?be|may only be|must be)\b/i;
+  /\b(deprecated|unsupported|unrecognized|unknown|extra inputs|not (supported|enabled|allowed|permitted)|not support|doesn't support|cannot (both )?be|may only be|must be)\b/i;
 
 /**
  * OpenAI's newer models refuse tools at any other effort, also at the one that they have by default; `param` is
@@ -121,5 +138,15 @@ const laterSystem = /\brole 'system' is not supported\b|\bunexpected role "syste
  */
 const cache =
   /\bcache_?(control|point)\b.{0,9} (is )?not (permitted|supported)\b|\bcache_control: extra inputs\b|\bdid not allow prompt caching\b/i;
+
+/** The texts that tell what is refused wherever they stand. */
+const tellingTexts: readonly [Refusal, RegExp][] = [
+  ['signatures', signatures],
+  ['callIds', callIds],
+  ['reasoningContent', reasoningContent],
+  ['laterSystem', laterSystem],
+  ['streamOptions', streamOptions],
+  ['cap', cap],
+];
 
 const toolChoice = /\b(tool[ _]?choice|function[ _]calling[ _](config|mode)|allowed_function_names)\b/i;

@@ -2,11 +2,12 @@ import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
 import { endReader, modelName, openAiUsage } from './answer-fields.js';
 import { refuseError } from './chat-completions.js';
-import { toJsonText } from './exact-json.js';
+import { parseAnswer } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';
 import type { ReplyPart } from './provider-call.js';
 import { toBody } from './responses-body.js';
-import { jsonOf, readEvents } from './sdk-events.js';
+import { betweenTexts, type Item, item, ResponseItems } from './responses-items.js';
+import { jsonOf, readEvents, wholeBody } from './sdk-events.js';
 import { toFetchOptions } from './sdk-fetch.js';
 
 /**
@@ -20,114 +21,88 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
   const fetchOptions = toFetchOptions(request);
   // Not by `responses.create`, whose types want an id of all that is sent back.
   const response = await client.post('/responses', { body: toBody(request), fetchOptions }).asResponse();
-  const answer = wholeAnswer.parse(refuseError(JSON.parse(await response.text()), response.headers));
-  const { reason, isWhole, ...counted } = toEnd(answer, answer.output.some(isRefusal));
-  // Before the texts, with one of which the reading may end.
-  yield counted;
-  for (const [key, item] of reason === 'blocked' ? [] : answer.output.entries()) {
-    yield beginItem(item, key);
-    yield { thinking: thinkingIn(item), text: textIn(item) };
-    yield endItem(item, key);
-  }
-  yield { reason, isWhole };
+  yield* readWhole(await response.text(), request, response.headers);
+}
+
+function readWhole(text: string, request: ProviderRequest, headers: Headers): Iterable<ReplyPart> {
+  return readEnd(wholeAnswer.parse(refuseError(parseAnswer(text), headers)), new ResponseItems(request));
 }
 
 async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const body = { ...toBody(request), stream: true, stream_options: { include_obfuscation: false } };
   const fetchOptions = toFetchOptions(request);
   const response = await client.post('/responses', { body, fetchOptions }).asResponse();
+  const items = new ResponseItems(request);
   let isRefused = false;
   for await (const events of readEvents(response)) {
     for (const event of events) {
-      const said = refuseError(jsonOf(event), response.headers);
+      if (event.event === wholeBody) return yield* readWhole(event.data, request, response.headers);
+      const said = refuseEvent(jsonOf(event), response.headers);
       const { type } = anyEvent.parse(said);
-      if (type === 'error' || type === 'response.failed') throw toError(said, response.headers);
       isRefused ||= type?.startsWith('response.refusal.') ?? false;
       const [, status] = /^response\.(completed|incomplete)$/.exec(type ?? '') ?? [];
-      yield status
-        ? toEnd({ ...responseEvent.parse(said).response, status }, isRefused)
-        : readPiece(type, said);
+      if (status) yield* readEnd({ ...lastEvent.parse(said).response, status }, items, isRefused);
+      else yield* readPiece(type, said, items);
     }
   }
 }
 
-/** The SDK's own error: of a response that failed, or of an event, which has its fields on top or in one of them. */
-function toError(event: unknown, headers: Headers): APIError {
-  const { response } = failedEvent.parse(event);
-  return new APIError(undefined, response?.error ?? Object(event), undefined, headers);
+/** Gives what an answer, or the last event of a stream, has that was not said before, and how it ends. */
+function* readEnd(answer: WholeAnswer, items: ResponseItems, wasRefused = false): Iterable<ReplyPart> {
+  const output = answer.output ?? [];
+  const { reason, isWhole, ...counted } = toEnd(answer, wasRefused || output.some(isRefusal));
+  // Before the texts, with one of which the reading may end.
+  yield counted;
+  for (const [index, item] of reason === 'blocked' ? [] : output.entries()) yield* items.end(item, index);
+  yield* items.finish();
+  yield { reason, isWhole };
 }
 
-/** The part that an event of this type has. Events of any other type are signs of life. */
-function readPiece(type: string | null | undefined, event: unknown): ReplyPart {
+/** Throws the SDK's own error for a failed response, or for an event that has its fields on top or in one of them. */
+function refuseEvent(event: unknown, headers: Headers): unknown {
+  const { type } = anyEvent.parse(refuseError(event, headers));
+  if (type !== 'error' && type !== 'response.failed') return event;
+  const { response } = failedEvent.parse(event);
+  throw new APIError(undefined, response?.error ?? Object(event), undefined, headers);
+}
+
+/** The parts that an event of this type has. Events of any other type are signs of life. */
+function readPiece(type: string | null | undefined, event: unknown, items: ResponseItems): ReplyPart[] {
   switch (type) {
     case 'response.created':
     case 'response.in_progress':
-      return { model: responseEvent.parse(event).response.model };
+      return [{ model: responseEvent.parse(event).response.model }];
     case 'response.output_item.added':
-      return beginItem(...itemEvent.parse(event));
+      return [items.begin(...itemEvent.parse(event))];
     case 'response.output_item.done':
-      return endItem(...itemEvent.parse(event));
+      return items.end(...itemEvent.parse(event));
     case 'response.output_text.delta':
-      return { text: deltaEvent.parse(event).delta };
-    case 'response.function_call_arguments.delta': {
-      const { delta, output_index: key = 0 } = deltaEvent.parse(event);
-      return { call: { key, arguments: delta } };
-    }
+      return [items.addPiece('message', pieceEvent.parse(event))];
+    case 'response.output_text.done':
+      return [items.addWhole('message', pieceEvent.parse(event))];
+    case 'response.function_call_arguments.delta':
+      return [items.addPiece('function_call', pieceEvent.parse(event))];
+    case 'response.function_call_arguments.done':
+      return [items.addWhole('function_call', pieceEvent.parse(event))];
     case 'response.reasoning_summary_part.added':
-      return { thinking: partEvent.parse(event).summary_index ? betweenTexts : '' };
+      return [{ thinking: partEvent.parse(event).summary_index ? betweenTexts : '' }];
     case 'response.reasoning_summary_text.delta':
     case 'response.reasoning_text.delta':
-      return { thinking: deltaEvent.parse(event).delta };
+      return [items.addPiece('reasoning', pieceEvent.parse(event))];
     default:
-      return {};
+      return [{}];
   }
 }
-
-const betweenTexts = '\n\n';
-
-function beginItem({ type, phase, call_id: id, name }: Item, key: number): ReplyPart {
-  switch (type) {
-    case 'reasoning':
-      return { thinking: '' };
-    case 'message':
-      return {
-        isNewText: true,
-        ...(phase && { opaque: { role: 'start', data: JSON.stringify({ phase }) } }),
-      };
-    case 'function_call':
-      return { call: { key, id: id ?? undefined, name: name ?? undefined } };
-    default:
-      return {};
-  }
-}
-
-/** Only here reasoning is complete: before, its content may be a part (`ResponseReasoningItem` of the SDK). */
-function endItem({ type, status, ...item }: Item, key: number): ReplyPart {
-  const { summary, encrypted_content, call_id: id, name } = item;
-  if (type === 'reasoning' && encrypted_content)
-    return { opaque: { data: JSON.stringify({ summary: summary ?? [], encrypted_content }) } };
-  if (type !== 'function_call') return {};
-  const call = { key, id: id ?? undefined, name: name ?? undefined };
-  return { call: { ...call, preset: toJsonText(item.arguments), isEnded: status !== 'incomplete' } };
-}
-
-const thinkingIn = ({ type, summary, content }: Item): string | undefined =>
-  type === 'reasoning' ? [...(summary ?? []), ...(content ?? [])].map(textOf).join(betweenTexts) : undefined;
-
-const textIn = ({ type, content }: Item): string | undefined =>
-  type === 'message' ? content?.map(textOf).join('') : undefined;
-
-const textOf = ({ text }: { text?: string | null | undefined }): string => text ?? '';
 
 const isRefusal = ({ content }: Item): boolean => content?.some(({ refusal }) => refusal) ?? false;
 
 function toEnd({ status, incomplete_details: why, model, usage }: Answer, isRefused: boolean): ReplyPart {
   const word = status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed');
-  return { reason: isRefused ? 'blocked' : readEnd(word), isWhole: true, model, usage };
+  return { reason: isRefused ? 'blocked' : meaningOf(word), isWhole: true, model, usage };
 }
 
 /** The words of `ResponseStatus` and `IncompleteDetails` of the SDK; a new one is a cut. */
-const readEnd = endReader({
+const meaningOf = endReader({
   stop: ['completed'],
   length: ['max_output_tokens'],
   blocked: ['content_filter'],
@@ -135,22 +110,6 @@ const readEnd = endReader({
 });
 
 const text = z.string().nullish();
-const item = z.object({
-  type: z.string(),
-  status: text,
-  /** Of a message. */
-  phase: text,
-  content: z.array(z.object({ type: z.string(), text, refusal: text })).nullish(),
-  /** Of reasoning. */
-  summary: z.array(z.object({ type: z.string(), text: z.string() })).nullish(),
-  encrypted_content: text,
-  /** Of a call. */
-  call_id: text,
-  name: text,
-  arguments: z.unknown().optional(),
-});
-type Item = z.infer<typeof item>;
-
 const answer = z.object({
   model: modelName,
   status: text,
@@ -159,12 +118,23 @@ const answer = z.object({
 });
 type Answer = z.infer<typeof answer>;
 const wholeAnswer = answer.extend({ output: z.array(item) });
+/** Its items may have been said before, so no reply fails over them. */
+const lastAnswer = answer.extend({ output: z.array(item).nullish().catch(undefined) });
+type WholeAnswer = z.infer<typeof lastAnswer>;
 
 const anyEvent = z.object({ type: text });
 const responseEvent = z.object({ response: answer });
+const lastEvent = z.object({ response: lastAnswer });
 const failedEvent = z.object({ response: z.object({ error: z.unknown().optional() }).nullish() });
 const itemEvent = z
   .object({ item, output_index: z.int() })
   .transform((said) => [said.item, said.output_index] as const);
 const partEvent = z.object({ summary_index: z.int().nullish() });
-const deltaEvent = z.object({ delta: z.string(), output_index: z.int().optional() });
+/** A piece of an item, or all of a text or of the arguments. */
+const pieceEvent = z.object({
+  output_index: z.int().default(0),
+  content_index: z.int().default(0),
+  delta: z.string().default(''),
+  text,
+  arguments: z.unknown().optional(),
+});

@@ -62,7 +62,7 @@ function readPart({ text = '', refusal, image_url: image }: SaidPart): Part {
 export function readOpenAiParameters(body: OpenAiBody): CallParameters {
   const { stop, tools, tool_choice: choice, response_format: format } = body;
   return givenFields({
-    maxOutputTokens: body.max_completion_tokens,
+    maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
     temperature: body.temperature,
     topP: body.top_p,
     stop: typeof stop === 'string' ? [stop] : stop,

@@ -6,12 +6,11 @@ import { bracketed, type Complaints, checkShape, json, type Path, text, unread }
 import { invalid, openAiError } from './errors.js';
 import { onlyWithTools } from './part-rules.js';
 
-/** The error for the first rule of Chat Completions that a body violates, by the rules of newer models. */
+/**
+ * The error for the first rule of Chat Completions that a body violates. The limit has either name, as for OpenAI's
+ * models before o1: https://platform.openai.com/docs/api-reference/chat/create
+ */
 export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
-  if (body.max_tokens != null) {
-    const why = "is not supported with this model. Use 'max_completion_tokens' instead.";
-    return invalid(`Unsupported parameter: 'max_tokens' ${why}`, 'max_tokens', 'unsupported_parameter');
-  }
   return checkShape(bodyShape, body, openAiComplaints) ?? checkTogether(body as OpenAiBody);
 }
 
@@ -102,6 +101,7 @@ const bodyShape = z.strictObject({
   ...common,
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
+  max_tokens: z.int().min(1).nullish(),
   frequency_penalty: penalty,
   presence_penalty: penalty,
   seed: z.int().nullish(),
@@ -112,7 +112,7 @@ const bodyShape = z.strictObject({
   tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
   response_format: format.optional(),
   messages: z.array(message).min(1),
-  ...unread(`audio function_call functions logit_bias logprobs max_tokens metadata modalities moderation n prediction
+  ...unread(`audio function_call functions logit_bias logprobs metadata modalities moderation n prediction
     prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
     web_search_options`),
 });

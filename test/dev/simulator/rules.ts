@@ -152,7 +152,6 @@ export const ownRules: Record<ProviderId, OwnRule[]> = {
       openAiUser({ content: [{ type: 'image_url', image_url: { url: 'ftp://example.com/a' } }] }),
       "Invalid value: 'ftp://example.com/a'.",
     ],
-    [{ max_tokens: 5 }, "Use 'max_completion_tokens' instead."],
     [{ max_completion_tokens: 1.5 }, 'expected an integer, but got a decimal'],
     [{ stream_options: { include_usage: true } }, "only allowed when 'stream' is enabled"],
     [{ seed: 0.5 }, "'seed': expected an integer, but got a decimal"],

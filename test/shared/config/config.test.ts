@@ -266,6 +266,17 @@ describe('poolConfig', () => {
     expect({ ...defaultSettings(id), ...configuredSettings(config, id) }).toMatchObject(times);
   });
 
+  it.each<[ProviderId, Environment, beforeFallbackMs: number | undefined]>([
+    ['openai', { OPENAI_BASE_URL: url }, 60_000],
+    ['anthropic', { ANTHROPIC_BASE_URL: url }, 60_000],
+    ['openai', { OPENAI_BASE_URL: url, OPENAI_FIRST_TOKEN_TIMEOUT_MS: '90000' }, undefined],
+    ['openai', {}, undefined],
+    ['bedrock', { OPENAI_BASE_URL: url }, undefined],
+    ['vertexai', { GOOGLE_VERTEX_BASE_URL: url }, undefined],
+  ])('%s with %j -> a fallback waits %s ms for a sign of life', (id, environment, ms) => {
+    expect(poolConfig(parse(environment), id).firstTokenBeforeFallbackMs).toBe(ms);
+  });
+
   it("leaves the real provider's models out where the simulator plays it", () => {
     const settings = poolConfig(parse({ SIMULATOR_URL: 'http://s', OPENAI_MODELS: 'gpt-*' }), 'openai');
     expect([settings.model, settings.models, settings.isSimulated]).toEqual(['sim-echo', undefined, true]);

@@ -27,6 +27,7 @@ interface Limits {
   inMs?: number;
   timeoutMs?: number;
   firstTokenTimeoutMs?: number;
+  firstTokenBeforeFallbackMs?: number;
   fallbackAfterMs?: number;
   firstDeltaInMs?: number;
 }
@@ -67,6 +68,7 @@ describe('CallSignal', () => {
     ['call', { timeoutMs: 20, inMs: 10 }, '10 ms: timeout'],
     ['call', { firstTokenTimeoutMs: 10, timeoutMs: 300 }, '300 ms: provider_timeout'],
     ['stream', { firstTokenTimeoutMs: 300 }, '300 ms: provider_timeout'],
+    ['stream', { firstTokenTimeoutMs: 300, firstTokenBeforeFallbackMs: 60 }, '60 ms: provider_timeout'],
     // A model that thinks for 45 s, and says so, may go on; its silence may be as long as the longer of both times.
     [
       'stream',

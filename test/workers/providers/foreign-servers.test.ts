@@ -3,7 +3,6 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
 import { chatCompletions } from '../../../workers/providers/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
@@ -410,27 +409,31 @@ describe('the thinking of a foreign model in a conversation', () => {
 });
 
 it.each([
-  ['https://api.openai.com/v1', { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' }],
+  [
+    'https://api.openai.com/v1',
+    { max_completion_tokens: 9, store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
+  ],
   [
     'https://name.openai.azure.com/openai/v1',
-    { store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
+    { max_completion_tokens: 9, store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
   ],
-  ['http://127.0.0.1:8000/v1', {}],
+  ['https://name.openai.azure.com/openai/deployments/d', { max_completion_tokens: 9 }],
+  ['http://127.0.0.1:8000/v1', { max_tokens: 9 }],
 ])(
-  'a completion is asked for at %s -> what it says of its user, and about being kept and cached: %j',
+  'a completion is asked for at %s -> what it says of its limit and its user, and about being kept and cached: %j',
   async (baseURL, says) => {
     for (const isStreamed of [false, true]) {
       const bodies: object[] = [];
       const fetch: typeof globalThis.fetch = async (_, init) => {
-        const { store, safety_identifier, prompt_cache_key } = JSON.parse(String(init?.body));
-        bodies.push(givenFields({ store, safety_identifier, prompt_cache_key }));
+        const { model, messages, stream, stream_options, ...says } = JSON.parse(String(init?.body));
+        bodies.push(says);
         throw new Error('enough');
       };
       const client = new OpenAI({ apiKey: 'test-key', baseURL, fetch, maxRetries: 0 });
       const { signal } = new AbortController();
       const parts = chatCompletions(
         client,
-        { model: 'm', turns: [], signal, user: 'a-hash', cacheKey: 'k' },
+        { model: 'm', turns: [], maxOutputTokens: 9, signal, user: 'a-hash', cacheKey: 'k' },
         isStreamed,
       );
       await expect(parts.next()).rejects.toThrow();
@@ -438,3 +441,94 @@ it.each([
     }
   },
 );
+
+it.each<[ProviderId, PlayedAnswer]>([
+  ['openai', hello],
+  ['anthropic', helloAnthropic],
+])('%s gives a whole answer where a stream was asked for -> it is read', async (id, answer) => {
+  const end = (response: ServerResponse) => void response.end(answer.whole);
+  const reply = await play(id, { ...answer, events: [], end }, { stream });
+  expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
+});
+
+it('a stream ends with all of the message -> it is read where nothing was said, and once', async () => {
+  const last: PlayedAnswer['events'][number] = [
+    '',
+    { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] },
+  ];
+  for (const events of [[last], [...hello.events.slice(0, 2), last]])
+    expect(await play('openai', { whole: '', events }, { stream })).toMatchObject({ text: 'Hello' });
+});
+
+describe.each(replyModes)('content in parts, in a $mode reply', ({ stream }) => {
+  it('is thinking and a text, as at Mistral -> each is read', async () => {
+    const thought = { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] };
+    const said = { type: 'text', text: 'Hello' };
+    const answer = openai(
+      { content: [thought, said] },
+      [{ content: [thought] }, { content: [said] }],
+      'stop',
+    );
+    const reply = await play('openai', answer, { stream, reasoning: 'shown' });
+    expect(reply.pieces).toMatchObject([
+      { kind: 'thinking', text: 'Hm.' },
+      { kind: 'text', text: 'Hello' },
+    ]);
+  });
+});
+
+describe('a sign of life of OpenAI’s side', () => {
+  it.each([
+    ['ping', '2026-11-28T16:00:00Z'],
+    ['ping', '1732800000'],
+    ['', '""'],
+    ['', 'ping'],
+    ['', ': keepalive'],
+    ['heartbeat', '{"time":1}'],
+    ['', '{"type":"ping","time":1}'],
+  ])('is %j with %j -> is passed over, also before an end without a reason', async (name, data) => {
+    const reply = await play('openai', withEvent(ending(null), name, data), { stream });
+    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop' });
+  });
+});
+
+describe('token counts', () => {
+  const none = { prompt_tokens: 0, completion_tokens: 0, prompt_tokens_details: null };
+  it.each([none, { prompt_tokens: null, completion_tokens: null }])(
+    'are %j behind those that count, and before -> those count',
+    async (zeros) => {
+      const reply = await play('openai', withEvent(hello, '', JSON.stringify({ usage: zeros })), { stream });
+      expect(reply).toMatchObject({ text: 'Hello', usage });
+      const { usage: counted } = await play(
+        'openai',
+        withEvent(ending('stop'), '', JSON.stringify({ usage: zeros })),
+        {
+          stream,
+        },
+      );
+      expect(counted).toBeUndefined();
+    },
+  );
+
+  it('are zeros in the last event of a relay of Anthropic -> those of the first count', async () => {
+    const events = helloAnthropic.events.map(([name, data]): [string, object | string] => [
+      name,
+      name === 'message_delta' ? { ...Object(data), usage: { input_tokens: 0, output_tokens: 7 } } : data,
+    ]);
+    expect(await play('anthropic', { whole: '', events }, { stream })).toMatchObject({ usage });
+  });
+
+  it.each([
+    ['openai.gpt-5.6', 12_401, 12_401],
+    ['us.openai.gpt-5.6', 12_401, 12_401],
+    ['openai.gpt-5.6', 2, 12_401],
+    ['anthropic.claude-opus-4', 2, 12_401],
+    ['arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-4', 12_401, 24_800],
+  ])('of %s at Bedrock are %i with those of the cache -> %i', async (model, inputTokens, gives) => {
+    const counts = { inputTokens, outputTokens: 7, cacheReadInputTokens: 8367, cacheWriteInputTokens: 4032 };
+    const message = { content: [{ text: 'Hello' }] };
+    const whole = JSON.stringify({ output: { message }, stopReason: 'end_turn', usage: counts });
+    const reply = await play('bedrock', { whole, events: [] }, { stream: false, model });
+    expect(reply.usage?.inputTokens).toBe(gives);
+  });
+});

@@ -435,7 +435,7 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     { ...own, role: 'start', data: '{"phase":"commentary"}' },
     { kind: 'text', text: 'Look:' },
     { kind: 'call', id: 'a', name: 'f', arguments: '{}' },
-    { kind: 'text', text: 'And?' },
+    { kind: 'text', text: '\n\nAnd?' },
   ];
 
   it.each<['opaque' | 'shown' | undefined, pieces: object[]]>([
@@ -539,4 +539,86 @@ describe('an error of the server', () => {
     const failed = play(answer, { stream: false });
     await expect(failed).rejects.toMatchObject({ code: 'provider_rejected', cause: { status, advice } });
   });
+});
+
+describe.each(replyModes)('the messages of a $mode reply', ({ stream }) => {
+  const commentary = message('I look at the map.', { phase: 'commentary' });
+  const final = message('Bonn.', { phase: 'final_answer' });
+  const json = message('{"a":1}', { phase: 'final_answer' });
+  const format = { type: 'json_object' as const };
+  const streamedAs = (items: Item[]): Events =>
+    items.flatMap((each, index) =>
+      each.type === 'message'
+        ? said(index, [...String(Object(each).content[0].text)], givenPhase(each))
+        : called(index, each, String(each.arguments)),
+    );
+  const givenPhase = ({ phase }: Item): Item => (phase ? { phase } : {});
+  const twice = call('a', 'f', '{"x":1}');
+
+  it.each<[given: string, items: Item[], asked: Partial<ProviderCommand>, text: string, calls: number]>([
+    ['two messages', [commentary, final], {}, 'I look at the map.\n\nBonn.', 0],
+    ['two messages around a call', [commentary, twice, final], {}, 'I look at the map.\n\nBonn.', 1],
+    ['a commentary beside a format', [commentary, json], { parameters: { format } }, '{"a":1}', 0],
+    ['no phase beside a format', [message('{"a":1}')], { parameters: { format } }, '{"a":1}', 0],
+    ['the answer as a commentary, too', [message('Bonn.', { phase: 'commentary' }), final], {}, 'Bonn.', 0],
+    ['a message that begins another one', [message('Bonn.'), message('Bonn')], {}, 'Bonn.\n\nBonn', 0],
+    ['an empty message', [message(''), final], {}, 'Bonn.', 0],
+    ['one call twice', [twice, twice, message('So.')], {}, 'So.', 1],
+    ['two calls with one id', [twice, call('a', 'f', '{"x":2}')], {}, '', 2],
+  ])('are %j -> each counts once, apart', async (_, items, asked, text, calls) => {
+    const answer = response(items, streamedAs(items));
+    const own = { parameters: { ...parameters, ...asked.parameters } };
+    const reply = await play(answer, { stream, ...asked, ...own });
+    expect([reply.text, reply.calls.length]).toEqual([text, calls]);
+    if (stream && calls === 0) expect(reply.deltas.join('')).toBe(text);
+  });
+});
+
+describe('an item that first stands whole', () => {
+  const item = call('a', 'f', '{"x":1}');
+  const begun = added(0, { ...item, arguments: '', status: 'in_progress' });
+  const argumentsDone = event('response.function_call_arguments.done', { arguments: '{"x":1}' });
+  const first = delta(0, 'function_call_arguments', '{"x"');
+  const [opened] = said(0, []);
+  const textDone = event('response.output_text.done', { content_index: 0, text: 'Hello' });
+
+  it.each<[where: string, events: Events, output: Item[]]>([
+    ['in `arguments.done`', [begun, argumentsDone], []],
+    ['there, behind a piece', [begun, first, argumentsDone], []],
+    ['in the event that ends it', [begun, done(0, item)], []],
+    ['there, without a beginning', [done(0, item)], []],
+    ['there, before its name', [first, done(0, item)], []],
+    ['in the last event', [], [item]],
+    ['in the last event, behind a piece', [begun, first], [item]],
+    ['in its beginning', [added(0, item)], []],
+    ['twice', [begun, done(0, item), done(0, item)], [item]],
+    ['in another place of the last event', [...said(0, []), added(1, item), done(1, item)], [item]],
+  ])('is a call %s -> it has its arguments, once', async (_, events, output) => {
+    const answer = response([], events, { output });
+    const { calls } = await play(answer, { stream: true, parameters });
+    expect(calls).toEqual([['a', 'f', '{"x":1}', undefined]]);
+  });
+
+  it.each<[where: string, events: Events, output: Item[]]>([
+    ['in `output_text.done`', [opened as Events[number], textDone], []],
+    ['there, behind a piece', [opened as Events[number], delta(0, 'output_text', 'Hel'), textDone], []],
+    ['in the event that ends it', [done(0, message('Hello'))], []],
+    ['in the last event', [], [message('Hello')]],
+    ['in the last event, behind a piece', [delta(0, 'output_text', 'Hel')], [message('Hello')]],
+    ['everywhere', said(0, ['Hel', 'lo']), [message('Hello')]],
+  ])('is a text %s -> it is read once', async (_, events, output) => {
+    const reply = await play(response([], events, { output }), { stream: true });
+    expect([reply.text, reply.deltas.join('')]).toEqual(['Hello', 'Hello']);
+  });
+
+  it('says something else than its pieces -> the reply is none', async () => {
+    const other = [begun, delta(0, 'function_call_arguments', '{"x":2}'), argumentsDone];
+    const broken = play(response([], other, { output: [] }), { stream: true, parameters });
+    await expect(broken).rejects.toMatchObject({ cause: { word: 'malformed_arguments' } });
+  });
+});
+
+it('a whole response comes where a stream was asked for -> it is read', async () => {
+  const end = (sent: ServerResponse) => void sent.end(hello.whole);
+  expect(await play({ ...hello, events: [], end }, { stream: true })).toMatchObject({ text: 'Hello', usage });
 });

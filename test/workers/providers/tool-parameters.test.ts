@@ -86,7 +86,7 @@ const requests: Record<string, Asked> = {
       verbosity: 'low',
     },
     openai: {
-      max_completion_tokens: 77,
+      max_tokens: 77,
       temperature: 0,
       top_p: 0.25,
       stop: ['\u0000', '🎉\n'],
@@ -242,7 +242,7 @@ const requests: Record<string, Asked> = {
 
 /** Beside the conversation, and the wish for a stream. */
 const always: Record<ProviderId, object> = {
-  openai: { max_completion_tokens: 4096 },
+  openai: { max_tokens: 4096 },
   anthropic: { max_tokens: 4096 },
   bedrock: { inferenceConfig: { maxTokens: 4096 } },
   vertexai: generation({}),
