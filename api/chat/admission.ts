@@ -1,6 +1,5 @@
 import type { Target } from '../../shared/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { changesFor } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';

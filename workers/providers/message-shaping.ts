@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto';
-import { isBlank, type ToolCallPart, type ToolResultPart } from '../../shared/conversation.js';
+import {
+  isBlank,
+  type Part,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+} from '../../shared/conversation.js';
 import { toObjectText } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';
 

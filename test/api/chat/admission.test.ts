@@ -1,11 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { admit, backlogMs, resolveDeadlines } from '../../../api/chat/admission.js';
-import type { ChatCommand } from '../../../api/chat/chat-command.js';
+import { type ChatCommand, keptOf } from '../../../api/chat/chat-command.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
+import { writeChat } from '../../../shared/json-worker.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { command } from '../../support/attached.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
@@ -140,7 +142,7 @@ describe('admit with a fallback', () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
     const options = { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
-    const asked = command({ parameters: { seed: 1 }, turns: [{ role: 'user', content: 'Hi' }] });
+    const asked = command({ parameters: { seed: 1 } });
     expect(await admit(asked, options)).toMatchObject({ fallback });
     expect(await admit({ ...asked, isStrict: true }, options)).toMatchObject({ fallback: [fallback[1]] });
   });
@@ -149,13 +151,14 @@ describe('admit with a fallback', () => {
     for (const provider of ['openai', 'anthropic', 'vertexai'] as const) beat(provider, { simulated: true });
     const fallback = [{ provider: 'anthropic' }, { provider: 'vertexai' }] as const;
     const options = { link: { pools, check: async () => {} }, shares, timeoutMs: 1000, fallback };
-    const turns: ChatCommand['turns'] = [
+    const turns: Turn[] = [
       { role: 'user', content: 'Hi' },
       { role: 'system', content: 'Be kind.' },
     ];
-    expect(await admit(command({ turns }), options)).toMatchObject({ fallback });
-    const strict = command({ turns, isStrict: true });
-    expect(await admit(strict, options)).toMatchObject({ fallback: [fallback[0]] });
+    const written = { texts: writeChat({ turns }), bytes: 1 };
+    const asked = (isStrict: boolean) => command({ ...keptOf({ turns }, written, { isStrict }), isStrict });
+    expect(await admit(asked(false), options)).toMatchObject({ fallback });
+    expect(await admit(asked(true), options)).toMatchObject({ fallback: [fallback[0]] });
   });
 
   it('asks each model once, whether it is meant by its name or as the one by default', async () => {
