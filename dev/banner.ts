@@ -7,7 +7,7 @@ import type { StartCredentials } from './credentials.js';
 /** The running services, and their addresses. */
 export interface Facts extends StartCredentials {
   config: Config;
-  workerPort: number;
+  workerPorts: number[];
   /** Undefined when every provider is real. */
   simulatorUrl: string | undefined;
   simulated: ProviderId[];
@@ -58,12 +58,13 @@ function summary({ config, simulated }: Facts): string {
 }
 
 function details(facts: Facts): string {
-  const { config, workerPort, simulatorUrl, tokens, logDir } = facts;
+  const { config, workerPorts, simulatorUrl, tokens, logDir } = facts;
   const origin = originOf(config);
+  const workers = workerPorts.map((PORT) => `${originOf({ ...config, PORT })}/readyz`);
   return `  Chat too   ${urlUnder(config.CHAT_BASE_URL_ALT, '/chat')}
   Blog       ${urlUnder(config.BLOG_BASE_URL, '/blogs')}   feeds: ${urlUnder(config.BLOG_BASE_URL, '/feed.json')} and /feed.xml
   API docs   ${origin}/docs   and ${origin}/openapi.json
-  Health     ${origin}/readyz   worker: ${originOf({ ...config, PORT: workerPort })}/readyz
+  Health     ${origin}/readyz   workers: ${workers.join(' and ')}
   Queue      ${config.REDIS_URL ? 'Redis (REDIS_URL)' : 'in PostgreSQL; set REDIS_URL to use Redis'}
   Database   ${config.DATABASE_URL ? 'PostgreSQL (DATABASE_URL)' : `embedded PostgreSQL, data in ${config.DATA_DIR}/`}
   Logs       ${logDir}/

@@ -37,7 +37,7 @@ export function spawnChild({ name, command, args, environment, cwd, logFile }: C
     detached: true,
   });
   closeSync(log);
-  const ended = endOf(child, `${name} ended unexpectedly; its log is ${logFile}`);
+  const ended = exitOf(child).then((exit) => `${name} ended unexpectedly (${exit}); its log is ${logFile}`);
   const failed = ended.then((reason) => Promise.reject(new StartupError(reason)));
   const listening = Promise.race([received(child, 'listening'), failed]).then(({ port }) => port);
   const ready = Promise.race([received(child, 'ready'), failed]).then(() => undefined);
@@ -50,7 +50,7 @@ export function spawnChild({ name, command, args, environment, cwd, logFile }: C
     listening,
     /** Resolves when the program can serve; rejects when it ends before. */
     ready,
-    /** Resolves with a message when the program ends, expected or not. */
+    /** Resolves with a message that has its exit and its log when the program ends, expected or not. */
     ended,
     /** Resolves with the exit code when the program ends, with null when a signal ended it. */
     exitCode: new Promise<number | null>((resolve) => child.once('exit', resolve)),
@@ -64,10 +64,11 @@ export function spawnChild({ name, command, args, environment, cwd, logFile }: C
   };
 }
 
-const endOf = (child: ChildProcess, reason: string): Promise<string> =>
+/** Resolves with the signal or the exit code that ended the process. */
+export const exitOf = (child: ChildProcess): Promise<string> =>
   new Promise((resolve) => {
-    child.once('exit', () => resolve(reason));
-    child.once('error', () => resolve(reason));
+    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+    child.once('error', () => resolve('not started'));
   });
 
 function received<T extends ParentMessage['type']>(child: ChildProcess, type: T) {

@@ -14,16 +14,17 @@ import { createLog } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
 import { retry } from '../shared/runtime/retry.js';
 import { banner, originOf } from './banner.js';
-import { type SpawnedProgram, spawnChild } from './child-program.js';
+import { spawnChild } from './child-program.js';
 import { type StartCredentials, startCredentials, writePrivateFile } from './credentials.js';
 import { freePort } from './free-port.js';
 import { takeLock } from './lock.js';
 import { rotateLogs } from './log-rotation.js';
 import { refuseUnusablePorts } from './ports.js';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/embedded-postgres.js';
+import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
 import { showStages } from './stages.js';
 import { StartReport } from './start-report.js';
 import { prepareStores } from './stores.js';
+import { type Run, SupervisedPart } from './supervised-part.js';
 
 const launcher = fileURLToPath(new URL('../../bin/quillgate', import.meta.url));
 /** How long to wait for the data folder of a start that is about to end. */
@@ -37,13 +38,14 @@ const postgresStopMs = 20_000;
 
 /**
  * `npm start`: everything on this machine, each part embedded unless the environment names a real one. In order:
- * the data folder, free ports, PostgreSQL, migrations, the simulator, then the worker and the API just as the
- * Procfile starts them. Stops all of it, last started first, on Ctrl-C or when one of them ends.
+ * the data folder, free ports, PostgreSQL, migrations, the simulator, then two workers and the API just as the
+ * Procfile starts them. A part that dies is started again. Stops all of it, last started first, on Ctrl-C, when one of
+ * them ends during the start, or when it has died too often.
  */
 export async function start(environment: Environment, options: { isVerbose: boolean }): Promise<void> {
   const config = await localConfig(environment);
   const lifecycle = new Lifecycle(createLog({ program: 'start', level: 'error' }));
-  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 3 * killAfterMs + postgresStopMs });
+  lifecycle.closeOnSignals({ graceMs: config.SHUTDOWN_GRACE_MS + 4 * killAfterMs + postgresStopMs });
   const report = reportTo(lifecycle, config);
   try {
     const facts = await startEverything(config, environment, { lifecycle, report });
@@ -66,7 +68,10 @@ function reportTo(lifecycle: Lifecycle, config: Config): StartReport {
   return lifecycle.opened('report', report, (open) => open.stopped());
 }
 
-/** On one machine the API is for this machine alone, and its addresses follow its port. */
+/**
+ * On one machine the API is for this machine alone, and its addresses follow its port. Ports are chosen here, so that a
+ * part that is started again has the one that it had.
+ */
 async function localConfig(environment: Environment): Promise<Config> {
   const config = parseConfig({ ...environment, HOST: environment.HOST?.trim() || '127.0.0.1' }, 'start');
   const PORT = config.PORT || (await freePort());
@@ -74,6 +79,8 @@ async function localConfig(environment: Environment): Promise<Config> {
   return {
     ...config,
     PORT,
+    WORKER_PORT: config.WORKER_PORT || (await freePort()),
+    SIMULATOR_PORT: config.SIMULATOR_PORT || (await freePort()),
     CHAT_BASE_URL: environment.CHAT_BASE_URL?.trim() || origin,
     CHAT_BASE_URL_ALT: environment.CHAT_BASE_URL_ALT?.trim() || `${origin}/v1`,
     BLOG_BASE_URL: environment.BLOG_BASE_URL?.trim() || origin,
@@ -95,29 +102,37 @@ async function startEverything(config: Config, environment: Environment, { lifec
   const credentials = startCredentials(config);
   const { postgres, databaseUrl } = await prepareDatabase(config, { lifecycle, report });
 
-  const logs = ['api', 'worker', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
+  const logs = ['api', 'worker', 'worker-2', 'simulator'].map((name) => join(dataDir.logs, `${name}.log`));
   const rotation = rotateLogs([...logs, join(config.DATA_DIR, 'postgres.log')]);
   lifecycle.opened('log rotation', rotation, (open) => open.stop());
-  report.begin(`Starting the API${withSimulator ? ', the worker and the simulator' : ' and the worker'}`);
+  report.begin(`Starting the API${withSimulator ? ', two workers and the simulator' : ' and two workers'}`);
   const run = programRunner(environment, dataDir.logs, { graceMs: config.SHUTDOWN_GRACE_MS, lifecycle });
-  const simulator = withSimulator ? run('simulator', {}, ['--port', `${config.SIMULATOR_PORT}`]) : undefined;
-  const simulatorUrl = simulator ? `http://127.0.0.1:${await simulator.listening}` : config.SIMULATOR_URL;
+  const simulator = withSimulator
+    ? run('simulator', { args: ['simulator', '--port', `${config.SIMULATOR_PORT}`] })
+    : undefined;
+  await simulator?.run.ready;
+  const simulatorUrl = simulator ? `http://127.0.0.1:${config.SIMULATOR_PORT}` : config.SIMULATOR_URL;
   const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials);
   // Everything runs here, and the banner says who is simulated. The API shows operators which model that is.
-  const played = { SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
-  const worker = run('worker', { ...variables, ...played });
-  const api = run('api', { ...variables, ...played });
-  const oneEnds = Promise.race(
-    [api, worker, simulator ?? [], postgres ?? []].flat().map(({ ended }) => ended),
+  const played = { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
+  const workerPorts = [config.WORKER_PORT, await freePort()];
+  const workers = workerPorts.map((port, index) =>
+    run(index === 0 ? 'worker' : `worker-${index + 1}`, {
+      args: ['worker'],
+      variables: { ...played, WORKER_PORT: `${port}` },
+    }),
   );
+  const api = run('api', { args: ['api'], variables: played });
+  const parts = [api, ...workers, simulator ?? [], postgres ?? []].flat();
   // The programs would wait for a database that has died while they start.
-  const failing = oneEnds.then((reason) => Promise.reject(new StartupError(reason)));
-  const ready = Promise.all([api.ready, worker.ready]).then(() => untilHeard(config, lifecycle.stopping));
-  await Promise.race([ready, failing]);
-  stopWhenOneEnds(oneEnds, lifecycle);
+  const failing = Promise.race(parts.map((part) => part.run.ended)).then((reason) =>
+    Promise.reject(new StartupError(reason)),
+  );
+  const ready = Promise.all([api, ...workers].map((part) => part.run.ready));
+  await Promise.race([ready.then(() => untilHeard(config, lifecycle.stopping)), failing]);
+  stopWhenOneIsGivenUp(parts, lifecycle);
 
-  const workerPort = await worker.listening;
-  return { config, workerPort, simulatorUrl, logDir: dataDir.logs, simulated, ...credentials };
+  return { config, workerPorts, simulatorUrl, logDir: dataDir.logs, simulated, ...credentials };
 }
 
 /**
@@ -150,7 +165,7 @@ async function prepareDatabase(config: Config, { lifecycle, report }: StartDeps)
   await prepareStores(config, databaseUrl);
   // For the command line, which could not find the embedded PostgreSQL: its port changes at every start.
   writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
-  return { postgres, databaseUrl };
+  return { postgres: postgres?.part, databaseUrl };
 }
 
 /** The variables that the API and the worker do not take from the environment. */
@@ -163,6 +178,11 @@ const variablesOf = (
   ...{ ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password },
   ...{ BLOG_TOKEN: tokens.blog.token, CHAT_TOKEN: tokens.chat.token },
 });
+
+interface ProgramOptions {
+  args: string[];
+  variables?: Environment;
+}
 
 /**
  * Starts the programs beside this one. They stop one after another; what one of them leaves of the grace is all that
@@ -178,28 +198,45 @@ function programRunner(
     until = Date.now() + graceMs;
   });
   const graceLeftMs = () => Math.max(0, until - Date.now());
-  return (name: string, variables: Environment = {}, options: string[] = []): SpawnedProgram => {
+  return (name: string, { args, variables = {} }: ProgramOptions): SupervisedPart => {
     lifecycle.stopping.throwIfAborted();
-    const child = spawnChild({
-      name,
-      command: launcher,
-      args: [name, ...options],
-      environment: { ...environment, ...variables },
-      logFile: join(logDir, `${name}.log`),
-    });
-    return lifecycle.opened(name, child, (open) => open.stop({ graceMs: graceLeftMs() + killAfterMs }));
+    const start = (): Run => {
+      const child = spawnChild({
+        name,
+        command: launcher,
+        args,
+        environment: { ...environment, ...variables },
+        logFile: join(logDir, `${name}.log`),
+      });
+      return { ...child, stop: () => child.stop({ graceMs: graceLeftMs() + killAfterMs }) };
+    };
+    const part = new SupervisedPart({ name, start, stopping: lifecycle.stopping, say });
+    return lifecycle.opened(name, part, (open) => open.stop());
   };
 }
 
-async function ownPostgres(dataDir: string, lifecycle: Lifecycle): Promise<EmbeddedPostgres> {
-  const starting = startEmbeddedPostgres({ dataDir });
+/** PostgreSQL, on the same port whenever it is started again, and its URL. */
+async function ownPostgres(dataDir: string, lifecycle: Lifecycle) {
+  let url = '';
+  const start = (): Run => {
+    const starting = startEmbeddedPostgres({ dataDir, port: url ? Number(new URL(url).port) : undefined });
+    const ready = starting.then((postgres) => {
+      url = postgres.url;
+    });
+    const ended = starting.then(
+      (postgres) => postgres.ended,
+      (cause: Error) => cause.message.replace(/\.$/, ''),
+    );
+    return { ready, ended, stop: async () => (await starting.catch(() => undefined))?.stop() };
+  };
+  const part = new SupervisedPart({ name: 'PostgreSQL', start, stopping: lifecycle.stopping, say });
   // Registered before it runs: a signal in the middle of its start must end it, too.
-  lifecycle.opened('postgres', starting, async () => (await starting.catch(() => undefined))?.stop());
-  const postgres = await starting.catch((cause: Error) => {
+  lifecycle.opened('postgres', part, (open) => open.stop());
+  await part.run.ready.catch((cause: Error) => {
     throw new StartupError(cause.message, { cause });
   });
   lifecycle.stopping.throwIfAborted();
-  return postgres;
+  return { part, url };
 }
 
 /** Resolves once the API has heard of every pool: before that it lists none of the pool's models. */
@@ -214,11 +251,13 @@ const untilHeard = (config: Config, signal: AbortSignal): Promise<void> =>
     { pauseMs: lookEveryMs, signal },
   );
 
-function stopWhenOneEnds(oneEnds: Promise<string>, lifecycle: Lifecycle): void {
-  void oneEnds.then(async (reason) => {
+function stopWhenOneIsGivenUp(parts: SupervisedPart[], lifecycle: Lifecycle): void {
+  void Promise.race(parts.map((part) => part.keepRunning())).then(async (reason) => {
     if (lifecycle.stopping.aborted) return;
-    process.stderr.write(`${reason}\n`);
+    say(reason);
     await lifecycle.close();
     process.exit(1);
   });
 }
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);

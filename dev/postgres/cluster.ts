@@ -19,13 +19,15 @@ import { type Account, changeOwner, pathFromInside } from './account.js';
 /** The one role of the cluster, its superuser. */
 export const roleName = 'quillgate';
 
-/** The files and folders of an embedded server, and the account of its programs. */
+/** The files, the folders and the port of an embedded server, and the account of its programs. */
 export interface Installation {
   cluster: string;
   log: string;
   passwordFile: string;
   binaries: string;
   account: Account;
+  /** Where it is to listen; undefined for any free port. */
+  port: number | undefined;
 }
 
 /** The whole environment of PostgreSQL's programs, so that no setting of the shell changes the cluster. */

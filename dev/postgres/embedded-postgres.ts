@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { withLock } from '../lock.js';
 import { accountFor, assertWritable } from './account.js';
@@ -17,7 +17,7 @@ export interface EmbeddedPostgres {
   /** Whether the server was already running, started by a process that has died or by another one. */
   adopted: boolean;
   createDatabase(name: string): Promise<string>;
-  /** Resolves with a message when the server has ended, whether it was stopped or not. */
+  /** Resolves with a message that names its log when the server has ended, whether it was stopped or not. */
   readonly ended: Promise<string>;
   /** Stops the server, adopted or not, and waits until it has ended. May be called again. */
   stop(): Promise<void>;
@@ -26,14 +26,19 @@ export interface EmbeddedPostgres {
 /**
  * Starts PostgreSQL from npm's binaries on 127.0.0.1 with its data in `dataDir/postgres`, or adopts the server that
  * runs there. The server survives a killed caller; the next start adopts it. Any step may be interrupted by kill -9
- * or run by several processes at once. Throws when this machine cannot run it; the message names `DATABASE_URL`.
+ * or run by several processes at once. With a port, the data must exist, and are served there again. Throws when this
+ * machine cannot run it; the message names `DATABASE_URL`.
  */
-export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(options: {
+  dataDir: string;
+  port?: number | undefined;
+}): Promise<EmbeddedPostgres> {
+  const { dataDir, port } = options;
   try {
     const home = resolve(dataDir);
     mkdirSync(home, { recursive: true });
     assertWritable([home, join(home, 'postgres.lock'), join(home, 'postgres.log')]);
-    return await withLock(join(home, 'postgres.lock'), () => start(home, dataDir));
+    return await withLock(join(home, 'postgres.lock'), () => start(home, dataDir, port));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(
@@ -44,29 +49,33 @@ export async function startEmbeddedPostgres({ dataDir }: { dataDir: string }): P
 }
 
 /** `dataDir` is the path of `home` as the caller gave it, for messages. */
-async function start(home: string, dataDir: string): Promise<EmbeddedPostgres> {
+async function start(home: string, dataDir: string, port: number | undefined): Promise<EmbeddedPostgres> {
   const cluster = join(home, 'postgres');
+  if (port !== undefined && !existsSync(cluster)) throw new Error(`${cluster} is gone`);
   const account = accountFor(cluster);
   const installation: Installation = {
     cluster,
     account,
+    port,
     log: join(home, 'postgres.log'),
     passwordFile: join(home, 'postgres.password'),
     binaries: await findBinaries({ dataDir: home, account }),
   };
   const password = await ensureCluster(installation);
   const urlOfPort = (port: number) => `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
-  const { postmaster, state, adopted } = await startOrAdopt(installation, urlOfPort);
+  const { postmaster, state, launch } = await startOrAdopt(installation, urlOfPort);
   const url = urlOfPort(postmaster.port);
   if (state === 'no database') await createDatabase(url, databaseName);
   const mark = markOf(cluster);
+  const log = join(dataDir, 'postgres.log');
+  const ended = launch
+    ? launch.exit.then((exit) => `PostgreSQL ended unexpectedly (${exit})`)
+    : whenEnded(postmaster.pid, mark).then(() => 'PostgreSQL ended unexpectedly');
   return {
     url,
-    adopted,
+    adopted: launch === undefined,
     createDatabase: (name) => createDatabase(url, name),
-    ended: whenEnded(postmaster.pid, mark).then(
-      () => `PostgreSQL ended unexpectedly; its log is ${join(dataDir, 'postgres.log')}`,
-    ),
+    ended: ended.then((end) => `${end}; its log is ${log}`),
     stop: () => stopPostmaster(postmaster.pid, mark),
   };
 }

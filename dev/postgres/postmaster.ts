@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { exitOf } from '../child-program.js';
 import { freePort } from '../free-port.js';
 import { changeOwner, pathFromInside } from './account.js';
 import { type Installation, programEnvironment } from './cluster.js';
@@ -27,7 +28,8 @@ const quotedLogBytes = 1_000;
 interface ReadyPostmaster {
   postmaster: Postmaster;
   state: Extract<ServerState, 'ready' | 'no database'>;
-  adopted: boolean;
+  /** Undefined when it was adopted. */
+  launch: Launch | undefined;
 }
 
 /**
@@ -61,7 +63,11 @@ async function takeStep(
     const state = await probeServer(urlOfPort(postmaster.port));
     if (state === 'refused') throw new Error(`the server does not accept ${installation.passwordFile}`);
     if (state !== 'unreachable')
-      return { postmaster, state, adopted: postmaster.pid !== attempt.launch?.pid };
+      return {
+        postmaster,
+        state,
+        launch: postmaster.pid === attempt.launch?.pid ? attempt.launch : undefined,
+      };
   } else if (!postmaster && !attempt.launch?.isRunning()) {
     if (attempt.launch) await pauseUnlessTooLate(attempt.launch, attempt.startedAt);
     removeStalePidFile(installation.cluster);
@@ -83,11 +89,11 @@ async function pauseUnlessTooLate(launch: Launch, startedAt: number): Promise<vo
 }
 
 async function launchPostmaster(installation: Installation) {
-  const { cluster, log, binaries, account } = installation;
+  const { cluster, log, binaries, account, port } = installation;
   const logStart = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
   const output = openSync(log, 'a', 0o600);
   changeOwner(log, account);
-  const options = ['-D', pathFromInside(cluster, account), '-p', String(await freePort())];
+  const options = ['-D', pathFromInside(cluster, account), '-p', String(port ?? (await freePort()))];
   try {
     // Detached: in its own session, so that Ctrl-C in the terminal does not reach it and it can be stopped in order.
     const child = spawn(join(binaries, 'bin', 'postgres'), [...options, ...settingsOf(cluster)], {
@@ -97,10 +103,12 @@ async function launchPostmaster(installation: Installation) {
       detached: true,
       stdio: ['ignore', output, output],
     });
+    const exit = exitOf(child);
     await once(child, 'spawn');
     child.unref();
     return {
       pid: child.pid,
+      exit,
       isRunning: () => child.exitCode === null && child.signalCode === null,
       stop: async () => stopPostmaster(child.pid ?? 0, markOf(cluster)),
       logTail: () => readFileSync(log).subarray(logStart).subarray(-quotedLogBytes).toString().trim(),

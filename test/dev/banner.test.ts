@@ -6,12 +6,12 @@ import { providerIds } from '../../shared/contract.js';
 const file = '.data/kept';
 
 /** The text of a start in which everything but OpenAI is simulated. */
-const textOf = (environment: Environment) =>
+const textOf = (environment: Environment, { isVerbose = false } = {}) =>
   banner(
     {
       ...{
         config: parseConfig(environment, 'start'),
-        workerPort: 3001,
+        workerPorts: [3001, 15000],
         simulatorUrl: 'http://127.0.0.1:3002',
       },
       ...{ simulated: providerIds.filter((id) => id !== 'openai'), logDir: '.data/logs' },
@@ -19,7 +19,7 @@ const textOf = (environment: Environment) =>
       admin: { username: 'admin', password: 'the-console-password', file },
       tokens: { blog: { token: 'the-blog-token', file }, chat: { token: 'the-chat-token', file } },
     },
-    { isVerbose: false },
+    { isVerbose },
   );
 
 describe('banner', () => {
@@ -31,5 +31,10 @@ describe('banner', () => {
     expect(text).toContain('openai: real; anthropic, bedrock, vertexai: simulated');
     expect(text).toContain("  curl -u demo:the-chat-password -H 'X-LLM: openai' -H 'X-LLM-Model: <model>'");
     expect(text).toContain('npm start -- --verbose');
+  });
+
+  it('has the health page of each worker, when it is verbose', () => {
+    const health = 'http://localhost:3001/readyz and http://localhost:15000/readyz';
+    expect(textOf({}, { isVerbose: true })).toContain(`workers: ${health}\n`);
   });
 });

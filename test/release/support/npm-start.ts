@@ -36,17 +36,17 @@ export function spawnStart({ cwd, environment, args = [] }: StartOptions) {
     stdout: stdout.text(),
     stderr: stderr.text(),
   }));
-  const up = Promise.race([
-    stdout.until(lastLine),
-    ended.then((ending) => Promise.reject(new Error(JSON.stringify(ending)))),
-  ]);
+  const endedBefore = ended.then((ending) => Promise.reject(new Error(JSON.stringify(ending))));
+  const up = Promise.race([stdout.until(lastLine), endedBefore]);
   // A start that is meant to fail is judged by how it ended.
-  up.catch(() => undefined);
+  for (const waiting of [up, endedBefore]) waiting.catch(() => undefined);
   return {
     pid,
     /** Resolves with what was printed once it says that all is up; rejects with it when it ends before. */
     up,
     ended,
+    /** Resolves when these words are on its stderr; rejects when it ends before. */
+    says: (words: string) => Promise.race([stderr.until(words), endedBefore]),
     /** Sends a signal to the process alone, or to its whole group as a terminal does. */
     signal: (signal: NodeJS.Signals, scope: 'process' | 'group' = 'process') =>
       process.kill(scope === 'group' ? -pid : pid, signal),
@@ -73,6 +73,7 @@ function collect(stream: Readable): { text(): string; until(words: string): Prom
         found(text);
       };
       stream.on('data', look);
+      look();
     });
   return { text: () => text, until };
 }

@@ -17,6 +17,18 @@ export function familyOf(pid: number): SeenProcess[] {
   return familyFrom(pid);
 }
 
+/** Process id of the first program of this name below a start that is not the one that was seen before. */
+export function programPid(
+  start: { family(): SeenProcess[] },
+  program: string,
+  { after }: { after?: number } = {},
+): number {
+  const isIt = ({ command }: SeenProcess) => command.includes(`/dist/programs/${program}.js`);
+  const found = start.family().find((one) => isIt(one) && one.pid !== after);
+  if (found === undefined) throw new Error(`no ${program} runs`);
+  return found.pid;
+}
+
 /** The processes that still run; a zombie does not. */
 export function stillRunning(seen: readonly SeenProcess[]): SeenProcess[] {
   const running = new Set(everyProcess().map(({ pid, startedAt }) => `${pid} ${startedAt}`));
