@@ -23,6 +23,8 @@ interface GatewayOptions {
   workers?: number;
   /** Variables of a run's own. */
   settings?: Record<string, string>;
+  /** Variables of the API alone. */
+  apiSettings?: Record<string, string>;
 }
 
 /** Starts one API process and workers of a checkout on a store of their own, and waits until they are ready. */
@@ -38,15 +40,19 @@ export async function openGateway(name: StoreName, options: GatewayOptions, plac
     ...(process.env.OPENAI_WIRE && { OPENAI_WIRE: process.env.OPENAI_WIRE }),
     ...options.settings,
   };
-  const start = async (title: string, command: string) => {
-    const program = await startProgram({ name: title, args: [command], environment, checkout }, place);
+  const start = async (title: string, command: string, own: Record<string, string> = {}) => {
+    const variables = { ...environment, ...own };
+    const program = await startProgram(
+      { name: title, args: [command], environment: variables, checkout },
+      place,
+    );
     await program.ready;
     return program;
   };
   const startWorker = (title: string) => start(title, 'worker');
   const numbers = Array.from({ length: workers }, (_, n) => n + 1);
   const starting = numbers.map((number) => startWorker(`worker-${number}`));
-  const [api, ...started] = await Promise.all([start('api', 'api'), ...starting]);
+  const [api, ...started] = await Promise.all([start('api', 'api', options.apiSettings), ...starting]);
   /** Rejects when one of them, but for the last worker of several, ends although it was not asked to. */
   const failed = failureOf([api, ...started.slice(0, Math.max(1, workers - 1))], place);
   return { url: `http://127.0.0.1:${api.port}`, api, workers: started, store, failed, startWorker };

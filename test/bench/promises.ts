@@ -3,6 +3,7 @@ import { Lifecycle } from '../../shared/runtime/lifecycle.js';
 import { createLog } from '../../shared/runtime/log.js';
 import { openService, type Service } from './caller.js';
 import { newPlace, type Place } from './programs.js';
+import { largeBodies } from './promised-bodies.js';
 import { growthOfSearch, growths } from './promised-growth.js';
 import { otherUsers, overload, slow, waves } from './promised-loads.js';
 import { failing, measuresOfTimes } from './promised-times.js';
@@ -41,6 +42,7 @@ export async function measurePromises(store: StoreName, place: Place, print: (te
     }
     await lifecycle.close();
   }
+  figures.push(...(await measureOrMiss(() => largeBodies(store, newPlace(place, 'bodies')), 'bodies')));
   print(`\n${describeFigures(figures)}\nLoad average after: ${loadAverage()}\n`);
   return figures.every(isKept);
 }
