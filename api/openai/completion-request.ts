@@ -21,6 +21,8 @@ import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 /** A request in the terms of the chat service, and the form of its answer. */
 export interface CompletionRequest extends Asked, Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
   model: string;
+  /** As its reply names the model: `provider/model`, or the name of `MODEL_ALIASES` that was asked for. */
+  replyModel: string;
   isLowPriority: boolean;
   isStream: boolean;
   /** Whether a stream ends with the token counts. */
@@ -36,14 +38,14 @@ export function toCompletionRequest(
   named: ProviderId | undefined,
   { images, aliases = [] }: { images: RequestImages; aliases?: readonly ModelAlias[] },
 ): CompletionRequest {
-  const { provider, model } = readModel(fields.model, named, aliases);
+  const { provider, model, replyModel } = readModel(fields.model, named, aliases);
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is for streams alone');
   const { turns, changes } = readConversation(fields.messages, { provider, images });
   const parameters = readParameters(fields);
   refuseUnsupported(provider, parameters);
   return {
-    ...{ provider, model, turns, changes },
+    ...{ provider, model, replyModel, turns, changes },
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     // Its answer has a place for opaque parts at calls alone.
     reasoning: parameters.tools && 'opaque',
@@ -59,11 +61,11 @@ function readModel(id: string, named: ProviderId | undefined, aliases: readonly 
   if (prefix !== undefined && named !== undefined && prefix !== named)
     throw invalid('/model', 'names another provider than X-LLM');
   const alias = prefix === undefined && named === undefined ? findAlias(id, aliases) : undefined;
-  if (alias) return alias;
+  if (alias) return { ...alias, replyModel: id };
   const provider = prefix ?? named;
   const model = checkModel(prefix === undefined ? id : id.slice(prefix.length + 1));
   if (provider === undefined || model === undefined) throw modelNotFound();
-  return { provider, model };
+  return { provider, model, replyModel: `${provider}/${model}` };
 }
 
 /** Throws `invalid_request` for what the provider cannot be asked for at all. */

@@ -19,7 +19,7 @@ export interface CompletionHead {
   readonly created: number;
   /** That of the request. */
   readonly provider: ProviderId;
-  /** `provider/model`. */
+  /** As the caller has asked for it: `provider/model`, or an alias. */
   readonly model: string;
   readonly isFlex: boolean;
 }

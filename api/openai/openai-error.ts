@@ -15,7 +15,7 @@ export interface OpenAiErrorObject {
   message: string;
   /** `invalid_request_error`, `rate_limit_error` or `server_error`. */
   type: string;
-  /** The field or header that is wrong, such as `messages[0].content`; the provider's word where that refused it. */
+  /** The field or header that is wrong, such as `messages[0].content`; of a place without one the provider's word. */
   param: string | null;
   /** Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`. */
   code: string;
@@ -67,7 +67,7 @@ export function toOpenAiError(raised: Failure): OpenAiError {
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
   const { refusedParameter: refused } = facts;
-  const param = first ? toParam(first.pointer) : (fieldNames[refused as ParameterName] ?? refused);
+  const param = first ? toParam(first.pointer) : (fieldNames[refused as ParameterName] ?? ownField(refused));
   const isModel = code === 'not_found' && param === 'model';
   const described =
     first && facts.detail === undefined ? `${param ?? 'The body'} ${first.detail}.` : undefined;
@@ -80,6 +80,22 @@ export function toOpenAiError(raised: Failure): OpenAiError {
     },
   };
 }
+
+/**
+ * The fields of chat completions that stand for those of the providers' requests: OpenAI's Responses, Claude's
+ * Messages, Converse and Gemini's `generateContent`. Their places within a conversation are others than the caller's.
+ */
+const ownFields: readonly [provider: RegExp, own: string][] = [
+  [/^(input|instructions|contents|system|systemInstruction|system_instruction)(?!\w)/, 'messages'],
+  [/^(max_output_tokens|max_tokens|(inferenceConfig|generationConfig)\.max\w+)$/, 'max_completion_tokens'],
+  [/^(text\.format|output_config\.format|generationConfig\.response\w+)(?!\w)/, 'response_format'],
+  [/^text\.verbosity$/, 'verbosity'],
+  [/^(reasoning|thinking|output_config\.effort|generationConfig\.thinkingConfig)(?!\w)/, 'reasoning_effort'],
+  [/^toolConfig(?!\w)/, 'tool_choice'],
+];
+
+const ownField = (place: string | undefined): string | undefined =>
+  ownFields.find(([provider]) => place !== undefined && provider.test(place))?.[1] ?? place;
 
 const notHere = 'There is nothing at this address; /v1 has chat/completions and models of OpenAI’s API.';
 

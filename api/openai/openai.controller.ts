@@ -83,6 +83,7 @@ export class OpenAiController extends Controller {
    * @param fallback As for `POST /chat`.
    * @param timeout In seconds: OpenAI's clients send how long they wait. That is the deadline, of a stream the one of
    * its first chunk.
+   * @param readTimeout The same as OpenAI's client for Python sends it.
    */
   @Post('chat/completions')
   @Security('chat')
@@ -105,6 +106,7 @@ export class OpenAiController extends Controller {
     @Header('Idempotency-Key') idempotencyKey?: string,
     @Header('X-Stainless-Timeout') timeout?: string,
     @Header('X-LLM-Fallback') fallback?: string,
+    @Header('X-Stainless-Read-Timeout') readTimeout?: string,
   ): Promise<ChatCompletion> {
     const response = request.res as HttpResponse;
     const { chatService, maxWaitS, maxMessages, maxImageBytes, compatibleTimeoutMs } = this.deps;
@@ -122,7 +124,7 @@ export class OpenAiController extends Controller {
       isStream && !options.storeOptions?.isAsync
         ? new CompletionStream({ response, head, markIgnored, includesUsage, changes: asked.changes })
         : undefined;
-    const clientTimeoutMs = readClientTimeoutMs(timeout);
+    const clientTimeoutMs = readClientTimeoutMs(timeout ?? readTimeout);
     const stream = events && { sink: events, from: undefined };
     const chat = { turns, parameters: asked.parameters };
     const kept = keptOf(chat, await writeTexts(response, chat), options);
@@ -191,19 +193,27 @@ const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${mo
 
 const headFor = (
   response: HttpResponse,
-  { provider, model, isLowPriority: isFlex }: Pick<CompletionRequest, 'provider' | 'model' | 'isLowPriority'>,
+  {
+    provider,
+    replyModel,
+    isLowPriority,
+  }: Pick<CompletionRequest, 'provider' | 'replyModel' | 'isLowPriority'>,
 ): CompletionHead => ({
   id: chatIdOf(response),
   created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
   provider,
-  model: `${provider}/${model}`,
-  isFlex,
+  model: replyModel,
+  isFlex: isLowPriority,
 });
 
 /** Not sent: the response has ended. */
 const alreadySent = {} as ChatCompletion;
 
-/** `X-Stainless-Timeout`, in milliseconds; undefined for what is no time, such as the 0 of less than a second. */
+/**
+ * How long a client waits, in milliseconds: as its `X-Stainless-Timeout` says (openai-node, `src/client.ts`), or its
+ * `X-Stainless-Read-Timeout`, the longest time between two pieces (openai-python, `src/openai/_base_client.py`).
+ * Undefined for what is no time, such as the 0 of less than a second.
+ */
 function readClientTimeoutMs(seconds: string | undefined): number | undefined {
   const isTime = seconds !== undefined && /^\d{1,9}(\.\d{1,9})?$/.test(seconds) && Number(seconds) > 0;
   return isTime ? Number(seconds) * 1000 : undefined;

@@ -92,6 +92,25 @@ describe('an error', () => {
     ['provider_rejected', { credentialsRefused: true }, { ...never, status: 502, type: 'server_error' }],
     ['provider_rejected', { refusedParameter: 'toolChoice' }, { ...never, param: 'tool_choice' }],
     ['provider_rejected', { refusedParameter: 'tools.0.name' }, { ...never, param: 'tools.0.name' }],
+    ...[
+      ['input', 'messages'],
+      ['input[3].content', 'messages'],
+      ['contents[0].parts', 'messages'],
+      ['system.0.text', 'messages'],
+      ['max_output_tokens', 'max_completion_tokens'],
+      ['inferenceConfig.maxTokens', 'max_completion_tokens'],
+      ['text.format.schema', 'response_format'],
+      ['output_config.format', 'response_format'],
+      ['reasoning.effort', 'reasoning_effort'],
+      ['output_config.effort', 'reasoning_effort'],
+      ['text.verbosity', 'verbosity'],
+      ['toolConfig.toolChoice', 'tool_choice'],
+      ['messages.1.content', 'messages.1.content'],
+    ].map(([place, param]): [FailureCode, object, object] => [
+      'provider_rejected',
+      { refusedParameter: place },
+      { ...never, param },
+    ]),
     ['overloaded', { retryAfterMs: 1500.2 }, { retryAfter: '2', retryAfterMs: '1501' }],
   ])('for %s with %j → %j', async (code, facts, expected) => {
     expect(await answerTo(new Failure(code, facts))).toMatchObject(expected);

@@ -133,19 +133,30 @@ describe('a chat completion', () => {
   it('names a model as the operators call it → that is asked, and named in the answer', async () => {
     const response = await complete({ fields: { model: 'o4-mini-high' } });
     expect(app.commands.at(-1)).toMatchObject({ provider: 'vertexai', model: 'm' });
-    expect(await response.json()).toMatchObject({ model: 'vertexai/m' });
+    expect(await response.json()).toMatchObject({ model: 'o4-mini-high' });
+    const streamed = await complete({ fields: { model: 'o4-mini-high', stream: true } });
+    expect(await streamed.text()).toContain('"model":"o4-mini-high"');
+    const attempts = [
+      { provider: 'vertexai', model: 'm', code: 'provider_error' } as const,
+      { provider: 'bedrock', model: 'm', code: 'ok' } as const,
+    ];
+    reply = async () => ({ ...hello, completion: { ...hello.completion, attempts } });
+    const passedOn = await complete({ fields: { model: 'o4-mini-high' } });
+    expect(await passedOn.json()).toMatchObject({ model: 'bedrock/m' });
   });
 
-  it.each<[string, number | undefined]>([
-    ['7', 7000],
-    ['0.5', 500],
-    ['600', 600_000],
-    ['0', undefined],
-    ['-1', undefined],
-    ['soon', undefined],
-    ['1e3', undefined],
-  ])('comes with X-Stainless-Timeout: %s → its client waits for %s ms', async (seconds, expected) => {
-    expect((await complete({ headers: { 'X-Stainless-Timeout': seconds } })).status).toBe(200);
+  const waits = 'X-Stainless-Timeout';
+  it.each<[name: string, seconds: string, expected: number | undefined]>([
+    [waits, '7', 7000],
+    ['X-Stainless-Read-Timeout', '600.0', 600_000],
+    [waits, '0.5', 500],
+    [waits, '600', 600_000],
+    [waits, '0', undefined],
+    [waits, '-1', undefined],
+    [waits, 'soon', undefined],
+    [waits, '1e3', undefined],
+  ])('comes with %s: %s → its client waits for %s ms', async (name, seconds, expected) => {
+    expect((await complete({ headers: { [name]: seconds } })).status).toBe(200);
     expect(app.commands.at(-1)).toMatchObject({ timeoutMs: 600_000 });
     expect(app.commands.at(-1)?.clientTimeoutMs).toBe(expected);
   });

@@ -113,6 +113,7 @@ export function headerValues(name: string, path: string): HeaderValues {
       : { taken: ['«etag»', '"a" , , «etag»,', 'W/«etag»', ...tags], odd: badTags },
     'If-None-Match': { taken: ['«etag»', 'W/«etag»', '"a", «etag»', ...tags, ...badTags], odd: [] },
     'X-Stainless-Timeout': { taken: ['600', '0', 'x', ''], odd: [] },
+    'X-Stainless-Read-Timeout': { taken: ['600.0', '0', 'x', ''], odd: [] },
   };
   return values[name] ?? { taken: [], odd: [] };
 }
