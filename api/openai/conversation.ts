@@ -8,6 +8,7 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import { withWholePairs } from '../../shared/json.js';
 import { measureTree } from '../../shared/json-worker.js';
 import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
@@ -134,7 +135,7 @@ class ConversationReader {
     if (this.#ids.has(id)) throw invalid(`${at}/id`, 'is the id of another call');
     this.#ids.add(id);
     this.#calls.set(id, { at });
-    const text = called.arguments.trim() === '' ? '{}' : called.arguments;
+    const text = called.arguments.trim() === '' ? '{}' : withWholePairs(called.arguments);
     this.#checkJson('arguments', text, `${at}/function/arguments`);
     const call = { type: 'tool_call', id, name: called.name, arguments: text } as const;
     const defect = whyUnfit(this.context.provider, call);

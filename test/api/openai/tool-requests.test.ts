@@ -200,6 +200,15 @@ describe('a conversation with calls or images', () => {
     expect(turnsOf(assistant(called('a', {}, ' ')), result('a'))[0]?.content).toEqual([call('a', '{}')]);
   });
 
+  it.each([
+    [String.raw`{"a":"\ud83c"}`, String.raw`{"a":"\ufffd"}`],
+    [String.raw`{"\uDF89":"\uD83C\uDF89 \uDF89\uD83C"}`, String.raw`{"\ufffd":"\uD83C\uDF89 \ufffd\ufffd"}`],
+    [String.raw`{"a":"\\ud83c \n"}`, String.raw`{"a":"\\ud83c \n"}`],
+    [String.raw`{"a":"\ud83`, String.raw`{"a":"\ud83`],
+  ])('has the arguments %s → halves of pairs are U+FFFD: %s', (given, sent) => {
+    expect(turnsOf(assistant(called('a', {}, given)), result('a'))[0]?.content).toEqual([call('a', sent)]);
+  });
+
   it.each(['{"city"', '{', '[]', '5', 'null', '"x"', '{"a":1}x', 'none', '{"a":"\\', '{}}'])(
     'has %j for arguments, as a model that was cut or wrong wrote them → they are kept',
     (said) => {
