@@ -48,12 +48,18 @@ const tooLong = [
 const spent =
   /^(You have reached your specified (workspace )?API usage limits|Your credit balance is too low)\b/;
 
+/**
+ * A classifier has blocked the conversation: Anthropic, and OpenRouter with a 403 that has no code of its own.
+ * https://openrouter.ai/docs/api/reference/errors-and-debugging
+ */
+const blocked = /\bblocked by content filtering policy\b|\byour input was flagged\b/i;
+
 /** The failure that a text of a refusal means; undefined for any other refusal. */
 export function codeByText(text = ''): FailureCode | undefined {
   const said = unquoted(text);
   if (spent.test(said)) return 'provider_error';
   if (tooLong.some((pattern) => pattern.test(said))) return 'context_length_exceeded';
-  return /\bblocked by content filtering policy\b/i.test(said) ? 'content_blocked' : undefined;
+  return blocked.test(said) ? 'content_blocked' : undefined;
 }
 
 /**
