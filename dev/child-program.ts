@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
+import { exitOf } from './process-exit.js';
 
 /** A Quillgate program that runs as a child process and may not be up yet. */
 export type SpawnedProgram = ReturnType<typeof spawnChild>;
@@ -63,13 +64,6 @@ export function spawnChild({ name, command, args, environment, cwd, logFile }: C
     },
   };
 }
-
-/** Resolves with the signal or the exit code that ended the process. */
-export const exitOf = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-    child.once('error', () => resolve('not started'));
-  });
 
 function received<T extends ParentMessage['type']>(child: ChildProcess, type: T) {
   return new Promise<Extract<ParentMessage, { type: T }>>((resolve) => {

@@ -161,7 +161,7 @@ function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string)
     status === 'draft' ? `status = 'draft'` : undefined,
     after && `(sorted_at, id) < ${place(after)}`,
     before && `(sorted_at, id) > ${place(before)}`,
-    tag === undefined ? undefined : `tags && ${parameter(formsOf(tag))}::text[]`,
+    tag === undefined ? undefined : `tags && array[${formsOf(tag).map(parameter).join(', ')}]`,
     author === undefined ? undefined : `author = ${parameter(author)}`,
     search === undefined ? undefined : `search @@ websearch_to_tsquery('english', ${parameter(search)})`,
   ];

@@ -8,8 +8,6 @@ import { FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 const load = createRequire(import.meta.url);
 // All of undici takes 14 MB more, and twice as long to load; the agent for proxies cannot connect without it.
 const loadAgent = () => load('undici/lib/dispatcher/agent.js') as typeof import('undici').Agent;
-const loadDecompress = () =>
-  load('undici/lib/interceptor/decompress.js') as typeof import('undici').interceptors.decompress;
 const loadProxyAgent = () => (load('undici') as typeof import('undici')).EnvHttpProxyAgent;
 
 /** The hooks of a call. */
@@ -52,16 +50,14 @@ export interface Connecting {
 
 /**
  * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
- * and there are as many as calls at once. Does not follow redirects. Asks for no compression, but decodes what a
- * server or a proxy on the way has compressed all the same. An answer larger than the limit rejects, or breaks its
- * stream, with a `Failure`. Time limits come with the signal, but for that of a connection: a network that drops what
- * is sent says nothing.
+ * and there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than
+ * the limit rejects, or breaks its stream, with a `Failure`. Time limits come with the signal, but for that of a
+ * connection: a network that drops what is sent says nothing.
  */
 export class HttpClient {
   readonly #agent: Dispatcher;
-  readonly #dispatch: Dispatcher['dispatch'];
 
-  /** `maxBytes`: the largest body, or event of a stream, when it is decoded. */
+  /** `maxBytes`: the largest body, or event of a stream, on the network, where nothing is compressed. */
   constructor(
     private readonly maxBytes: number,
     { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {},
@@ -69,7 +65,6 @@ export class HttpClient {
     // HTTP/2 would have many calls share a connection, and its end.
     const options = { allowH2: false, connectTimeout: connectTimeoutMs, ...unlimited };
     this.#agent = proxy ? openProxyAgent(options, proxy, noProxy) : new (loadAgent())(options);
-    this.#dispatch = loadDecompress()({ skipErrorResponses: false })(this.#agent.dispatch.bind(this.#agent));
   }
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
@@ -84,13 +79,9 @@ export class HttpClient {
   #send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
-    const headers = {
-      ...request.headers,
-      'accept-encoding': 'identity',
-      ...(traceparent !== undefined && { traceparent }),
-    };
+    const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
     const exchange = new Exchange(request, this.maxBytes);
-    this.#dispatch({ origin, path, method, headers, body }, exchange);
+    this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
   }
 }

@@ -10,7 +10,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventBytes } from '../../../workers/providers/event-bytes.js';
 import { type Connecting, HttpClient, type HttpRequest } from '../../../workers/providers/http-client.js';
@@ -90,42 +90,12 @@ describe('HttpClient', () => {
     expect(await send()).toMatchObject({ status: 500, body: Buffer.from('broken') });
   });
 
-  describe.each([
-    ['gzip', gzipSync],
-    ['br', brotliCompressSync],
-    ['deflate', deflateSync],
-    ['zstd', zstdCompressSync],
-  ] as const)('an answer in %s, for which nobody has asked', (encoding, compress) => {
-    it.each([200, 400])('with status %i -> is decoded', async (status) => {
-      const { send } = await connectTo((_, response) => {
-        response.writeHead(status, { 'Content-Encoding': encoding }).end(compress('{"a":1}'));
-      });
-      const { body, headers } = await send();
-      expect([String(body), headers['content-encoding']]).toEqual(['{"a":1}', undefined]);
+  it('a compressed answer, for which nobody has asked -> is left as it is', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * maxResponseBytes, ' '));
+    const { send } = await connectTo((_, response) => {
+      response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(bomb);
     });
-
-    it('is a stream of events -> is decoded', async () => {
-      const { send } = await connectTo((_, response) => {
-        response.writeHead(200, { ...events, 'Content-Encoding': encoding }).end(compress('data: {}\n\n'));
-      });
-      expect(await readAll((await send()).body)).toBe('data: {}\n\n'.length);
-    });
-
-    it.each(kinds)('is larger than the limit once decoded ($kind) -> fails', async ({ headers }) => {
-      const bomb = compress(Buffer.alloc(64 * maxResponseBytes, ' '));
-      const { send } = await connectTo((_, response) => {
-        response.writeHead(200, { ...headers, 'Content-Encoding': encoding }).end(bomb);
-      });
-      await expect(send().then(({ body }) => readAll(body))).rejects.toMatchObject(tooLarge);
-    });
-
-    it('breaks off -> fails', async () => {
-      const cut = compress('{"a":1}').subarray(0, -2);
-      const { send } = await connectTo((_, response) => {
-        response.writeHead(200, { 'Content-Encoding': encoding }).end(cut);
-      });
-      await expect(send()).rejects.toThrow();
-    });
+    expect(await send()).toMatchObject({ body: bomb });
   });
 
   it.each([204, 205, 304])('takes a %i for an answer without a body', async (status) => {
@@ -151,7 +121,7 @@ describe('HttpClient', () => {
     await send({ path: '/a%2Fb?c=d', method: 'PUT', headers: { 'x-some': 'thing' } });
     expect(requests[0]).toMatchObject({ url: '/a%2Fb?c=d', method: 'PUT' });
     expect(requests[0]?.headers).toMatchObject({ 'x-some': 'thing', 'content-length': '5' });
-    expect(requests[0]?.headers).toHaveProperty('accept-encoding', 'identity');
+    expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
 
   it('has a connection for every call at once, and uses them again', async () => {
