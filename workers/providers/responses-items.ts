@@ -168,11 +168,7 @@ export class ResponseItems {
   }
 
   #endReasoning(open: OpenItem): ReplyPart[] {
-    const { key, said } = open;
-    const { summary, content, encrypted_content } = said;
-    const isTwin = ({ said: other, ...ended }: OpenItem) =>
-      ended.key !== key && ended.isEnded && other.encrypted_content === encrypted_content;
-    if (encrypted_content && this.#items.some(isTwin)) return [];
+    const { summary, content, encrypted_content } = open.said;
     const thought = [...(summary ?? []), ...(content ?? [])].map(textOf).join(betweenTexts);
     const thinking = this.#add(open, open.text === '' ? thought : '');
     if (!encrypted_content) return [thinking];
