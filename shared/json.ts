@@ -14,7 +14,7 @@ const escapes =
  * halves, and Anthropic refuses them (RFC 8259, 8.2).
  */
 export const withWholePairs = (text: string): string =>
-  text.replace(escapes, (escape, half?: string) => (half === undefined ? escape : '\\ufffd'));
+  text.replace(escapes, (written, half?: string) => (half === undefined ? written : '\\ufffd'));
 
 /** Undefined for what is no JSON; no error, because the parser's quotes the text. */
 export function readJson(text: string): unknown {

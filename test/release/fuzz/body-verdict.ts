@@ -6,17 +6,15 @@ import type { SentRequest } from './request.js';
 /** The document's demand on a part of a request; `either` where no schema can say it. */
 export type Verdict = 'taken' | 'refused' | 'too large' | 'either';
 
+/** Of every operation: `world.ts` sets it where images may come along. */
 const maxBytes = 1_048_576;
-/** Where images may come along. */
-const maxBytesOfCompletions = 33_554_432;
 const deepest = 32;
 const maxMessages = 1000;
 
 /** The verdict on a JSON body. */
 export function verdictOnBody(operation: DescribedOperation, sent: SentRequest): Verdict {
   const bytes = Buffer.from(sent.body?.text ?? '', sent.body?.bytes);
-  const isCompletion = operation.path.startsWith('/v1/');
-  if (bytes.length > (isCompletion ? maxBytesOfCompletions : maxBytes)) return 'too large';
+  if (bytes.length > maxBytes) return 'too large';
   const value = parse(bytes);
   if (value === unreadable) return 'refused';
   const mediaType = (sent.contentType?.[0]?.[1] ?? '').split(';')[0]?.trim() ?? '';
