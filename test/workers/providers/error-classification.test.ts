@@ -136,6 +136,8 @@ describe('the text of a refusal', () => {
     Other refusals, and words of one in what a text quotes of the request:
                       |                  | max_tokens exceeds the limit of 8192
     blocked           |                  | Output blocked by content filtering policy
+    blocked           |                  | openai/o3 requires moderation on OpenAI. Your input was flagged for "sexual". No credits were charged.
+                      |                  | Unknown role: "your input was flagged"
                       |                  | «max_tokens»: Field required
                       |                  | too many tokens, please wait before trying again
                       |                  | Tool 'prompt is too long' not found in provided tools
@@ -282,6 +284,14 @@ describe('the text of a refusal', () => {
   it('of a cache counts behind a 403, too', () => {
     const text = 'You invoked an unsupported model or your request did not allow prompt caching.';
     expect(classify({ status: 403, text }).cause).toMatchObject({ refusal: 'cache' });
+  });
+
+  it('of OpenRouter’s moderation counts behind a 403', () => {
+    const text = 'Your chosen model requires moderation and your input was flagged';
+    const codes = [text, 'You may not use this model'].map(
+      (said) => classify({ status: 403, text: said }).code,
+    );
+    expect(codes).toEqual(['content_blocked', 'provider_rejected']);
   });
 
   it('counts for no error that is the provider’s', () => {
