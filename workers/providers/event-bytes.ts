@@ -34,7 +34,7 @@ export class EventBytes implements AsyncIterableIterator<Buffer> {
   }
 
   end(error?: Error): void {
-    this.#end = { error };
+    this.#end ??= { error };
     this.#settle(({ resolve, reject }) => (error ? reject(error) : resolve(ended)));
   }
 

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createRequire } from 'node:module';
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { unusableAnswer } from './error-classification.js';
 import { EventBytes } from './event-bytes.js';
@@ -50,14 +52,15 @@ export interface Connecting {
 
 /**
  * The HTTP client of the providers' SDKs (docs/decisions/0007-sdk-fetch.md). A connection carries one call at a time,
- * and there are as many as calls at once. Does not follow redirects and asks for no compression. An answer larger than
- * the limit rejects, or breaks its stream, with a `Failure`. Time limits come with the signal, but for that of a
- * connection: a network that drops what is sent says nothing.
+ * and there are as many as calls at once. Does not follow redirects. Asks for no compression, but decodes what a
+ * server or a proxy on the way has compressed all the same. An answer larger than the limit rejects, or breaks its
+ * stream, with a `Failure`. Time limits come with the signal, but for that of a connection: a network that drops what
+ * is sent says nothing.
  */
 export class HttpClient {
   readonly #agent: Dispatcher;
 
-  /** `maxBytes`: the largest body, or event of a stream, on the network, where nothing is compressed. */
+  /** `maxBytes`: the largest body, or event of a stream, once it is decoded. */
   constructor(
     private readonly maxBytes: number,
     { proxy, noProxy, connectTimeoutMs = 10_000 }: Connecting = {},
@@ -79,7 +82,11 @@ export class HttpClient {
   #send(request: HttpRequest): Promise<HttpAnswer> {
     const { origin, path, method, body, traceparent } = request;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
-    const headers = traceparent === undefined ? request.headers : { ...request.headers, traceparent };
+    const headers = {
+      ...request.headers,
+      'accept-encoding': 'identity',
+      ...(traceparent !== undefined && { traceparent }),
+    };
     const exchange = new Exchange(request, this.maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
@@ -113,6 +120,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   #head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} };
   #events: EventBytes | undefined;
   #meter: StreamMeter | undefined;
+  #openDecoder: OpenDecoder | undefined;
+  #decoder: Transform | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
@@ -123,11 +132,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     hooks.signal?.addEventListener('abort', this.#abort);
   }
 
-  readonly #abort = (): void => {
-    const reason = this.hooks.signal?.reason;
-    if (this.#controller) this.#controller.abort(reason);
-    else this.#answering.reject(reason);
-  };
+  readonly #abort = (): void => this.#fail(this.hooks.signal?.reason);
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller;
@@ -138,13 +143,56 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#head = { status, headers };
     this.#meter = meterOf(this.#head);
+    this.#openDecoder = decoders.get(String(headers['content-encoding']).trim().toLowerCase());
     if (this.#meter) {
-      this.#events = new EventBytes(controller);
+      this.#events = new EventBytes({
+        pause: () => (this.#decoder ?? controller).pause(),
+        resume: () => (this.#decoder ?? controller).resume(),
+        abort: (reason) => this.#fail(reason),
+      });
       this.#answering.resolve({ ...this.#head, body: this.#events });
     } else if (Number(headers['content-length']) > this.maxBytes) throw unusableAnswer('oversized');
   }
 
-  onResponseData(_: Controller, chunk: Buffer): void {
+  onResponseData(controller: Controller, chunk: Buffer): void {
+    if (!this.#openDecoder) return void this.#take(chunk);
+    this.#decoder ??= this.#read(this.#openDecoder(chunk), controller);
+    if (!this.#decoder.write(chunk)) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#decoder) this.#decoder.end();
+    else this.#finish();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#release();
+    this.#decoder?.destroy();
+    this.#answering.reject(error);
+    this.#events?.end(error);
+  }
+
+  /** Takes what is decoded as soon as it is, and has the connection wait while it is not. */
+  #read(decoder: Transform, controller: Controller): Transform {
+    const take = (chunk: Buffer) => {
+      try {
+        this.#take(chunk);
+      } catch (error) {
+        decoder.destroy(error as Error);
+      }
+    };
+    return decoder
+      .on('data', take)
+      .on('drain', () => controller.resume())
+      .on('error', (error) => this.#fail(error))
+      .on('end', () => {
+        this.#finish();
+        // Closes a connection that sends more than the encoded body; does nothing where the answer has ended.
+        controller.abort(new Error('The encoded body ended before the answer.'));
+      });
+  }
+
+  #take(chunk: Buffer): void {
     const taken = this.#meter?.take(chunk);
     this.#bytes = taken?.openBytes ?? this.#bytes + chunk.length;
     if (this.#bytes > this.maxBytes) throw unusableAnswer('oversized');
@@ -154,22 +202,34 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.#chunks.push(chunk);
   }
 
-  onResponseEnd(): void {
+  #finish(): void {
     this.#release();
     if (this.#events) this.#events.end();
     else this.#answering.resolve({ ...this.#head, body: Buffer.concat(this.#chunks) });
   }
 
-  onResponseError(_: unknown, error: Error): void {
-    this.#release();
-    this.#answering.reject(error);
-    this.#events?.end(error);
+  /** Also for an answer that has come whole while its decoder has not ended: its connection reports nothing more. */
+  #fail(error: Error): void {
+    this.#controller?.abort(error);
+    this.onResponseError(undefined, error);
   }
 
   #release(): void {
     this.hooks.signal?.removeEventListener('abort', this.#abort);
   }
 }
+
+type OpenDecoder = (firstChunk: Buffer) => Transform;
+
+// https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1, where deflate has a header that some servers leave out, and
+// https://www.rfc-editor.org/rfc/rfc9659 for the window: by default a frame may ask for 128 MiB of memory.
+const decoders: ReadonlyMap<string, OpenDecoder> = new Map<string, OpenDecoder>([
+  ['gzip', () => zlib.createGunzip()],
+  ['x-gzip', () => zlib.createGunzip()],
+  ['br', () => zlib.createBrotliDecompress()],
+  ['deflate', ([first = 0]) => ((first & 0x0f) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
+  ['zstd', () => zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: 23 } })],
+]);
 
 /**
  * For a stream of events; undefined for any other answer. Error bodies are always read to their end, because the SDKs
