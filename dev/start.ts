@@ -51,7 +51,8 @@ export async function start(environment: Environment, options: { isVerbose: bool
     const facts = await startEverything(config, environment, { lifecycle, report });
     lifecycle.stopping.throwIfAborted();
     report.up();
-    process.stdout.write(banner(facts, options));
+    // Where nothing can be printed, all goes on.
+    process.stdout.on('error', () => undefined).write(banner(facts, options));
   } catch (error) {
     const wasStopped = lifecycle.stopping.aborted;
     if (!wasStopped) report.failed();

@@ -14,7 +14,7 @@ startSimulator({ port: Number(values.port), host: values.host }).then(run, (erro
 });
 
 function run(simulator: Simulator): void {
-  process.stdout.write(howToUse(simulator.url));
+  process.stdout.on('error', () => undefined).write(howToUse(simulator.url));
   process.send?.({ type: 'listening', url: simulator.url, port: simulator.port });
   process.send?.({ type: 'ready' });
   const end = async () => {

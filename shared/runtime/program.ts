@@ -16,6 +16,8 @@ export class StartupError extends Error {
 export async function runProgram(program: (environment: Environment) => Promise<void> | void): Promise<void> {
   if (process.pid === 1)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endUnlessAwaited);
+  // A full disk or a closed reader must not end the program.
+  process.stderr.on('error', () => undefined);
   try {
     const environment = readEnvironment();
     for (const warning of unknownVariables(environment)) process.stderr.write(`${warning}\n`);

@@ -9,6 +9,14 @@ const log = createLog({ program: 'test', level: 'info' });
 const throwUnseen = () => {
   throw new Error('unseen');
 };
+function runUntilStopped() {
+  const lifecycle = new Lifecycle(log);
+  lifecycle.closeOnSignals({ graceMs: 5000 });
+  lifecycle.opened('last', log, (open) => open.info({ n: 'last' }));
+  // Something that runs until it is stopped.
+  const running = setInterval(() => undefined, 1000);
+  lifecycle.stopping.addEventListener('abort', () => clearInterval(running));
+}
 const ways = {
   'nothing left to do': () => undefined,
   'process.exit': () => process.exit(0),
@@ -18,14 +26,10 @@ const ways = {
     throwUnseen();
   },
   SIGTERM: () => {
-    const lifecycle = new Lifecycle(log);
-    lifecycle.closeOnSignals({ graceMs: 5000 });
-    lifecycle.opened('last', log, (open) => open.info({ n: 'last' }));
-    // Something that runs until it is stopped.
-    const running = setInterval(() => undefined, 1000);
-    lifecycle.stopping.addEventListener('abort', () => clearInterval(running));
+    runUntilStopped();
     process.kill(process.pid, 'SIGTERM');
   },
+  'SIGTERM from outside': runUntilStopped,
 };
 // These end through their lifecycle. Their lines have to wait: for a thread to write them, and then for the reader.
 if (way === 'SIGTERM' || way === 'an exception while it runs') {

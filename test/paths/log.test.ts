@@ -1,5 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
@@ -84,19 +87,19 @@ describe('createLog', () => {
   });
 });
 
-describe('what was logged before a program ends', () => {
-  const ends = fileURLToPath(new URL('log-ends.mjs', import.meta.url));
-  const ways: [way: string, code: number, last: unknown][] = [
-    ['nothing left to do', 0, 999],
-    ['process.exit', 0, 999],
-    ['an exception that nothing handles', 1, 999],
-    ['an exception while it runs', 1, undefined],
-    ['SIGTERM', 0, 'last'],
-  ];
+const ends = fileURLToPath(new URL('log-ends.mjs', import.meta.url));
+const endsOf = (way: string) => ['--no-warnings', '--experimental-transform-types', ends, way];
+const ways: [way: string, code: number, last: unknown][] = [
+  ['nothing left to do', 0, 999],
+  ['process.exit', 0, 999],
+  ['an exception that nothing handles', 1, 999],
+  ['an exception while it runs', 1, undefined],
+  ['SIGTERM', 0, 'last'],
+];
 
+describe('what was logged before a program ends', () => {
   it.concurrent.each(ways)('%s -> has arrived whole', async (way, code, last) => {
-    const args = ['--no-warnings', '--experimental-transform-types', ends, way];
-    const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const program = spawn(process.execPath, endsOf(way), { stdio: ['ignore', 'pipe', 'inherit'] });
     const ended = once(program, 'close');
     // A reader that is late, until no more fits: the program has to wait for it, or loses what it could not write.
     const { stdout } = program;
@@ -113,5 +116,38 @@ describe('what was logged before a program ends', () => {
     const counted = numbers.filter((n) => typeof n === 'number').toSorted((a, b) => a - b);
     expect(counted).toEqual(Array.from({ length: 1000 }, (_, n) => n));
     expect(numbers).toContain(last);
+  });
+});
+
+// Linux alone has a file that is always full.
+describe.runIf(process.platform === 'linux')('a log on a full disk', () => {
+  it.concurrent.for(ways)(
+    '%s -> is lost, and the program ends as it would',
+    async ([way, code], { onTestFinished }) => {
+      const full = openSync('/dev/full', 'a');
+      const program = spawn(process.execPath, endsOf(way), { stdio: ['ignore', full, 'ignore'] });
+      closeSync(full);
+      onTestFinished(() => void program.kill('SIGKILL'));
+      expect(await once(program, 'exit')).toEqual([code, null]);
+    },
+  );
+
+  it('that has room again -> goes on', async ({ onTestFinished }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'quillgate-log-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'log');
+    const log = openSync(file, 'a');
+    // A limit of a file's size, 400 blocks of 512 bytes, is refused like a full disk.
+    const limited = `trap '' XFSZ; ulimit -f 400; exec "$0" "$@"`;
+    const args = ['-c', limited, process.execPath, ...endsOf('SIGTERM from outside')];
+    const program = spawn('sh', args, { stdio: ['ignore', log, 'inherit'] });
+    closeSync(log);
+    onTestFinished(() => void program.kill('SIGKILL'));
+    await vi.waitUntil(() => statSync(file).size === 400 * 512, patience);
+    truncateSync(file);
+    await vi.waitUntil(() => readFileSync(file, 'utf8').includes('"n":999,'), patience);
+    program.kill('SIGTERM');
+    expect(await once(program, 'exit')).toEqual([0, null]);
+    expect(readFileSync(file, 'utf8')).toContain('"n":"last"');
   });
 });
