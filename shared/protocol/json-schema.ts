@@ -1,7 +1,7 @@
 import type { ProviderId } from '../contract.js';
 import { isObject } from '../json.js';
 import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
-import { any, claude, type Dialect, gemini, isTextOrNumber, type Taking } from './schema-dialects.js';
+import { any, claude, type Dialect, gemini, isChoice, type Taking } from './schema-dialects.js';
 import { toCurrentDraft } from './schema-drafts.js';
 import { unite, withReferredRoot } from './schema-rewrites.js';
 
@@ -57,10 +57,11 @@ const untyped = 'must have a type with this provider';
 const silent: ReadonlySet<string> = new Set(['$schema', '$comment']);
 const definitions: ReadonlySet<string> = new Set(['$defs', 'definitions']);
 
-/** A schema that is being fitted, and those that it contains, definitions aside, or refers to. */
+/** A schema that is being fitted, those that it contains, definitions aside, or refers to, and what goes into words. */
 interface Place {
   readonly schema: Json;
   readonly below: object[];
+  readonly notes: string[];
 }
 
 /** One schema on its way to a provider. The depth of schemas bounds the recursion. */
@@ -88,10 +89,10 @@ class Fitting {
     const { isStrict, rewrite } = this.#dialect;
     if (isStrict && !isObject(given)) throw new UnfitSchema(this.#path, untyped);
     if (!isObject(given) || this.#path.length > maxDepth) return given;
-    const place: Place = { schema: rewrite(given), below: [] };
+    const notes: string[] = [];
+    const place: Place = { schema: rewrite(given), below: [], notes };
     this.#below.set(given, place.below);
     const fitted: Record<string, unknown> = {};
-    const notes: string[] = [];
     for (const [keyword, value] of Object.entries(place.schema)) {
       if (silent.has(keyword)) continue;
       this.#path.push(keyword);
@@ -118,6 +119,7 @@ class Fitting {
     if (kind === undefined) return undefined;
     if (kind === 'reference') return { $ref: this.#refer(place) };
     if (kind === 'constant') return toEnum(schema);
+    if (kind === 'own-names') return this.#ownNames(place, keyword);
     if (kind === 'no-map') return refuseMap(value, this.#path);
     if (kind === 'no-object') return refuseObjects(value, this.#path);
     const name = this.#dialect.renamed.get(keyword) ?? keyword;
@@ -125,6 +127,16 @@ class Fitting {
     const taken =
       typeof kind === 'function' ? (kind(value) ? value : undefined) : this.#nested(place, keyword);
     return taken === undefined ? undefined : { [name]: taken };
+  }
+
+  /** Gemini refuses names of no property (https://github.com/probelabs/probe/issues/569): they go into words. */
+  #ownNames({ schema, notes }: Place, keyword: string): object {
+    const names = schema[keyword] as string[];
+    const isOwn = (name: string) => Object.hasOwn(Object(schema.properties), name);
+    const own = names.filter(isOwn);
+    const others = names.filter((name) => !isOwn(name));
+    if (others.length > 0) notes.push(this.#move(keyword, others));
+    return own.length > 0 ? { [keyword]: own } : {};
   }
 
   /** The schemas that stand below a keyword; undefined if these are none. */
@@ -166,7 +178,7 @@ class Fitting {
 }
 
 const toEnum = (schema: Json): object | undefined =>
-  isTextOrNumber(schema.const) && !('enum' in schema) ? { enum: [schema.const] } : undefined;
+  isChoice(schema.const) && !('enum' in schema) ? { enum: [schema.const] } : undefined;
 
 /** Undefined for what can go into words, such as a pattern. */
 function refuseObjects(value: unknown, path: readonly string[]): undefined {

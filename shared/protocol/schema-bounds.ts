@@ -41,8 +41,8 @@ export const keywords: ReadonlySet<string> = new Set(
     'contentEncoding contentMediaType contentSchema default definitions dependencies dependentRequired',
     'dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items',
     'maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum',
-    'multipleOf not nullable oneOf pattern patternProperties prefixItems properties propertyNames readOnly then',
-    'unevaluatedItems unevaluatedProperties uniqueItems writeOnly',
+    'multipleOf not nullable oneOf pattern patternProperties prefixItems properties propertyNames readOnly required',
+    'then unevaluatedItems unevaluatedProperties uniqueItems writeOnly',
   ].flatMap((line) => line.split(' ')),
 );
 

@@ -1,12 +1,24 @@
 import type { Json } from './schema-bounds.js';
-import { separateNull, unite } from './schema-rewrites.js';
+import { separateNull, unite, withItems, withoutEmptyText } from './schema-rewrites.js';
 
 /** Which keywords of JSON Schema each provider takes. */
 
 type Test = (value: unknown) => boolean;
 
-/** A keyword holds one schema, a list of them, or schemas by name; or a test says which values are taken. */
-export type Taking = 'schema' | 'list' | 'names' | 'constant' | 'no-map' | 'no-object' | 'reference' | Test;
+/**
+ * A keyword holds one schema, a list of them, schemas by name, or names of the schema's own properties; or a test says
+ * which values are taken.
+ */
+export type Taking =
+  | 'schema'
+  | 'list'
+  | 'names'
+  | 'constant'
+  | 'own-names'
+  | 'no-map'
+  | 'no-object'
+  | 'reference'
+  | Test;
 
 export interface Dialect {
   readonly taken: ReadonlyMap<string, Taking>;
@@ -24,7 +36,8 @@ const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
 export const any = () => true;
 const isPrimitive = (value: unknown) => value === null || typeof value !== 'object';
 const isText = (value: unknown): value is string => typeof value === 'string';
-export const isTextOrNumber = (value: unknown) => isText(value) || typeof value === 'number';
+/** Whether Gemini takes it in an `enum`. https://github.com/BerriAI/litellm/pull/14155 */
+export const isChoice = (value: unknown) => (isText(value) && value !== '') || typeof value === 'number';
 const formats = new Set<unknown>('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
 
 const takenByAll = [
@@ -58,7 +71,7 @@ export const claude: Dialect = {
 // The list at `responseJsonSchema` in the types of @google/genai. What is not on it is ignored there.
 export const gemini: Dialect = {
   isStrict: false,
-  rewrite: (schema) => separateNull(unite(schema)),
+  rewrite: (schema) => withItems(withoutEmptyText(separateNull(unite(schema)))),
   renamed: new Map([['definitions', '$defs']]),
   taken: new Map([
     ...takenByAll,
@@ -66,6 +79,7 @@ export const gemini: Dialect = {
     ...each('schema', 'additionalProperties'),
     ...each(any, '$id $anchor format minItems maxItems minimum maximum propertyOrdering'),
     ...each('constant', 'const'),
-    ...each((value) => Array.isArray(value) && value.every(isTextOrNumber), 'enum'),
+    ...each('own-names', 'required'),
+    ...each((value) => Array.isArray(value) && value.length > 0 && value.every(isChoice), 'enum'),
   ]),
 };

@@ -69,3 +69,15 @@ export function separateNull(schema: Json): Json {
   const rest = values.filter((value) => value !== null);
   return { ...others, anyOf: [...(rest.length > 0 ? [{ ...named, enum: rest }] : []), { type: 'null' }] };
 }
+
+/** Gemini refuses an empty text in an `enum`: the other values are left, if there are any. */
+export function withoutEmptyText(schema: Json): Json {
+  const values = Array.isArray(schema.enum) ? schema.enum.filter((value) => value !== '') : [];
+  return values.length > 0 ? { ...schema, enum: values } : schema;
+}
+
+/** Gemini refuses an array that does not say what it holds. https://github.com/NousResearch/hermes-agent/issues/71804 */
+export function withItems(schema: Json): Json {
+  const isSaid = 'items' in schema || 'prefixItems' in schema;
+  return [schema.type].flat().includes('array') && !isSaid ? { ...schema, items: {} } : schema;
+}

@@ -76,6 +76,10 @@ const keywords: [text: string, schema: JsonSchema][] = [
   ['`anyOf`', inField({ anyOf: [text, number] })],
   ['`oneOf`', inField({ oneOf: [text, number] })],
   ['`enum` with `null`', inField({ type: ['string', 'null'], enum: ['a', null] })],
+  ['`enum` with `""`', inField({ ...text, enum: ['', 'a'] })],
+  ['`enum` without values, or of `""` alone', inField({ ...text, enum: [] })],
+  ['`required` of a name that is no property', closed({}, { required: ['a'] })],
+  ['`type: array` without `items`', inField({ type: 'array' })],
   ['`allOf` of what can be one schema', inField({ allOf: [text, { title: 'Name' }] })],
   [
     '`allOf` of a reference and properties',

@@ -129,6 +129,7 @@ const call = { functionCall: { name: 'weather', args: {} } };
 const declared = (parameters: object) => ({
   tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: parameters }] }],
 });
+const inB = (b: object) => ({ ...object, properties: { b } });
 const choice = (facts: object) => ({
   ...declared(object),
   toolConfig: { functionCallingConfig: facts },
@@ -215,6 +216,17 @@ export const ownRules: Record<ProviderId, OwnRule[]> = {
     [
       declared({ ...object, properties: { b: { $ref: '#', title: 'b' } } }),
       'a schema with $ref must not set other fields, but has title.',
+    ],
+    [declared({ ...object, required: ['a'] }), '[0].parameters.required[0]: property is not defined'],
+    [declared(inB({ anyOf: [{ enum: ['a', ''] }] })), 'properties[b].any_of[0].enum[1]: cannot be empty'],
+    [declared(inB({ type: 'string', enum: [] })), 'properties[b].enum: should be non-empty'],
+    [declared(inB({ type: ['array', 'null'] })), 'parameters.properties[b].items: missing field'],
+    [
+      generation({
+        responseMimeType: 'application/json',
+        responseJsonSchema: { type: 'array', items: { type: 'array' } },
+      }),
+      'GenerateContentRequest.generation_config.response_schema.items.items: missing field',
     ],
   ],
 };

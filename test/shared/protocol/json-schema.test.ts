@@ -217,6 +217,46 @@ describe('fitSchema', () => {
     expect(fitSchema('vertexai', inField(given), 'format')).toEqual({ schema: inField(fitted), moved: [] });
   });
 
+  const ghost = { type: 'object', properties: { a: text }, required: ['b', 'a', 'toString'] };
+  const own = { ...ghost, required: ['a'], description: 'required: ["b","toString"]' };
+  const choices = (...values: unknown[]) => ({ ...text, enum: values });
+  const words = (description: string) => ({ ...text, description });
+  it.each<[string, given: Json, fitted: Json, moved?: string]>([
+    ['a required name that is no property', ghost, own, 'required'],
+    [
+      'required names without properties',
+      { type: 'array', items: { type: 'object', required: ['b'] } },
+      { type: 'array', items: { type: 'object', description: 'required: ["b"]' } },
+      'required',
+    ],
+    [
+      'a choice of required names',
+      { ...ghost, required: ['a'], anyOf: [{ required: ['a'] }] },
+      { ...ghost, required: ['a'], anyOf: [{ description: 'required: ["a"]' }] },
+      'required',
+    ],
+    ['such a name in an allOf', { allOf: [ghost, { title: 'T' }] }, { ...own, title: 'T' }, 'required'],
+    ['an empty enum', choices(), words('enum: []'), 'enum'],
+    ['an enum of an empty text', choices(''), words('enum: [""]'), 'enum'],
+    ['an empty text in an enum', choices('', 'a'), choices('a')],
+    ['an empty text beside null', choices('', 'a', null), { anyOf: [choices('a'), { type: 'null' }] }],
+    ['a const that is an empty text', { ...text, const: '' }, words('const: ""'), 'const'],
+    ['an array without items', { type: 'array' }, { type: 'array', items: {} }],
+    [
+      'arrays within a list, or null',
+      { type: ['array', 'null'], items: { type: 'array' } },
+      { type: ['array', 'null'], items: { type: 'array', items: {} } },
+    ],
+  ])('Gemini refuses %s -> it gets a schema that it takes, in any place', (_, given, fitted, moved) => {
+    const around = (field: Json) => inFields({ field: { anyOf: [field] } }, { $defs: { field } });
+    for (const use of ['tool', 'format'] as const)
+      expect(fitSchema('vertexai', around(given), use)).toEqual({
+        schema: around(fitted),
+        moved: moved === undefined ? [] : [moved],
+      });
+    expect(fitSchema('anthropic', around(given), 'tool').schema).toEqual(around(given));
+  });
+
   it('an allOf of thousands -> each is looked at a fixed number of times', () => {
     const schemaOf = (count: number) => {
       const allOf = Array.from({ length: count }, (_, n) =>

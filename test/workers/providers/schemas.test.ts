@@ -51,6 +51,32 @@ describe.each(setups)('$name', async ({ id, load }) => {
     },
   );
 
+  it('takes tools and formats with the schemas of programs that Gemini alone refuses', async () => {
+    const properties = {
+      labels: { type: 'array' },
+      fields: { type: 'array', items: { type: 'object', required: ['name'], additionalProperties: false } },
+      state: {
+        anyOf: [
+          { type: 'string', enum: ['', 'open'] },
+          { type: 'string', const: '' },
+        ],
+      },
+      kind: { $ref: '#/$defs/kind' },
+    };
+    const $defs = { kind: { type: 'string', enum: [] } };
+    const schema = {
+      type: 'object',
+      properties,
+      required: ['kind', 'owner'],
+      additionalProperties: false,
+      $defs,
+    };
+    const tools = [{ name: 'list_issues', parameters: schema }];
+    const format = { type: 'json_schema', name: 'answer', schema } as const;
+    for (const parameters of [{ tools }, { format }])
+      await expect(ask(provider, { model: 'sim-echo', stream: false, parameters })).resolves.toBeDefined();
+  });
+
   it('is asked for JSON by schemas of many shapes', async () => {
     for (const [n, schema] of schemas.slice(0, 20).entries()) {
       const format = { type: 'json_schema', name: 'answer', schema } as const;
