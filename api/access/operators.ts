@@ -49,14 +49,16 @@ export async function asOperator(request: Request, authentication: Authenticatio
   return { ...(await asKnownUser(request, authentication, operators)), scopes: operatorScopes };
 }
 
+/** Headers that proxies add, in lower case. */
+const ofProxies = /^(forwarded|via|x-real-ip|x-forwarded-.*)$/;
+
 /**
  * At the public port metrics are for operators: a request needs a token with the scope `admin`, unless the server
  * listens for its own machine alone and no proxy says that it forwards. Throws as `asOperator`.
  */
 export function forOperators(host: string, authentication: Authentication): RequestHandler {
-  const isForwarded = (name: string) => name === 'forwarded' || name.startsWith('x-forwarded-');
   return async (request, _response, next) => {
-    const isLocal = isLoopback(host) && !Object.keys(request.headers).some(isForwarded);
+    const isLocal = isLoopback(host) && !Object.keys(request.headers).some((name) => ofProxies.test(name));
     if (!isLocal) await asOperator(request, authentication);
     next();
   };

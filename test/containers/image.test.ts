@@ -82,8 +82,10 @@ describe('the image', () => {
   });
 
   it('a command waits, as process 1 -> SIGTERM ends it', async () => {
-    const silent = `require('net').createServer(() => console.log('asked')).listen(5432, '127.0.0.1')`;
-    const script = `node -e "${silent}" & exec bin/quillgate migrate`;
+    const listens = `() => require('fs').writeFileSync('/dev/shm/listens', '')`;
+    const silent = `require('net').createServer(() => console.log('asked')).listen(5432, '127.0.0.1', ${listens})`;
+    const untilIt = 'until [ -e /dev/shm/listens ]; do sleep 0.1; done';
+    const script = `node -e "${silent}" & ${untilIt}; exec bin/quillgate migrate`;
     const url = 'DATABASE_URL=postgres://nobody@127.0.0.1:5432/none';
     const migration = await start('asked', '-e', url, '--entrypoint', 'sh', image, '-c', script);
     expect(await stop(migration)).toBe(143);

@@ -139,18 +139,14 @@ describe('two releases at once', () => {
     expect((await Promise.all(replies)).map(({ status }) => status)).toEqual(models.map(() => 200));
   });
 
-  it('newer API and worker -> a stored chat that thinks before its calls is read there, and may be tried again at the older', async () => {
+  it('newer API and worker -> a stored chat that thinks before its calls is read at both APIs', async () => {
     const body = { model: 'anthropic/sim-bound@kept', tools: [weatherTool] };
     const keyed = { headers: { 'Idempotency-Key': 'upgrade-bound' } };
     const { calls, headers } = await askWithTools(apis.newer, body, keyed);
     const id = headers.get('content-location')?.split('/').at(-1);
-    expect(await (await keptChat(apis.newer, id)).json()).toMatchObject({
-      completion: { choices: [{ message: { tool_calls: calls } }] },
-    });
-    const atOlder = await keptChat(apis.older, id);
-    expect([atOlder.status, await atOlder.json()]).toMatchObject([
-      500,
-      { code: 'internal', retryable: true },
-    ]);
+    for (const api of [apis.older, apis.newer])
+      expect(await (await keptChat(api, id)).json()).toMatchObject({
+        completion: { choices: [{ message: { tool_calls: calls } }] },
+      });
   });
 });

@@ -203,6 +203,7 @@ describe('a conversation with calls or images', () => {
   it.each([
     [String.raw`{"a":"\ud83c"}`, String.raw`{"a":"\ufffd"}`],
     [String.raw`{"\uDF89":"\uD83C\uDF89 \uDF89\uD83C"}`, String.raw`{"\ufffd":"\uD83C\uDF89 \ufffd\ufffd"}`],
+    [String.raw`{"é":"\ud83c\ud83c\udf89\u0041"}`, String.raw`{"é":"\ufffd\ud83c\udf89\u0041"}`],
     [String.raw`{"a":"\\ud83c \n"}`, String.raw`{"a":"\\ud83c \n"}`],
     [String.raw`{"a":"\ud83`, String.raw`{"a":"\ud83`],
   ])('has the arguments %s → halves of pairs are U+FFFD: %s', (given, sent) => {

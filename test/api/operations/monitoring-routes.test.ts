@@ -152,6 +152,8 @@ describe('GET /metrics at PORT', () => {
     ['this machine alone is listened to', here, {}, 200],
     ['it came through a proxy on this machine', here, { 'X-Forwarded-For': '203.0.113.7' }, 401],
     ['it was forwarded in the standard way', here, { Forwarded: 'for=203.0.113.7' }, 401],
+    ['a proxy gives the address it was asked from', here, { 'X-Real-IP': '203.0.113.7' }, 401],
+    ['a proxy names itself', here, { Via: '1.1 proxy' }, 401],
     ['it was forwarded with an odd header', here, { 'x-forwarded-host': '' }, 401],
     ['everyone is listened to', { HOST: '0.0.0.0' }, {}, 401],
     ['everyone is listened to, over IPv6', { HOST: '::' }, {}, 401],
