@@ -70,6 +70,9 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
+        ...(outcome.refusedParameter === 'messages' && {
+          detail: laterSystem(provider),
+        }),
         provider,
         retryable,
         retryAfterMs,
@@ -83,6 +86,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
 }
 
 const refusedPart = 'The provider refused a part of the request:';
+const laterSystem = (provider: ProviderId): string =>
+  `The conversation has a system text where this server or model of ${provider} takes none; put it before all other messages (marked-system).`;
 const imageElsewhere =
   'has the address of an image on a host from which the operators let this provider fetch none; a data: URL always works';
 

@@ -33,8 +33,14 @@ export function refuseChanges({
   if (!isStrict) return;
   // One that cannot do it at all is not asked.
   const able = fallback.filter((target) => !findUnsupported(target.provider, parameters));
-  const targets = [provider, ...able.map((target) => target.provider)];
-  const needed = listChanges(changes, ...targets.map((target) => changesFor(target, turns)));
-  const errors = needed.map((name) => ({ pointer: '/messages', detail: `${remedies[name]} (${name})` }));
+  const targets = [...new Set([provider, ...able.map((target) => target.provider)])];
+  const needs = targets.map((target) => ({ target, needed: changesFor(target, turns) }));
+  const errors = listChanges(changes, ...needs.map(({ needed }) => needed)).map((name) => {
+    const needing = needs.filter(({ needed }) => needed.includes(name)).map(({ target }) => target);
+    // What is changed here is changed for all.
+    const isForAll = needing.length === 0 || changes?.includes(name);
+    const named = isForAll ? name : `${name} for ${needing.join(', ')}`;
+    return { pointer: '/messages', detail: `${remedies[name]} (${named})` };
+  });
   if (errors.length > 0) throw invalidRequest(errors);
 }

@@ -7,6 +7,7 @@ import type { Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled, LockLost } from '../gate/ends.js';
 import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
+import type { Refusal } from '../providers/refusals.js';
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 
@@ -39,7 +40,7 @@ export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
 /** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
-  const isOfChoice = callErrorOf(failure)?.refusal === 'toolChoice';
+  const refusal = callErrorOf(failure)?.refusal;
   return {
     kind: 'failed',
     code,
@@ -47,12 +48,18 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     retryAfterMs: facts.retryAfterMs,
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
-    refusedParameter: isOfChoice ? 'toolChoice' : facts.refusedParameter,
+    refusedParameter: refusedBy(refusal) ?? facts.refusedParameter,
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,
     ...timings,
   };
+}
+
+/** The parameter of the request that a refusal is about, where the API says more of it than its place. */
+function refusedBy(refusal: Refusal | undefined): string | undefined {
+  if (refusal === 'toolChoice') return refusal;
+  return refusal === 'laterSystem' ? 'messages' : undefined;
 }
 
 /** The code of what a call or a job was ended by. */

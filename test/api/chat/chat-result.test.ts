@@ -77,6 +77,16 @@ describe('outcomeToFailure', () => {
     expect([facts.refusedParameter, facts.detail]).toEqual([refusedParameter, detail]);
   });
 
+  it('names the change that a strict chat would need, and the provider', () => {
+    const failed = { kind: 'failed', code: 'provider_rejected', retryable: false } as const;
+    const providerError = { status: 400, type: 'invalid_request_error', place: 'messages.2' };
+    const facts = { refusedParameter: 'messages', providerError, queueMs: 0, providerMs: 0 };
+    const { detail } = outcomeToFailure({ ...failed, ...facts }, 'anthropic').facts;
+    expect(detail).toMatch(
+      /system text where this server or model of anthropic takes none; .* \(marked-system\)/,
+    );
+  });
+
   const refused = {
     kind: 'failed',
     code: 'provider_unavailable',

@@ -35,6 +35,12 @@ describe('an error of a provider', () => {
     expect(own).toMatchObject({ refusedParameter: 'images', providerError: undefined });
   });
 
+  it('is about a later system text -> the field of the caller that has it', () => {
+    const text = "role 'system' is not supported on this model";
+    const outcome = toFailedOutcome(classifyError(new Error('x'), { status: 400, text }), times(1, 2));
+    expect(outcome).toMatchObject({ code: 'provider_rejected', refusedParameter: 'messages' });
+  });
+
   it('is about a conversation that is too long -> the limit that it names reaches the caller, and no text', () => {
     const text = 'prompt is too long: 213462 tokens > 200000 maximum';
     const failure = classifyError(new Error('x'), { status: 400, text });

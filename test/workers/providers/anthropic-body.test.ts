@@ -19,6 +19,22 @@ describe('system texts', () => {
     expect(bodyOf(turns)).toMatchObject({ system: 'Be brief.', messages: turns.slice(1) });
   });
 
+  it('several in a row -> one message there, with a block of text for each, byte for byte', () => {
+    const texts = ['Be kind.\n', ' Be <b>brief</b>. '];
+    const said = [turn('user', 'Hello'), ...texts.map((text) => turn('system', text))];
+    const content = texts.map((text) => ({ type: 'text', text }));
+    const messages = [turn('user', 'Hello'), { role: 'system', content }];
+    expect(bodyOf(said).messages).toEqual(messages);
+    const more = [turn('assistant', 'Hi'), turn('user', 'Go on')];
+    expect(bodyOf([...said, ...more]).messages).toEqual([...messages, ...more]);
+  });
+
+  it('several at the beginning -> the system prompt, with a block of text for each', () => {
+    const said = [turn('system', 'a'), turn('system', 'b'), turn('user', 'Hello')];
+    const system = ['a', 'b'].map((text) => ({ type: 'text', text }));
+    expect(bodyOf(said)).toMatchObject({ system, messages: [turn('user', 'Hello')] });
+  });
+
   it.each<[string, Partial<ProviderRequest>, BodyOptions]>([
     ['a model that has refused them', { omits: new Set(['laterSystem']) }, {}],
     ['a server of others', {}, { isForeign: true }],

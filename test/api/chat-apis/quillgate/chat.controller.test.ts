@@ -88,9 +88,10 @@ describe('a conversation that is changed', () => {
 
   it.each([
     ['dropped-blank', 'openai', [message, blank], ''],
-    ['marked-system', 'bedrock', [message, later], ''],
-    ['marked-system', 'openai', [message, later], 'vertexai'],
-    ['continued', 'anthropic', [message, { role: 'assistant', content: 'a' }], ''],
+    ['marked-system for bedrock', 'bedrock', [message, later], ''],
+    ['marked-system for vertexai', 'openai', [message, later], 'vertexai, anthropic'],
+    ['marked-system for bedrock, vertexai', 'bedrock', [message, later], 'vertexai, bedrock/other'],
+    ['continued for anthropic', 'anthropic', [message, { role: 'assistant', content: 'a' }], ''],
     ['', 'anthropic', [later, message, later], ''],
     ['', 'openai', [later, message, later], 'anthropic'],
   ])(
