@@ -60,7 +60,7 @@ const continued: Said = ['user', 'Continue.'];
 interface Case {
   given: string;
   said: Said[];
-  read: Partial<Record<ProviderId, readonly [said: Said[], changes?: string]>>;
+  read: Partial<Record<ProviderId, readonly [said: Said[], changes?: string | undefined]>>;
 }
 
 /** The same for Anthropic, Bedrock and Vertex AI. */
