@@ -70,9 +70,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
-        ...(outcome.refusedParameter === 'messages' && {
-          detail: laterSystem(provider),
-        }),
+        ...(outcome.refusedParameter === 'messages' && { detail: laterSystem(provider) }),
         provider,
         retryable,
         retryAfterMs,

@@ -125,8 +125,8 @@ class ConversationReader {
     const before = partsBeforeCalls(text, calls, (json, place) =>
       this.#checkJson('blocks', json, `${at}/tool_calls/${place}/extra_content`),
     );
-    const left = before.flat().reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
-    if (left < text.length) this.changes.add('dropped-blank');
+    const kept = before.flat().reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
+    if (kept < text.length) this.changes.add('dropped-blank');
     return calls.flatMap((call, place) => [
       ...(before[place] ?? []),
       this.#toPart(call, `${at}/tool_calls/${place}`),
