@@ -86,6 +86,16 @@ describe('EventStream', () => {
     expect(ownTimers()).toBe(0);
   });
 
+  it('has no more text to send, because its reader has all of it → its headers name the changes of both sides', async () => {
+    const { response, answer } = await connect();
+    const events = new EventStream(response, { provider: 'anthropic', changes: ['dropped-blank'] });
+    const { completion } = ok as Extract<ChatReply, { kind: 'completed' }>;
+    const replying = { ...ok, completion: { ...completion, changes: ['continued'] } } as ChatReply;
+    await events.end(Promise.resolve(replying));
+    const [{ headers }] = await answer;
+    expect(headers['x-conversation-changes']).toBe('continued, dropped-blank');
+  });
+
   it('has characters at which some readers end a line → they are escaped', async () => {
     const { events, read } = await open();
     const text = read();
