@@ -10,9 +10,14 @@ import { StoreUrlError } from '../shared/urls/store-url-parts.js';
 
 /** Maximum statements, and so connections, that a command uses at once. */
 const statementsAtOnce = 8;
-
+/** How long a command waits before it says that a store is away, in milliseconds: on a busy machine one may be slow. */
+export const patienceMs = 10_000;
 /** A command can wait, and the connection to a remote database can be slow. */
-const answerMs = 30_000;
+const limits = { answerMs: 30_000, checkMs: patienceMs, connectTimeoutMs: patienceMs };
+
+/** Opens the database of the URL with the limits of a command; whoever opens it closes it. */
+export const openForCommand = (url: string): Database =>
+  openDatabase({ url, poolSize: statementsAtOnce, log: silentLog(), ...limits });
 
 /**
  * Opens the database for one command and closes it afterwards. Throws `ConfigError`, and `StartupError` when the
@@ -24,7 +29,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const config = parseConfig(environment, 'command');
   const url = findDatabase(config);
-  const database = openDatabase({ url, poolSize: statementsAtOnce, log: silentLog(), answerMs });
+  const database = openForCommand(url);
   try {
     await assertUsable(database);
     return await command(database, config);

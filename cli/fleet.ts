@@ -16,12 +16,10 @@ import {
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { whenReady } from '../shared/queue/when-ready.js';
 import { withTimeout } from '../shared/runtime/with-timeout.js';
-import { findDatabase, silentLog } from './database.js';
+import { findDatabase, patienceMs, silentLog } from './database.js';
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
-/** A busy machine may take seconds for what is there; what does not come in this time is missing. */
-export const patienceMs = 10_000;
 
 /** How long a command waits. */
 export interface ListenTimes {

@@ -1,12 +1,11 @@
-import { openDatabase } from '../../db/database/client.js';
 import { type Config, type Environment, namesSet, parseConfig } from '../../shared/config/config.js';
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
 import { type ProviderId, providerIds } from '../../shared/contract.js';
 import type { Fleet } from '../../shared/fleet-contract.js';
 import { givenFields } from '../../shared/given-fields.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { findDatabase, nothingRuns, silentLog } from '../database.js';
-import { hearFleet, type ListenTimes, patienceMs } from '../fleet.js';
+import { findDatabase, nothingRuns, openForCommand, patienceMs } from '../database.js';
+import { hearFleet, type ListenTimes } from '../fleet.js';
 import { readNames } from '../names.js';
 import { renderFleet } from '../output/fleet-tables.js';
 import { printable } from '../output/table.js';
@@ -80,7 +79,7 @@ const unservedIn = ({ providers }: Fleet, expected: readonly ProviderId[]): Prov
 async function checkDatabase(config: Config): Promise<DatabaseStatus> {
   const url = findUrl(config);
   if (url === undefined) return { status: 'not configured' };
-  const database = openDatabase({ url, poolSize: 1, log: silentLog() });
+  const database = openForCommand(url);
   try {
     const results = Object.values(await database.check());
     const failing = results.find(({ status }) => status === 'failing');

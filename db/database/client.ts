@@ -48,7 +48,13 @@ export interface Database extends Statements {
 }
 
 // A request is answered within four seconds: its credentials are checked first, then it is served.
-const requestLimits = { waitMs: 800, answerMs: 2800, firstStepMs: 1000, checkMs: storeTimeoutMs };
+const requestLimits = {
+  connectTimeoutMs: 2000,
+  waitMs: 800,
+  answerMs: 2800,
+  firstStepMs: 1000,
+  checkMs: storeTimeoutMs,
+};
 const firstSteps: ReadonlySet<Purpose> = new Set(['auth', 'feed']);
 
 interface DatabaseOptions {
@@ -63,6 +69,8 @@ interface DatabaseOptions {
   firstStepMs?: number;
   /** The same for `check` and `background`. */
   checkMs?: number;
+  /** How long a connection may take to open, in milliseconds. */
+  connectTimeoutMs?: number;
   /** After how many milliseconds the server ends a statement; by default a little before it is given up. */
   statementMs?: number;
   /** The clock of `withSharedDeadline`, which never jumps, in milliseconds. */
@@ -85,7 +93,8 @@ class PostgresDatabase implements Database {
   readonly check: () => Promise<DatabaseHealth>;
 
   constructor({ url, poolSize, log, now = () => performance.now(), ...limits }: DatabaseOptions) {
-    const { waitMs, answerMs, firstStepMs, checkMs, statementMs } = { ...requestLimits, ...limits };
+    const { firstStepMs, checkMs, ...ofPool } = { ...requestLimits, ...limits };
+    const { answerMs } = ofPool;
     const address = parsePostgresUrl(url);
     this.#address = address;
     this.#log = log;
@@ -93,8 +102,15 @@ class PostgresDatabase implements Database {
     this.#firstStepMs = firstStepMs;
     this.#checkLimits = { waitMs: checkMs, answerMs: checkMs };
     this.#now = now;
-    this.#requests = new Pool({ address, size: poolSize, waitMs, answerMs, statementMs, log });
-    this.#checks = new Pool({ address, size: 1, ...this.#checkLimits, log });
+    this.#requests = new Pool({ address, size: poolSize, ...ofPool, log });
+    this.#checks = new Pool({
+      address,
+      size: 1,
+      ...ofPool,
+      ...this.#checkLimits,
+      statementMs: undefined,
+      log,
+    });
     this.check = createHealthCheck((query) => this.#checks.run(query, this.#checkLimits));
   }
 
@@ -151,10 +167,10 @@ interface PoolOptions {
   answerMs: number;
   /** After how many milliseconds PostgreSQL ends a statement. */
   statementMs?: number | undefined;
+  connectTimeoutMs: number;
   log: Log;
 }
 
-const connectTimeoutMs = 2000;
 const minStatementMs = 2000;
 /** How long the news that PostgreSQL has cancelled a statement may take to arrive. */
 const arrivalMs = 800;
@@ -223,11 +239,12 @@ class Pool {
   }
 
   #open(): Connections {
-    const { address, answerMs, statementMs = Math.max(minStatementMs, answerMs - arrivalMs) } = this.#options;
+    const { address, connectTimeoutMs, answerMs, statementMs } = this.#options;
+    const serverMs = statementMs ?? Math.max(minStatementMs, answerMs - arrivalMs);
     return new Connections({
       address,
       connectTimeoutMs,
-      session: { application_name: 'quillgate', statement_timeout: `${statementMs}ms` },
+      session: { application_name: 'quillgate', statement_timeout: `${serverMs}ms` },
     });
   }
 }

@@ -1,5 +1,6 @@
 import { hostname, userInfo } from 'node:os';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { printAudit } from '../../../cli/commands/audit.js';
 import {
   listPools,
@@ -16,6 +17,7 @@ import { heartbeatOf } from '../../support/heartbeats.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { freshStore, storeOf } from '../../support/stores.js';
+import { openWireTo } from '../../support/wire.js';
 import { printedBy } from '../output.js';
 
 let environment: Record<string, string>;
@@ -136,6 +138,18 @@ describe('quillgate pools', () => {
     ] as const)
       await expect(set(options, 'bedrock'), JSON.stringify(options)).rejects.toThrow(message);
     expect(await view('bedrock')).toMatchObject({ version: 0 });
+  });
+
+  it('a store that answers nothing for three seconds -> the command waits for it', async () => {
+    const { DATABASE_URL = '' } = environment;
+    const wire = await openWireTo(DATABASE_URL);
+    onTestFinished(() => wire.close());
+    wire.freeze();
+    const setting = run(() =>
+      setPool({ ...environment, DATABASE_URL: wire.url }, 'openai', { concurrency: '3', listenMs: 0 }),
+    );
+    await Promise.all([setting, delay(3000).then(wire.thaw)]);
+    expect((await view('openai')).of('concurrency')[0]).toBe(3);
   });
 
   it('a provider that there is not -> refused', async () => {
