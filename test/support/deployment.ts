@@ -1,10 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { expect, vi } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { type Message, providerIds } from '../../shared/contract.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
+import { patience } from './patience.js';
 import { simulatorEnvironment } from './simulator-environment.js';
 import { freshStore, type StoreKind, type StoreServer, storeOf } from './stores.js';
 
@@ -156,6 +158,15 @@ export async function startDeployment({
   const [first] = await Promise.all([run('api'), ...Array.from({ length: workers }, () => run('worker'))]);
   const api = () => alive('api')[0] ?? first;
   const url = () => addressOf(api());
+  /** Waits until the API has heard of a worker for each provider: before, it refuses chats. */
+  const untilServed = () =>
+    vi.waitFor(async () => {
+      const { WORKER_PROVIDERS } = environment as Record<string, string | undefined>;
+      const answer = await fetch(`${url()}/`, { headers: { Accept: 'application/json' } });
+      const { providers } = (await answer.json()) as { providers: Record<string, string> };
+      for (const id of WORKER_PROVIDERS?.split(',') ?? providerIds)
+        expect(providers[id], id).toMatch(/^(real|simulated)$/);
+    }, patience);
   const sentSecrets = [password, blogToken, chatToken, authorization.replace('Basic ', '')];
   const watch = watchForCanaries([...sentSecrets, ...Object.values(storeVariables)]);
   const logs = () => logFiles.map((file) => readFileSync(file, 'utf8')).join('');
@@ -206,6 +217,7 @@ export async function startDeployment({
         ...(plain('api').length === 0 ? [run('api')] : []),
         ...Array.from({ length: Math.max(0, missing) }, () => run('worker')),
       ]);
+      if (missing > 0) await untilServed();
       return surplus;
     },
     stop: async () => {
