@@ -15,7 +15,7 @@ export const patienceMs = 10_000;
 /** A command can wait, and the connection to a remote database can be slow. */
 const limits = { answerMs: 30_000, checkMs: patienceMs, connectTimeoutMs: patienceMs };
 
-/** Opens the database of the URL with the limits of a command; whoever opens it closes it. */
+/** Opens the database of the URL with the limits of a command; the caller closes it. */
 export const openForCommand = (url: string): Database =>
   openDatabase({ url, poolSize: statementsAtOnce, log: silentLog(), ...limits });
 

@@ -167,6 +167,7 @@ export async function startDeployment({
       for (const id of WORKER_PROVIDERS?.split(',') ?? providerIds)
         expect(providers[id], id).toMatch(/^(real|simulated)$/);
     }, patience);
+  if (workers > 0 && !withoutStore) await untilServed();
   const sentSecrets = [password, blogToken, chatToken, authorization.replace('Basic ', '')];
   const watch = watchForCanaries([...sentSecrets, ...Object.values(storeVariables)]);
   const logs = () => logFiles.map((file) => readFileSync(file, 'utf8')).join('');
