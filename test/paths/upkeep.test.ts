@@ -105,7 +105,9 @@ describe('what a chat leaves in the store', () => {
       messages,
       headers: { Prefer: 'wait=20' },
     });
-    await deployment.simulator.waitForCall(({ model }) => model === 'sim-hang@abandoned');
+    const called = deployment.simulator.waitForCall(({ model }) => model === 'sim-hang@abandoned');
+    const early = await Promise.race([called.then(() => 'called'), abandoned.then(({ body }) => body.code)]);
+    expect(early).toBe('called');
     const ofNewer = store.createQueue(queueName('openai'));
     await ofNewer.add('chat', { v: 5, turns: canary }, { jobId: 'newer' });
     await vi.waitFor(async () => expect(await ofNewer.getJobState('newer')).toBe('delayed'), patience);
