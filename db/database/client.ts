@@ -93,8 +93,10 @@ class PostgresDatabase implements Database {
   readonly check: () => Promise<DatabaseHealth>;
 
   constructor({ url, poolSize, log, now = () => performance.now(), ...limits }: DatabaseOptions) {
-    const { firstStepMs, checkMs, ...ofPool } = { ...requestLimits, ...limits };
-    const { answerMs } = ofPool;
+    const { connectTimeoutMs, waitMs, answerMs, firstStepMs, checkMs, statementMs } = {
+      ...requestLimits,
+      ...limits,
+    };
     const address = parsePostgresUrl(url);
     this.#address = address;
     this.#log = log;
@@ -102,15 +104,9 @@ class PostgresDatabase implements Database {
     this.#firstStepMs = firstStepMs;
     this.#checkLimits = { waitMs: checkMs, answerMs: checkMs };
     this.#now = now;
-    this.#requests = new Pool({ address, size: poolSize, ...ofPool, log });
-    this.#checks = new Pool({
-      address,
-      size: 1,
-      ...ofPool,
-      ...this.#checkLimits,
-      statementMs: undefined,
-      log,
-    });
+    const shared = { address, connectTimeoutMs, log };
+    this.#requests = new Pool({ ...shared, size: poolSize, waitMs, answerMs, statementMs });
+    this.#checks = new Pool({ ...shared, size: 1, ...this.#checkLimits });
     this.check = createHealthCheck((query) => this.#checks.run(query, this.#checkLimits));
   }
 
@@ -167,6 +163,7 @@ interface PoolOptions {
   answerMs: number;
   /** After how many milliseconds PostgreSQL ends a statement. */
   statementMs?: number | undefined;
+  /** How long a connection may take to open, in milliseconds. */
   connectTimeoutMs: number;
   log: Log;
 }
@@ -239,12 +236,12 @@ class Pool {
   }
 
   #open(): Connections {
-    const { address, connectTimeoutMs, answerMs, statementMs } = this.#options;
-    const serverMs = statementMs ?? Math.max(minStatementMs, answerMs - arrivalMs);
+    const { address, connectTimeoutMs, answerMs } = this.#options;
+    const { statementMs = Math.max(minStatementMs, answerMs - arrivalMs) } = this.#options;
     return new Connections({
       address,
       connectTimeoutMs,
-      session: { application_name: 'quillgate', statement_timeout: `${serverMs}ms` },
+      session: { application_name: 'quillgate', statement_timeout: `${statementMs}ms` },
     });
   }
 }

@@ -158,14 +158,13 @@ export async function startDeployment({
   const [first] = await Promise.all([run('api'), ...Array.from({ length: workers }, () => run('worker'))]);
   const api = () => alive('api')[0] ?? first;
   const url = () => addressOf(api());
+  const served = variables.WORKER_PROVIDERS?.split(',') ?? providerIds;
   /** Waits until the API has heard of a worker for each provider: before, it refuses chats. */
   const untilServed = () =>
     vi.waitFor(async () => {
-      const { WORKER_PROVIDERS } = environment as Record<string, string | undefined>;
       const answer = await fetch(`${url()}/`, { headers: { Accept: 'application/json' } });
       const { providers } = (await answer.json()) as { providers: Record<string, string> };
-      for (const id of WORKER_PROVIDERS?.split(',') ?? providerIds)
-        expect(providers[id], id).toMatch(/^(real|simulated)$/);
+      for (const id of served) expect(providers[id], id).toMatch(/^(real|simulated)$/);
     }, patience);
   if (workers > 0 && !withoutStore) await untilServed();
   const sentSecrets = [password, blogToken, chatToken, authorization.replace('Basic ', '')];
