@@ -6,9 +6,7 @@ import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '
 import type { DeltaStream } from '../../workers/job/delta-stream.js';
 import { openSlot } from './gate.js';
 
-type Own = Partial<
-  Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request' | 'schema'>
-> & {
+type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request'>> & {
   isAlive?: boolean;
   hasBegun?: boolean;
   isShown?: boolean;
@@ -35,13 +33,13 @@ export function callOf(own: Own = {}): Call {
   const fallback = hasFallback ? [{ provider: 'anthropic' as const }] : undefined;
   const times = { deadline, firstDeltaBy, ...givenFields({ isStrict: own.isStrict }) };
   const chatJob = { provider: own.provider ?? ('openai' as const), user: 'u', attempt, fallback, ...times };
-  const { request = { model: 'm', maxOutputTokens: 1, turns: [] }, schema } = own;
+  const { request = { model: 'm', maxOutputTokens: 1, turns: [] } } = own;
   const settings = {
     ...{ concurrency: 1, timeoutMs: 1000, firstTokenTimeoutMs: 1000, idleTimeoutMs: 1000 },
     ...{ model: 'm', breakerResetMs: 1000 },
     ...own.settings,
   };
-  const first = { ...firstCall({ job, chatJob, request, settings }), user, schema };
+  const first = { ...firstCall({ job, chatJob, request, settings }), user };
   const { isAlive, hasBegun, isShown } = own;
   Object.assign(first.progress, givenFields({ isAlive, hasBegun, isShown }));
   return isRetry ? retryOf(first) : first;
@@ -51,10 +49,8 @@ export function callOf(own: Own = {}): Call {
 export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
   progress: { isAlive: false, hasBegun: false },
   isProbe: false,
-  isCompiling: false,
   startedAt: performance.now(),
   park: () => {},
-  outlast: () => undefined,
   ...own,
 });
 

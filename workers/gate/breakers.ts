@@ -130,12 +130,12 @@ export class Breakers {
     return user !== undefined && user === this.#suspect && this.#one.state !== 'closed';
   }
 
-  #end(begun: BegunCall, { isCompiling, startedAt, progress }: AdmittedCall, error?: unknown): void {
+  #end(begun: BegunCall, { startedAt, progress }: AdmittedCall, error?: unknown): void {
     if (startedAt === undefined) return;
     const { isProbe, user } = begun;
     const tookMs = performance.now() - startedAt;
     const { isAlive, hasBegun: isReplying } = progress;
-    const shown = this.options.samples.take({ isProbe, isCompiling, error, isAlive, isReplying, tookMs });
+    const shown = this.options.samples.take({ isProbe, error, isAlive, isReplying, tookMs });
     if (shown?.kind === 'good' || shown?.kind === 'answer') this.#countAnswer(begun, shown.kind === 'good');
     // A call that began before a breaker opened is not counted when it ends late.
     else if (shown && (isProbe || this.stateFor(user) === 'closed')) this.#countFault(begun, shown);

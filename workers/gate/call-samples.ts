@@ -11,8 +11,8 @@ const minCallMs = 900;
 
 /**
  * Samples the calls of one model. Retryable errors are bad, and calls that got no answer in time, or that their callers
- * cut after an unusually long one, are silent. Rejected requests, our own aborts, rate limits, unusable answers, a wait
- * for a schema to be compiled, and a model that works for too long, must neither open a breaker nor close one.
+ * cut after an unusually long one, are silent. Rejected requests, our own aborts, rate limits, unusable answers, and
+ * a model that works for too long must neither open a breaker nor close one.
  */
 export class CallSamples {
   readonly #usualMs = new MovingMean();
@@ -39,13 +39,13 @@ export class CallSamples {
 
   /** A call shows little if it was cut before any was answered, or if later ones were answered: it may just be long. */
   #takeSilence(call: EndedCall): Fault | undefined {
-    const { error, isCompiling, isAlive, isReplying, isProbe, tookMs } = call;
+    const { error, isAlive, isReplying, isProbe, tookMs } = call;
     const isCut = isEndedByCaller(error);
     if (isAlive && !isCut) return undefined;
     const { usualMs } = this;
     const isUnusual = !isReplying && tookMs >= minCallMs && tookMs > minTimesUsual * (usualMs ?? 0);
     // An impatient caller says nothing about the provider, and others wait for a probe.
-    if (isCompiling || (isCut && (isProbe || !isUnusual))) return undefined;
+    if (isCut && (isProbe || !isUnusual)) return undefined;
     const isLater = performance.now() - tookMs >= this.#answeredSince;
     const showsMuch = isProbe || (isLater && (!isCut || usualMs !== undefined));
     const reason = error instanceof Failure ? error.code : 'timeout';

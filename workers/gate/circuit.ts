@@ -2,7 +2,6 @@ import { Failure } from '../../shared/failures.js';
 import type { BegunCall, BreakerState, BreakerTimes } from './breaker.js';
 import { Breakers } from './breakers.js';
 import { CallSamples } from './call-samples.js';
-import type { CompilingCalls } from './compiling-calls.js';
 import { Cooldown, isLimit, type Limit } from './cooldown.js';
 import { NotBegun } from './ends.js';
 import type { AdmittedCall, GateChange, GatedCall } from './gated-call.js';
@@ -15,7 +14,6 @@ export interface CircuitOptions {
   /** Whether one more job of this user may wait here for its model. */
   hasRoom: (user: string | undefined) => boolean;
   /** Shared by the circuits of a pool. */
-  compiling: Pick<CompilingCalls, 'isNew' | 'recordUse' | 'outlast'>;
   longCalls: Pick<LongCalls, 'enter' | 'park' | 'wait' | 'leave'>;
   onChange: (change: GateChange) => void;
   /** Called when a 429 to this pool began a cooldown or made it longer. */
@@ -63,7 +61,7 @@ export class Circuit {
 
   /** Makes the call as soon as it may begin. Throws `NotBegun` when the pool stops first, or why it cannot in time. */
   async run<T>(call: GatedCall, next: (admitted: AdmittedCall) => Promise<T>): Promise<T> {
-    const { user, kind, schema } = call;
+    const { user, kind } = call;
     // A refusal has shown nothing, so the repetition waits like a first call.
     if (kind === 'retry' && this.breakers.stateFor(user) !== 'closed')
       throw new Failure('provider_unavailable');
@@ -74,9 +72,7 @@ export class Circuit {
       call.stop.throwIfAborted();
       const admitted = this.#admit(call, begun);
       const watched = () => this.cooldown.watch(call, () => next(admitted));
-      const result = await this.#watch(call, begun, () => this.breakers.watch(begun, admitted, watched));
-      this.options.compiling.recordUse(schema);
-      return result;
+      return await this.#watch(call, begun, () => this.breakers.watch(begun, admitted, watched));
     } finally {
       this.#leave(call);
       this.#calls.delete(call);
@@ -146,15 +142,13 @@ export class Circuit {
   }
 
   #admit(call: GatedCall, { isProbe }: BegunCall): AdmittedCall {
-    const { user, progress, schema } = call;
-    const { compiling, longCalls, hasRoom } = this.options;
+    const { user, progress } = call;
+    const { longCalls, hasRoom } = this.options;
     return {
       progress,
       isProbe,
-      isCompiling: compiling.isNew(schema),
       startedAt: performance.now(),
       park: () => hasRoom(user) && longCalls.park(call),
-      outlast: () => compiling.outlast(call),
     };
   }
 

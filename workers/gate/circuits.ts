@@ -1,12 +1,11 @@
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import { Circuit, type CircuitOptions } from './circuit.js';
-import { CompilingCalls } from './compiling-calls.js';
 import type { Limit } from './cooldown.js';
 import type { GateChange } from './gated-call.js';
 import { LongCalls } from './long-calls.js';
 
 export interface CircuitsOptions
-  extends Omit<CircuitOptions, 'model' | 'compiling' | 'longCalls' | 'onChange' | 'publishLimit'> {
+  extends Omit<CircuitOptions, 'model' | 'longCalls' | 'onChange' | 'publishLimit'> {
   /** The slots of the pool. */
   concurrency: () => number;
   onChange: (change: GateChange) => void;
@@ -26,13 +25,11 @@ const shared = '';
 export class Circuits {
   /** By model, in order of last use. */
   readonly #circuits = new Map<string, Circuit>();
-  readonly #compiling: CompilingCalls;
   readonly #longCalls: LongCalls;
   #isClosing = false;
   #forced: 'closed' | undefined;
 
   constructor(private readonly options: CircuitsOptions) {
-    this.#compiling = new CompilingCalls(options);
     this.#longCalls = new LongCalls(options);
   }
 
@@ -100,7 +97,6 @@ export class Circuits {
     const circuit = new Circuit({
       ...options,
       model,
-      compiling: this.#compiling,
       longCalls: this.#longCalls,
       onChange: (change) => onChange({ ...change, model }),
       publishLimit: (limit) => publishLimit({ ...limit, model }),

@@ -18,8 +18,6 @@ export interface GatedCall {
   readonly patienceMs: number;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
-  /** Digest of the schemas that its provider compiles, and of its model; undefined without any. */
-  readonly schema: string | undefined;
   /** Size of its stored images, and of texts that lay beside its job, in bytes. */
   readonly besideBytes: number;
   readonly progress: {
@@ -34,13 +32,6 @@ export interface GatedCall {
 export interface Pass {
   /** Whether it is the one call that a half-open breaker lets through. */
   readonly isProbe: boolean;
-  /** Whether its schema is compiled first, as far as is known here: then silence says nothing about the provider. */
-  readonly isCompiling: boolean;
-  /**
-   * To be called when a call whose schema is compiled first has had the time of any other. It goes on without a slot
-   * and gives its place back when it has ended; undefined if it has to end now.
-   */
-  outlast(): Disposable | undefined;
 }
 
 /** A call that its circuit has let in, as breakers see it. */
@@ -53,7 +44,7 @@ export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
 }
 
 /** How such a call ended. */
-export interface EndedCall extends Pick<Pass, 'isProbe' | 'isCompiling'> {
+export interface EndedCall extends Pass {
   readonly error?: unknown;
   readonly isAlive: boolean;
   readonly isReplying: boolean;

@@ -24,8 +24,7 @@ export async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) =
  * A signal of its own for every provider call. It aborts with `provider_timeout` when the provider takes too long, with
  * `timeout` when the caller's deadline comes first, or with the reason of `stop`. A stream is also bounded by the
  * provider's silence: until its first sign of life, and then between two of them. Once a part of it is shown, the
- * deadline alone bounds the whole, and its silence is that of a reply which is being written. A call whose schema is
- * compiled first may take until the deadline, without its slot, if the gate has a place for it by then.
+ * deadline alone bounds the whole, and its silence is that of a reply which is being written.
  * Not `AbortSignal.any`: a call's signal must not stay registered at the job's after the call.
  */
 export class CallSignal {
@@ -38,18 +37,17 @@ export class CallSignal {
   #silence: NodeJS.Timeout | undefined;
   /** Ends a stream that has not begun, for its fallback. */
   #cut: NodeJS.Timeout | undefined;
-  #place: Disposable | undefined;
 
   constructor(private readonly call: PreparedCall) {
-    const { job, sent, deadline, stop, pass, hasFallback } = call;
+    const { job, sent, deadline, stop, hasFallback } = call;
     const { timeoutMs, fallbackAfterMs = Number.POSITIVE_INFINITY } = call.settings;
     const callerMs = this.#msUntil(deadline);
     this.#whole =
       callerMs <= timeoutMs
         ? this.#abortAfter(callerMs, 'timeout')
-        : setTimeout(() => this.#outlast(), timeoutMs);
-    if (sent.isStreamed) this.#silence = setTimeout(() => this.#outlast(), firstTokenMsOf(call));
-    const mayBeCut = job.deltas && !pass.isCompiling && hasFallback;
+        : this.#abortAfter(timeoutMs, 'provider_timeout');
+    if (sent.isStreamed) this.#silence = this.#abortAfter(firstTokenMsOf(call), 'provider_timeout');
+    const mayBeCut = job.deltas && hasFallback;
     if (mayBeCut && fallbackAfterMs + minFallbackMs <= callerMs)
       this.#cut = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
     this.#onStop = () => this.#controller.abort(stop.reason);
@@ -85,8 +83,6 @@ export class CallSignal {
   release(): void {
     for (const timer of [this.#whole, this.#silence, this.#cut]) clearTimeout(timer);
     this.#silence = undefined;
-    this.#place?.[Symbol.dispose]();
-    this.#place = undefined;
     this.call.stop.removeEventListener('abort', this.#onStop);
   }
 
@@ -96,20 +92,7 @@ export class CallSignal {
     const { idleTimeoutMs, firstTokenTimeoutMs } = settings;
     const maxMs = progress.isShown ? idleTimeoutMs : Math.max(idleTimeoutMs, firstTokenTimeoutMs);
     clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#outlast(), maxMs);
-  }
-
-  /** The provider has had its time. Others wait for a probe, so it ends. */
-  #outlast(): void {
-    const { pass, progress, deadline } = this.call;
-    if (pass.isCompiling && !pass.isProbe && !progress.hasBegun) this.#place = pass.outlast();
-    if (progress.hasBegun || !this.#place) {
-      this.#controller.abort(new Failure('provider_timeout'));
-      return;
-    }
-    for (const timer of [this.#whole, this.#silence]) clearTimeout(timer);
-    this.#silence = undefined;
-    this.#whole = this.#abortAfter(this.#msUntil(deadline), 'timeout');
+    this.#silence = this.#abortAfter(maxMs, 'provider_timeout');
   }
 
   #msUntil(time: number): number {

@@ -5,7 +5,7 @@ import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
 import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
-import { imageBytesOf, type ModelRequest, type Omitted, schemaOf } from './model-request.js';
+import { imageBytesOf, type ModelRequest, type Omitted } from './model-request.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
@@ -95,7 +95,6 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     leftMs: () => deadline - job.now(),
     request,
     model: request.model,
-    schema: schemaOf(chatJob.provider, request),
     besideBytes: imageBytesOf(request) + (chatJob.texts?.bytes ?? 0),
     omitted: undefined,
     isWhole: false,

@@ -1,6 +1,5 @@
-import { createHash, createHmac, hash } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import type { ProviderId } from '../../shared/contract.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
@@ -86,15 +85,6 @@ function blankEndsOf({ turns, parameters = {} }: JobTexts): FinishReason[] {
     ...(stop || hasResults ? (['stop'] as const) : []),
     ...(maxOutputTokens ? (['length'] as const) : []),
   ];
-}
-
-/** A digest of the schemas that the provider compiles before the model answers; undefined without one. */
-export function schemaOf(provider: ProviderId, { model, parameters = {} }: ModelRequest): string | undefined {
-  const format = parameters.format?.type === 'json_schema' ? parameters.format.schema : undefined;
-  const tools = parameters.tools?.filter(({ strict }) => strict) ?? [];
-  if (provider === 'vertexai' || (format === undefined && tools.length === 0)) return undefined;
-  const compiled = [model, format, ...tools.map((tool) => [tool.name, tool.parameters])];
-  return createHash('sha256').update(JSON.stringify(compiled)).digest('base64url');
 }
 
 /** Size of the stored images. */

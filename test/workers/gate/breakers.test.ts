@@ -88,9 +88,8 @@ async function make(steps: string): Promise<void> {
 async function makeCalls(step: string): Promise<void> {
   const [, count, user, how = '', ms = how === 'cut' ? 1000 : 0] =
     /^(\d+) of (\S+) (.+?)(?: after (\d+))?(?:, .*)?$/.exec(step) ?? [];
-  const isCompiling = step.includes(', while compiling');
   const [isAlive, hasBegun] = [/, (alive|begun)$/.test(step), step.endsWith(', begun')];
-  const own = { isCompiling, progress: { isAlive, hasBegun } };
+  const own = { progress: { isAlive, hasBegun } };
   for (let n = 0; n < Number(count); n += 1) {
     const call = begin(user === '?' ? undefined : user, own);
     await vi.advanceTimersByTimeAsync(Number(ms));
@@ -125,11 +124,6 @@ describe.each<[calls: string, user: string | undefined]>([
     [['200 answered', '9 failed', '1 answered', ...mixed(9, '1 failed', '1 provider_rejected')], '1 failed'],
     // These are neither held against the provider, nor for it.
     ...nothing.map((end): [string[], string] => [['4 failed', `50 ${end}`], '1 failed']),
-    // The first use of a schema may be silent for long; errors count as any other.
-    ...['timeout', 'timed out', 'cut'].map((end): [string[], string] => [
-      ['5 answered after 100', `30 ${end} after 20000, while compiling`],
-      '10 failed, while compiling',
-    ]),
     // An end by the caller counts after three times the usual time.
     ...['timeout', 'cut', 'cut for the fallback'].map((end): [string[], string] => [
       ['1 answered after 1000', `20 ${end} after 2900`],
@@ -178,7 +172,7 @@ describe.each<[calls: string, user: string | undefined]>([
       await probe?.end(end);
       expect(breakers.stateFor(user)).toBe('half-open');
     }
-    await make(`1 of ${name} timed out, while compiling; 1 of ${name} answered; 1 of ${name} failed`);
+    await make(`1 of ${name} answered; 1 of ${name} failed`);
     const states = ['open', 'half-open', 'open', 'half-open', 'closed'];
     expect(changes).toEqual(states.map((each) => `${each} for ${user ?? 'all'}`));
   });

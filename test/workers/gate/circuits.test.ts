@@ -379,24 +379,6 @@ describe('of', () => {
   });
 });
 
-describe('a schema that its provider compiles', () => {
-  it('is new until a call with it was answered', async () => {
-    /** Whether the call that ends so counted as one that waits until its schema is compiled. */
-    const isCompiling = async (schema: string, error?: Failure) => {
-      let seen: boolean | undefined;
-      const made = circuits.of('m').run(callOf({ schema, slot: unbounded }), async (admitted) => {
-        seen = admitted.isCompiling;
-        if (error) throw error;
-      });
-      await made.catch(() => undefined);
-      return seen;
-    };
-    const rejected = new Failure('provider_rejected');
-    const asked = [await isCompiling('a', rejected), await isCompiling('a'), await isCompiling('a')];
-    expect([...asked, await isCompiling('b')]).toEqual([true, true, false, true]);
-  });
-});
-
 describe('a slot', () => {
   it('goes to the most urgent, then to the oldest, at once when the size grows, and to fewer when it has shrunk', async () => {
     let size = 1;

@@ -1,15 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/given-fields.js';
-import { CompilingCalls } from '../../../workers/gate/compiling-calls.js';
-import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
-import type { Pass } from '../../../workers/gate/gated-call.js';
-import { Slots } from '../../../workers/gate/slots.js';
-import type { TimedCall } from '../../../workers/job/call.js';
-import { CallSignal, endInTime } from '../../../workers/job/call-signal.js';
-import { callOf, madeCallOf } from '../../support/calls.js';
-import { openGate, openSlot } from '../../support/gate.js';
+import { CallSignal } from '../../../workers/job/call-signal.js';
+import { madeCallOf } from '../../support/calls.js';
 import { openStream } from '../../support/running-jobs.js';
 
 let call: CallSignal;
@@ -136,120 +129,5 @@ describe('CallSignal', () => {
     expect(calls.filter(({ signal }) => signal.aborted)).toEqual([]);
     expect(warn).not.toHaveBeenCalled();
     warn.mockRestore();
-  });
-});
-
-describe('a call whose schema is compiled first', () => {
-  const deadline = () => Date.now() + 20_000;
-  const settings = { timeoutMs: 10, firstTokenTimeoutMs: 10, fallbackAfterMs: 5, idleTimeoutMs: 30 };
-  /** The signs of the latest call. */
-  let reply: Record<string, () => void>;
-  /** A call that nothing but its signal ends. */
-  const hang = ({ signal, onLife, onBegin, show }: TimedCall): Promise<never> =>
-    new Promise((_, reject) => {
-      reply = { lives: onLife, begins: onBegin, shows: show };
-      signal.addEventListener('abort', () => reject(signal.reason));
-    });
-  /** One of two calls that may be made without a slot. */
-  const openCompiling = () => {
-    const compiling = new CompilingCalls({ concurrency: () => 2, hasRoom: () => true });
-    return { compiling, outlast: () => compiling.outlast({ user: 'M', slot: openSlot() }) };
-  };
-  beforeEach(() => {
-    call = new CallSignal(madeCallOf());
-    call.release();
-  });
-
-  it.each<[given: string, pass: Partial<Pass>, isStream: boolean, steps: string, places: number]>([
-    ['there is a place', {}, false, '10 ms, takes, 19989 ms, 1 ms: timeout', 1],
-    ['there is a place, streamed, with a fallback', {}, true, '10 ms, takes, 19989 ms, 1 ms: timeout', 1],
-    [
-      'it lives, and begins then',
-      {},
-      true,
-      '9 ms, lives, 1 ms, takes, 9000 ms, lives, begins, 29 ms, 1 ms: provider_timeout',
-      1,
-    ],
-    ['it has begun before', {}, true, '9 ms, begins, shows, 29 ms, 1 ms: provider_timeout', 0],
-    ['there is no place', { outlast: () => undefined }, false, '9 ms, 1 ms: provider_timeout', 0],
-    // Others wait for a probe.
-    ['it is a probe', { isProbe: true }, false, '9 ms, 1 ms: provider_timeout', 0],
-    ['it was used before', { isCompiling: false }, false, '9 ms, 1 ms: provider_timeout', 0],
-  ])('%s (%j, streamed: %s) -> %s', async (_, pass, isStream, steps, places) => {
-    const { compiling, outlast } = openCompiling();
-    const asking = vi.fn(outlast);
-    const deltas = isStream ? openStream() : undefined;
-    const own = { ...givenFields({ deltas }), deadline: deadline(), hasFallback: true, settings };
-    let ended: unknown;
-    const ending = endInTime(madeCallOf(own, { isCompiling: true, outlast: asking, ...pass }), hang).catch(
-      ({ code }) => {
-        ended = code;
-      },
-    );
-    for (const step of steps.split(', ')) {
-      const [ms = '', code] = step.split(' ms: ');
-      const sign = reply[step];
-      if (sign) sign();
-      else if (step === 'takes') expect(outlast()).toBeUndefined();
-      else await vi.advanceTimersByTimeAsync(Number.parseInt(ms, 10));
-      expect(ended, step).toBe(code);
-    }
-    await ending;
-    expect(asking).toHaveBeenCalledTimes(places);
-    expect(compiling.outlast({ user: 'M', slot: openSlot() })).toBeDefined();
-  });
-
-  it.each<[string, (call: PromiseWithResolvers<string>, stop: AbortController) => void]>([
-    ['a reply', ({ resolve }) => resolve('done')],
-    ['a failure', ({ reject }) => reject(new Failure('provider_error'))],
-    ['a cancelled job', (_, stop) => stop.abort(new Cancelled())],
-    ['a lost lock', (_, stop) => stop.abort(new LockLost())],
-    ['a worker that stops', (_, stop) => stop.abort(new Failure('provider_unavailable'))],
-    ['its deadline', () => vi.advanceTimersByTime(20_000)],
-  ])('%s -> its place is for the next', async (_, end) => {
-    const { outlast } = openCompiling();
-    const [made, stop] = [Promise.withResolvers<string>(), new AbortController()];
-    const own = { deadline: deadline(), settings, stop: stop.signal };
-    const ending = endInTime(madeCallOf(own, { isCompiling: true, outlast }), (timed) =>
-      Promise.race([made.promise, hang(timed)]),
-    );
-    vi.advanceTimersByTime(10);
-    expect(outlast()).toBeUndefined();
-    end(made, stop);
-    await ending.catch(() => undefined);
-    expect(outlast()).toBeDefined();
-  });
-
-  it('30 new schemas of one user, and others of another, where two calls may run -> four at once', async () => {
-    const slots = new Slots({ size: () => 2, onChange: () => {} });
-    const { gate, close } = openGate({ concurrency: 2 });
-    const running: string[] = [];
-    let most = 0;
-    const ask = async (user: string, priority: number, schema: string) => {
-      const slot = slots.open({ priority, addedAt: 0 });
-      await slot.take();
-      const own = { user, slot, schema, deadline: deadline(), settings };
-      const made = gate.run(callOf(own), ({ pass }) =>
-        endInTime({ ...madeCallOf(own), pass }, (timed) => {
-          running.push(user);
-          most = Math.max(most, running.length);
-          return hang(timed).finally(() => running.splice(running.indexOf(user), 1));
-        }),
-      );
-      const { code } = await made.catch((error) => error);
-      slot.close();
-      return code;
-    };
-    const ofM = Array.from({ length: 30 }, (_, n) => ask('M', 1, `M ${n}`));
-    await vi.advanceTimersByTimeAsync(45);
-    expect([most, running]).toEqual([3, ['M', 'M', 'M']]);
-    const ofV = Array.from({ length: 2 }, (_, n) => ask('V', 0, `V ${n}`));
-    await vi.advanceTimersByTimeAsync(100);
-    expect([most, running.toSorted()]).toEqual([4, ['M', 'M', 'M', 'V']]);
-    await vi.advanceTimersByTimeAsync(20_000);
-    const [first, ...others] = await Promise.all(ofM);
-    expect([first, new Set(others)]).toEqual(['timeout', new Set(['provider_timeout'])]);
-    expect(await Promise.all(ofV)).toEqual(['timeout', 'provider_timeout']);
-    close();
   });
 });

@@ -4,7 +4,7 @@ import { type PoolConfig, poolConfig } from '../../../shared/config/pool-config.
 import type { ProviderId } from '../../../shared/contract.js';
 import type { ImagePart, Turn } from '../../../shared/conversation.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
-import { type ModelRequest, schemaOf, toModelRequest } from '../../../workers/job/model-request.js';
+import { toModelRequest } from '../../../workers/job/model-request.js';
 import { poolSettings } from '../../support/chat-jobs.js';
 
 /** Whether a worker with these variables asks the provider for an image at this address. */
@@ -139,38 +139,5 @@ describe('the key of a request for what OpenAI has cached', () => {
     const others = [{ user: 'V' }, { turns: [{ role: 'user', content: 'Bye' }] }].map(keyOf);
     expect(new Set([keyOf({}), ...others]).size).toBe(3);
     expect(keyOf({ provider: 'anthropic' })).toBeUndefined();
-  });
-});
-
-describe('schemaOf', () => {
-  const requestOf = (parameters: ModelRequest['parameters'], model = 'm'): ModelRequest => ({
-    ...{ model, maxOutputTokens: 1, turns: [], parameters },
-  });
-  const schema = { type: 'object' };
-  const format = { type: 'json_schema', name: 'n', schema } as const;
-
-  it.each<[ProviderId, ModelRequest['parameters'], boolean]>([
-    ['openai', { format }, true],
-    ['anthropic', { format }, true],
-    ['bedrock', { tools: [{ name: 'f', strict: true }] }, true],
-    ['vertexai', { format }, false],
-    ['openai', { tools: [{ name: 'f', parameters: schema }] }, false],
-    ['openai', { format: { type: 'json_object' } }, false],
-    ['openai', undefined, false],
-  ])('of %s and %j -> compiled: %s', (provider, parameters, isCompiled) => {
-    expect(schemaOf(provider, requestOf(parameters)) !== undefined).toBe(isCompiled);
-  });
-
-  it('another schema or model -> another; other descriptions -> the same', () => {
-    const described = requestOf({ format: { ...format, description: 'd' }, seed: 1 });
-    const [same, ...digests] = [
-      described,
-      requestOf({ format }),
-      requestOf({ format: { ...format, schema: { type: 'array' } } }),
-      requestOf({ format }, 'other'),
-      requestOf({ tools: [{ name: 'f', parameters: schema, strict: true }] }),
-    ].map((request) => schemaOf('openai', request));
-    expect(new Set(digests).size).toBe(4);
-    expect(digests[0]).toBe(same);
   });
 });

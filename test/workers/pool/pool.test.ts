@@ -134,22 +134,6 @@ describeStores('Pool on $kind', log, (shared) => {
     await vi.waitFor(() => expect(relay.published).toContainEqual(message), patience);
   });
 
-  it('schemas that take long to compile -> one user has one call beside two slots, and the next wait', async () => {
-    gate = Promise.withResolvers();
-    change({ timeoutMs: 100 });
-    const askedFor = (title: string) => ({
-      parameters: { format: { type: 'json_schema' as const, name: 'a', schema: { title } } },
-    });
-    await Promise.all([...'abcde'].map((title) => add('m', askedFor(title))));
-    // The provider does not end its calls.
-    const timedOut = () => requests.filter(({ signal }) => signal.aborted);
-    await vi.waitFor(() => expect(timedOut()).toHaveLength(2), patience);
-    await heartbeatSays({ inFlight: 2, waiting: 2 });
-    expect(requests).toHaveLength(3);
-    gate.resolve();
-    await heartbeatSays({ inFlight: 0, waiting: 0 });
-  });
-
   it('models that are changed -> a job goes by those of the moment at which it begins', async () => {
     const run = async (model?: string) => {
       const { id = '' } = await add(model);
