@@ -42,7 +42,7 @@ export function callOf(own: Own = {}): Call {
   const first = { ...firstCall({ job, chatJob, request, settings }), user };
   const { isAlive, hasBegun, isShown } = own;
   Object.assign(first.progress, givenFields({ isAlive, hasBegun, isShown }));
-  return isRetry ? retryOf(first) : first;
+  return isRetry ? retryOf(first, { kind: 'retry' }) : first;
 }
 
 /** A call that its circuit has let in just now. */

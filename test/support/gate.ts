@@ -1,10 +1,12 @@
 import { Gate, type GateOptions } from '../../workers/gate/gate.js';
 import { type Slot, Slots } from '../../workers/gate/slots.js';
-import { ModelNotes } from '../../workers/job/model-notes.js';
+import { RefusedParts } from '../../workers/job/refused-parts.js';
+import { RetryBudget } from '../../workers/job/retry-budget.js';
 
 interface OpenGate {
   gate: Gate;
-  notes: ModelNotes;
+  refused: RefusedParts;
+  budget: RetryBudget;
   close(): void;
 }
 
@@ -27,7 +29,7 @@ export function openGate({
     onChange: () => {},
     publishLimit: () => {},
   });
-  return { gate, notes: new ModelNotes(), close: () => gate.dispose() };
+  return { gate, refused: new RefusedParts(), budget: new RetryBudget(), close: () => gate.dispose() };
 }
 
 /** The slot of a single job. */

@@ -7,14 +7,13 @@ import { type StandIns, standIn } from '../providers/long-texts.js';
 import type { OnDelta, Provider, ProviderReply } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { endInTime } from './call-signal.js';
-import type { ModelNotes } from './model-notes.js';
-import { narrow, type Omitted } from './model-request.js';
-import { withOneRetry } from './retry.js';
+import { mayOmit, narrow, refusedIn } from './model-request.js';
+import type { RefusedParts } from './refused-parts.js';
+import { type RetryDeps, withOneRetry } from './retry.js';
 
-export interface CallChainDeps {
+export interface CallChainDeps extends Omit<RetryDeps, 'gate'> {
   provider: Provider;
   gate: Pick<Gate, 'run' | 'heldMs'>;
-  notes: Pick<ModelNotes, 'find' | 'of'>;
   metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
   /** Puts the texts of a long request into its body, in a thread. */
   fill?: ((body: string, texts: StandIns) => Promise<Uint8Array>) | undefined;
@@ -45,7 +44,7 @@ const longMs = 60_000;
 function refuseIgnored({ request, chatJob }: Call, provider: CallChainDeps['provider']): void {
   if (!chatJob.isStrict) return;
   const { ignores } = provider;
-  const ignored = ignores && narrow(request, { hints: ignores }).ignored;
+  const ignored = ignores && narrow(request, ignores).ignored;
   if (ignored) throw new Failure('provider_rejected', { refusedParameter: ignored[0] });
   // The API knows of all changes but those that servers at other addresses need.
   if (changesOf({ chatJob, request }, provider).includes('marked-system'))
@@ -53,7 +52,7 @@ function refuseIgnored({ request, chatJob }: Call, provider: CallChainDeps['prov
 }
 
 type Taken = Pick<Provider, 'ignores' | 'keepsSystem'>;
-type PrepareDeps = Pick<CallChainDeps, 'notes'> & { provider: Taken };
+type PrepareDeps = { refused: Pick<RefusedParts, 'of'>; provider: Taken };
 
 const changesOf = ({ chatJob, request }: Pick<Call, 'chatJob' | 'request'>, { keepsSystem = false }: Taken) =>
   changesFor(chatJob.provider, request.turns, {
@@ -61,13 +60,10 @@ const changesOf = ({ chatJob, request }: Pick<Call, 'chatJob' | 'request'>, { ke
   });
 
 /** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
-export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next: Next<PreparedCall>) {
-  const { job, request, omitted, isWhole, progress, chatJob } = call;
-  const hints = isWhole ? undefined : notes.find(call.model)?.hints;
-  const remembered = hints?.omittedFrom(request, call.user) ?? {};
-  const known = chatJob.isStrict ? { ...remembered, ...allHints } : remembered;
-  const left = { ...known, ...omitted };
-  const without = { ...left, hints: new Set([...(left.hints ?? []), ...(provider.ignores ?? [])]) };
+export function prepare(call: PassedCall, { refused, provider }: PrepareDeps, next: Next<PreparedCall>) {
+  const { job, request, omitted, progress, chatJob, model, user } = call;
+  const known = refusedIn(request, refused.of(model, user)).filter((part) => mayOmit(part, chatJob));
+  const without = new Set([...known, ...omitted, ...(provider.ignores ?? [])]);
   const { request: sent, ignored } = narrow(request, without);
   progress.sent = { request: sent, known };
   progress.ignored = ignored;
@@ -78,9 +74,6 @@ export function prepare(call: PassedCall, { notes, provider }: PrepareDeps, next
   const isStreamed = (job.deltas !== undefined || call.leftMs() > longMs) && !sent.omits?.has('stream');
   return next({ ...call, sent: { ...sent, isStreamed } });
 }
-
-/** For a caller that is not to be answered without its hints, or with a changed conversation. */
-const allHints: Omitted = { hints: new Set(), reasoning: false, laterSystem: false };
 
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);

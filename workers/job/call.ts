@@ -5,17 +5,15 @@ import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { Slot } from '../gate/slots.js';
 import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
-import { imageBytesOf, type ModelRequest, type Omitted } from './model-request.js';
+import { imageBytesOf, type ModelRequest, type Omittable } from './model-request.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
   readonly job: CallingJob;
   readonly chatJob: Pick<ChatJob, 'provider' | 'deadline' | 'attempt' | 'isStrict' | 'texts'>;
   readonly request: ModelRequest;
-  /** The parts that it is made without because the first call was refused for them. */
-  readonly omitted: Omitted | undefined;
-  /** Whether it is made with all other parts, also those that its model is known to refuse. */
-  readonly isWhole: boolean;
+  /** The parts that it is made without because an earlier call of its job was refused for them. */
+  readonly omitted: readonly Omittable[];
   /** The time from which it is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
   readonly settings: PoolConfig;
@@ -57,7 +55,7 @@ export interface CallProgress {
   /** How the conversation was changed for the provider; absent means not at all. */
   changes?: readonly string[] | undefined;
   /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
-  sent: { readonly request: ModelRequest; readonly known: Omitted } | undefined;
+  sent: { readonly request: ModelRequest; readonly known: readonly Omittable[] } | undefined;
 }
 
 /** A job, as far as its calls know it. */
@@ -96,19 +94,20 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     request,
     model: request.model,
     besideBytes: imageBytesOf(request) + (chatJob.texts?.bytes ?? 0),
-    omitted: undefined,
-    isWhole: false,
+    omitted: [],
     settings,
     hasFallback: Boolean(chatJob.fallback?.length),
   });
 }
 
-/** The second call: once more, or without the parts for which the first was refused. */
-export const retryOf = (call: Call, omitted?: Omitted): Call =>
-  openCall({ ...call, kind: omitted ? 'repetition' : 'retry', omitted: { ...call.omitted, ...omitted } });
+interface Again {
+  kind: 'retry' | 'repetition';
+  omitted?: readonly Omittable[];
+}
 
-/** The second call after one that was refused although it was made without the known parts. */
-export const wholeRetryOf = (call: Call): Call => ({ ...retryOf(call, {}), isWhole: true });
+/** The next call: once more, or without the parts for which the one before was refused. */
+export const retryOf = (call: Call, { kind, omitted = [] }: Again): Call =>
+  openCall({ ...call, kind, omitted: [...call.omitted, ...omitted] });
 
 function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
   const progress = { isAlive: false, hasBegun: false, isShown: false, ignored: undefined, sent: undefined };

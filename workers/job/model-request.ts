@@ -93,29 +93,39 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
     .flatMap((turn) => partsOf(turn))
     .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
-/** The parts that a request is made without, because the model refuses them. */
-export interface Omitted extends Readonly<Partial<Record<AddedPart, boolean>>> {
-  /** The hints of these names. */
-  readonly hints?: ReadonlySet<ParameterName>;
-  /** Whether the model is asked not to reason instead: some call tools only then. */
-  readonly reasoning?: boolean;
-  /** The opaque parts. */
-  readonly signatures?: boolean;
+/** What a call can be made without; without `reasoning` the model is asked not to, as some call tools only then. */
+export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';
+
+/** By what a refused part is remembered: a hint with its value, some parts by whether tools stand beside them. */
+export function keyOf(part: Omittable, { parameters = {} }: Pick<ModelRequest, 'parameters'>): string {
+  if (part === 'reasoning' || part === 'stream') return `${part} ${parameters.tools !== undefined}`;
+  const hint = [...hints].find((name) => name === part);
+  return hint ? `${part} ${(parameters as ModelParameters)[hint]}` : part;
 }
 
+/** Whether the caller may be answered without the part: strictly, not without hints, nor with a changed conversation. */
+export const mayOmit = (part: Omittable, { isStrict }: Pick<ChatJob, 'isStrict'>): boolean =>
+  !isStrict || !(hints.has(part as ParameterName) || part === 'reasoning' || part === 'laterSystem');
+
+const remembered = [...hints, ...addedParts, 'reasoning'] as const;
+
+/** The parts of a request that its model has refused. */
+export const refusedIn = (request: ModelRequest, refused: ReadonlySet<string>): Omittable[] =>
+  refused.size === 0 ? [] : remembered.filter((part) => refused.has(keyOf(part, request)));
+
 /** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
-export function narrow(request: ModelRequest, omitted: Omitted) {
+export function narrow(request: ModelRequest, omitted: ReadonlySet<Omittable>) {
   const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
   const kept = { ...parameters };
-  for (const name of omitted.hints ?? []) delete kept[name];
-  if (omitted.reasoning) kept.reasoningEffort = 'none';
+  for (const name of hints) if (omitted.has(name)) delete kept[name];
+  if (omitted.has('reasoning')) kept.reasoningEffort = 'none';
   const changed = [...hints].filter((name) => parameters[name] !== kept[name]);
   const ignored = changed.filter(
     (name) => parameters[name] !== undefined && parameters[name] !== neutralValues[name],
   );
-  const turns = omitted.signatures ? request.turns.map(withoutSignatures) : request.turns;
+  const turns = omitted.has('signatures') ? request.turns.map(withoutSignatures) : request.turns;
   const isAdded = (part: AddedPart) => part !== 'cap' || request.maxOutputTokens === undefined;
-  const parts = addedParts.filter((part) => omitted[part] && isAdded(part) && !request.omits?.has(part));
+  const parts = addedParts.filter((part) => omitted.has(part) && isAdded(part) && !request.omits?.has(part));
   const omits = parts.length > 0 ? new Set([...(request.omits ?? []), ...parts]) : request.omits;
   return {
     request: { ...request, parameters: kept, turns, ...(omits && { omits }) },

@@ -5,10 +5,11 @@ import type { Gate } from '../gate/gate.js';
 import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { AddedPart, Refusal } from '../providers/refusals.js';
-import { type Call, type Next, retryOf, wholeRetryOf } from './call.js';
-import type { ModelNotes } from './model-notes.js';
-import { narrow, type Omitted } from './model-request.js';
+import type { Refusal } from '../providers/refusals.js';
+import { type Call, type Next, retryOf } from './call.js';
+import { keyOf, mayOmit, narrow, type Omittable } from './model-request.js';
+import type { RefusedParts } from './refused-parts.js';
+import type { RetryBudget } from './retry-budget.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
@@ -17,87 +18,135 @@ const longPauseMs = 500;
 /** Less time than this to the deadline is not worth another call. */
 const minTimeLeftMs = 250;
 
-/**
- * The one retry layer: at most one more attempt, when the failure may pass, the pause fits before the deadline, and the
- * budget allows it. The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`
- * or the model's cooldown. A call that timed out is not retried: it has already cost the most a call can. Nor is one
- * that was not made, because the gate refused it.
- *
- * A call that is refused for a part that the answer does not need is made once more without that part, and one that is
- * refused although it was made without what its model had refused before, as it was asked for. This happens at once,
- * does not need the budget, and also happens at the providers of a fallback. Only a repetition that is answered shows
- * that the part was refused: then it is remembered. A repetition without a part that an adapter adds, or without
- * signatures, does not use up the one retry: the caller has not asked for them.
- *
- * With a fallback the pause is bounded by `patienceFor`, and a retry that takes as long as the first attempt must leave
- * half of the remaining time for the next provider.
- */
-export async function withOneRetry(call: Call, deps: RetryDeps, next: Next<Call>) {
-  deps.notes.find(call.model)?.budget.earn(call.user);
-  return attempt(call, deps, next);
-}
-
-async function attempt(call: Call, deps: RetryDeps, next: Next<Call>): Promise<ProviderReply> {
-  const { job, model, user, request, progress } = call;
-  const { notes } = deps;
-  const startedAt = job.now();
-  try {
-    return await next(call);
-  } catch (error) {
-    const { sent } = progress;
-    if (sent === undefined) throw error;
-    const refusal = callErrorOf(error)?.refusal;
-    const omitted = omittedAfter(error, call);
-    const isUndone = !omitted && isRejected(error) && isNarrowed(call);
-    if (!omitted && !isUndone) await pause(error, call, { ...deps, tookMs: job.now() - startedAt });
-    const retry = isUndone ? wholeRetryOf(call) : retryOf(call, omitted);
-    const last: Next<Call> = (made) =>
-      next(made).catch((failure) => {
-        forgetKnown(failure, made, deps);
-        throw lastError(failure, made, { error, omitted });
-      });
-    const second = await (isFree(omitted, refusal) ? attempt(retry, deps, next) : last(retry));
-    if (omitted) notes.of(model).hints.recordRefusal(sent.request, refusal, user);
-    if (isUndone) notes.find(model)?.hints.refute(request, sent.known, user);
-    return second;
-  }
-}
-
-/** The error of the last call, or of the first where that says more. */
-function lastError(
-  failure: Failure,
-  last: Call,
-  { error, omitted }: { error: unknown; omitted?: Omitted | undefined },
-) {
-  if (omittedAfter(failure, last)) return omitted ? passing(failure) : error;
-  return !omitted && isRefused(failure) ? error : failure;
-}
-
-interface RetryDeps {
+export interface RetryDeps {
   gate: Pick<Gate, 'heldMs'>;
-  notes: Pick<ModelNotes, 'find' | 'of'>;
+  refused: Pick<RefusedParts, 'of' | 'add' | 'forget'>;
+  budget: Pick<RetryBudget, 'earn' | 'spend'>;
   /** Waits so many milliseconds, or rejects when the signal aborts. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
+/**
+ * Makes a call once more when the first one fails: without a part that was refused, as it was asked for if it was made
+ * without parts refused before, or after a pause if the failure may pass. The first two happen at once, need no budget,
+ * and also at the providers of a fallback. Parts that adapters add, and signatures, are left out one after the other,
+ * beside that one call more: the caller has not asked for them. What was left out is remembered once there is a reply.
+ *
+ * The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or the model's
+ * cooldown; it fits before the deadline, and the budget allows it. A call that timed out is not retried: it has already
+ * cost the most a call can. Nor is one that was not made, because the gate refused it. With a fallback the pause is
+ * bounded by `patienceFor`, and a retry that takes as long as the first call must leave half of the time that is left.
+ */
+export async function withOneRetry(first: Call, deps: RetryDeps, next: Next<Call>): Promise<ProviderReply> {
+  const { model, user, job } = first;
+  deps.budget.earn(model, user);
+  for (let made: MadeCall = { call: first, learned: [] }; ; ) {
+    const startedAt = job.now();
+    try {
+      const reply = await next(made.call);
+      for (const part of made.learned) deps.refused.add(model, user, part);
+      return reply;
+    } catch (error) {
+      made = await nextAfter(error, made, { ...deps, tookMs: job.now() - startedAt });
+    }
+  }
+}
+
+interface MadeCall {
+  readonly call: Call;
+  /** By what the parts are remembered that it is made without. */
+  readonly learned: readonly string[];
+  /** How the call before it ended, if it is the last one. */
+  readonly before?: { readonly error: unknown; readonly wasRefused: boolean } | undefined;
+}
+
+/** The call to make after one has failed; throws the failure that says most when there is none. */
+async function nextAfter(
+  error: unknown,
+  { call, learned, before }: MadeCall,
+  deps: RetryDeps & { tookMs: number },
+): Promise<MadeCall> {
+  const refusal = readRefusal(error, call);
+  const isStale = !refusal && isRejected(error) && isNarrowed(call);
+  if (isStale) deps.refused.forget(call.model, call.user);
+  if (before) throw mostTelling(error, { ...before, isRefusal: refusal !== undefined });
+  if (!refusal && !isStale) await pause(error, call, deps);
+  const kind = refusal || isStale ? 'repetition' : 'retry';
+  return {
+    call: retryOf(call, { kind, omitted: refusal?.omitted ?? [] }),
+    learned: refusal?.key === undefined ? learned : [...learned, refusal.key],
+    before: refusal?.isFree ? undefined : { error, wasRefused: refusal !== undefined },
+  };
+}
+
+/** The error of the last call, or of the one before where that says more. */
+function mostTelling(
+  last: unknown,
+  { error, wasRefused, isRefusal }: { error: unknown; wasRefused: boolean; isRefusal: boolean },
+): unknown {
+  // A second refusal of what an answer does not need says nothing against asking again, nor against the fallback.
+  if (isRefusal)
+    return wasRefused ? new Failure('provider_error', { cause: (last as Failure).cause }) : error;
+  // The call before may have opened the breaker.
+  const isUnmade = last instanceof Failure && last.code === 'provider_unavailable';
+  return isUnmade && !wasRefused ? error : last;
+}
+
+interface RefusedCall {
+  /** What the next call is made without. */
+  readonly omitted: readonly Omittable[];
+  /** By what the refused part is remembered; undefined for what a model may take elsewhere. */
+  readonly key?: string | undefined;
+  /** Whether the next call does not use up the one call more. */
+  readonly isFree: boolean;
+}
+
+/** What a call was refused for that it can do without; undefined if there is nothing, or its caller needs that. */
+function readRefusal(error: unknown, { progress, request, chatJob }: Call): RefusedCall | undefined {
+  const { sent: { request: sent } = {}, isShown } = progress;
+  const refusal = callErrorOf(error)?.refusal;
+  if (sent === undefined || refusal === undefined || isShown) return undefined;
+  const parts = partsOf(refusal, sent.parameters, request.parameters);
+  const isFree = typeof refusal === 'string' && refusal !== 'effort';
+  // The next refusal might be of another hint, and there is one call more: it is made without all of them.
+  const omitted = isFree ? parts : [...hints, ...parts];
+  if (parts.length === 0 || !narrow(sent, new Set(omitted)).isNarrower) return undefined;
+  if (!omitted.every((part) => mayOmit(part, chatJob))) return undefined;
+  // The model may take each of several alone, and the signatures of other replies.
+  const [part] = parts.length === 1 ? parts : [];
+  return { omitted, key: part && part !== 'signatures' ? keyOf(part, sent) : undefined, isFree };
+}
+
+/** The refused parts of the request that was sent, but for what only the caller can mend. */
+function partsOf(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}): Omittable[] {
+  if (refusal === 'toolChoice') return [];
+  if (refusal === 'effort') return sent.tools && sent.reasoningEffort !== 'none' ? ['reasoning'] : [];
+  if (typeof refusal === 'string') return [refusal];
+  return refusal.filter((name) => given[name] !== undefined && sent[name] === given[name]);
+}
+
+/** Whether a call of which nothing was shown was made without parts that its model had refused. */
+const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean =>
+  !isShown && sent !== undefined && sent.known.length > 0;
+
+const isRejected = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
+
 const sleepUntilStopped = (ms: number, signal: AbortSignal): Promise<void> =>
   delay(ms, undefined, { signal });
-
-/** A second refusal of what an answer does not need says nothing against asking again, nor against the fallback. */
-const passing = ({ cause }: Failure): Failure => new Failure('provider_error', { cause });
 
 /** Waits until the retry of a call that took this long may begin; throws its error when there is none. */
 async function pause(
   error: unknown,
   call: Call,
-  { gate, notes, sleep = sleepUntilStopped, tookMs }: RetryDeps & { tookMs: number },
+  { gate, budget, sleep = sleepUntilStopped, tookMs }: RetryDeps & { tookMs: number },
 ): Promise<void> {
   const { stop, slot, model, user, job } = call;
   const ownPauseMs = pauseBeforeRetry(error, call);
   if (ownPauseMs === undefined) throw error;
   const startBy = latestRetry(tookMs, call);
   let pauseMs = Math.max(ownPauseMs, gate.heldMs(call));
-  if (job.now() + pauseMs > startBy || !notes.of(model).budget.spend(user)) throw error;
+  if (job.now() + pauseMs > startBy || !budget.spend(model, user)) throw error;
   // Another call may make the cooldown longer meanwhile.
   for (; pauseMs > 0; pauseMs = gate.heldMs(call)) {
     if (job.now() + pauseMs > startBy) throw error;
@@ -105,49 +154,6 @@ async function pause(
     await sleep(pauseMs, stop).catch(() => stop.throwIfAborted());
   }
 }
-
-/** The parts that a call can do without, after the refusal of one; undefined if the caller has not sent that. */
-function omittedAfter(error: unknown, { progress, request, chatJob }: Call): Omitted | undefined {
-  const { sent, isShown } = progress;
-  const refusal = callErrorOf(error)?.refusal;
-  if (sent === undefined || isShown || refusal === undefined) return undefined;
-  const omitted = omittedBy(refusal, sent.request.parameters, request.parameters);
-  if (!omitted || !narrow(sent.request, omitted).isNarrower) return undefined;
-  return (omitted.hints || refusal === 'laterSystem') && chatJob.isStrict ? undefined : omitted;
-}
-
-/** There is one repetition, and the next refusal might be of another hint: it is made without all of them. */
-function omittedBy(refusal: Refusal, sent: ModelParameters = {}, given: ModelParameters = {}) {
-  if (refusal === 'toolChoice') return undefined;
-  if (isAdded(refusal)) return { [refusal]: true };
-  if (refusal === 'effort')
-    return sent.tools && sent.reasoningEffort !== 'none' ? { hints, reasoning: true } : undefined;
-  const isSent = refusal.some((name) => given[name] !== undefined && sent[name] === given[name]);
-  return isSent ? { hints } : undefined;
-}
-
-/** Whether a repetition does not use up the one retry. */
-const isFree = (omitted: Omitted | undefined, refusal: Refusal | undefined): boolean =>
-  omitted !== undefined && isAdded(refusal);
-
-const isAdded = (refusal: Refusal | undefined): refusal is AddedPart | 'signatures' =>
-  typeof refusal === 'string' && refusal !== 'effort' && refusal !== 'toolChoice';
-
-/** Forgets the parts that the call was made without, if it failed by the provider's answer. */
-function forgetKnown(error: unknown, call: Call, { notes }: RetryDeps): void {
-  const { request, user, model, progress } = call;
-  const isByAnswer = isRejected(error) || (error instanceof Failure && error.code === 'provider_error');
-  if (isByAnswer && isNarrowed(call))
-    notes.find(model)?.hints.forget(request, progress.sent?.known ?? {}, user);
-}
-
-/** Whether a call of which nothing was shown was made without parts that its model was known to refuse. */
-const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean =>
-  !isShown &&
-  Object.values(sent?.known ?? {}).some((part) => part === true || Boolean(part && part.size > 0));
-
-const isRejected = (error: unknown): boolean =>
-  error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */
 function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): number {
@@ -157,14 +163,10 @@ function latestRetry(tookMs: number, { deadline, job, hasFallback }: Call): numb
   return Math.min(startBy, now + patienceFor(deadline - now), deadline - 2 * tookMs);
 }
 
-/** The first attempt may have opened the breaker: then its error says more than that the second was not made. */
-const isRefused = (error: unknown): boolean =>
-  error instanceof Failure && error.code === 'provider_unavailable';
-
 /** Undefined for a call that is not made once more. */
-function pauseBeforeRetry(error: unknown, { progress: { isShown }, chatJob }: Call): number | undefined {
+function pauseBeforeRetry(error: unknown, { progress, chatJob }: Call): number | undefined {
   // Later attempts are not retried: otherwise one chat could make twice as many calls as it has targets.
-  if (isShown || (chatJob.attempt ?? 1) > 1) return undefined;
+  if (progress.sent === undefined || progress.isShown || (chatJob.attempt ?? 1) > 1) return undefined;
   if (!(error instanceof Failure) || !error.retryable) return undefined;
   if (error.code !== 'provider_error' && error.code !== 'provider_rate_limited') return undefined;
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);

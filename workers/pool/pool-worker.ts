@@ -8,8 +8,9 @@ import type { Relay } from '../../shared/queue/relay.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type CallChainDeps, callChain } from '../job/call-chain.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
-import { ModelNotes } from '../job/model-notes.js';
+import { RefusedParts } from '../job/refused-parts.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
+import { RetryBudget } from '../job/retry-budget.js';
 import type { RunningJobs } from '../job/running-jobs.js';
 import { StoredResults } from '../job/stored-results.js';
 import { Intake, type IntakeDeps } from './intake.js';
@@ -29,7 +30,7 @@ export interface PoolWorkerTools
 }
 
 type PoolWorkerDeps = PoolWorkerTools &
-  Omit<CallChainDeps, 'notes'> &
+  Omit<CallChainDeps, 'refused' | 'budget'> &
   Omit<IntakeDeps, 'call' | 'locks' | 'replies' | 'storedResults'> &
   Pick<LockRenewalDeps, 'now'>;
 
@@ -67,7 +68,7 @@ export class PoolWorker {
     });
     const intake = new Intake({
       ...deps,
-      call: callChain({ ...deps, notes: new ModelNotes() }),
+      call: callChain({ ...deps, refused: new RefusedParts(), budget: new RetryBudget() }),
       locks: this.#locks,
       replies: this.#replies,
       storedResults,

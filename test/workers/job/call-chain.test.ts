@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { callChain, holdOpaque, prepare } from '../../../workers/job/call-chain.js';
-import { ModelNotes } from '../../../workers/job/model-notes.js';
+import { RefusedParts } from '../../../workers/job/refused-parts.js';
+import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 
@@ -36,7 +37,7 @@ it('given a hint that the provider has no field for, and a caller who wants it s
   const ignores = new Set(['seed', 'presencePenalty'] as const);
   const provider = { id: 'openai', ignores, run: () => expect.unreachable(), close: () => {} } as const;
   const metrics = { watchCall: () => expect.unreachable() };
-  const ask = callChain({ gate, provider, metrics, notes: new ModelNotes() });
+  const ask = callChain({ gate, provider, metrics, refused: new RefusedParts(), budget: new RetryBudget() });
   const request = { model: 'm', turns: [], parameters: { presencePenalty: 0, seed: 1 } };
   const failure = { code: 'provider_rejected', facts: { refusedParameter: 'seed' } };
   await expect((async () => ask(callOf({ isStrict: true, request })))()).rejects.toMatchObject(failure);
@@ -51,21 +52,21 @@ it('given a later system text for a server that is no one of the provider, stric
   const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
   const metrics = { watchCall: () => expect.unreachable() };
   const provider = { id: 'anthropic', run: () => expect.unreachable(), close: () => {} } as const;
-  const ask = callChain({ gate, provider, metrics, notes: new ModelNotes() });
+  const ask = callChain({ gate, provider, metrics, refused: new RefusedParts(), budget: new RetryBudget() });
   const failure = { code: 'provider_rejected', facts: { refusedParameter: 'messages' } };
   const call = callOf({ provider: 'anthropic', isStrict: true, request: later });
   await expect((async () => ask(call))()).rejects.toMatchObject(failure);
 });
 
 it.each([
-  ['its own server', { keepsSystem: true }, {}, undefined],
-  ['another server', {}, {}, ['marked-system']],
-  ['a model that refuses it', { keepsSystem: true }, { laterSystem: true }, ['marked-system']],
+  ['its own server', { keepsSystem: true }, [], undefined],
+  ['another server', {}, [], ['marked-system']],
+  ['a model that refuses it', { keepsSystem: true }, ['laterSystem' as const], ['marked-system']],
 ])(
   'given a later system text for %s → the call knows how it was changed',
   async (_, provider, omitted, changes) => {
     const call = { ...callOf({ provider: 'anthropic', request: later }), omitted, pass: admittedCall() };
-    await prepare(call, { notes: new ModelNotes(), provider }, async () => ({}) as ProviderReply);
+    await prepare(call, { refused: new RefusedParts(), provider }, async () => ({}) as ProviderReply);
     expect(call.progress.changes).toEqual(changes);
   },
 );

@@ -5,9 +5,10 @@ import type { ParameterName } from '../../../shared/protocol/model-parameters.js
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
 import type { DeltaStream } from '../../../workers/job/delta-stream.js';
-import { ModelNotes, RetryBudget } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
+import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
+import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
@@ -19,7 +20,7 @@ interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   budget?: { earn(): void; spend(): boolean };
   /** How long the model is limited, at each look; the last one for good. */
   cooldownMs?: number[];
-  notes?: ModelNotes;
+  refused?: RefusedParts;
   /** The hints that the provider's requests have no field for. */
   ignores?: ReadonlySet<ParameterName>;
   /** How long an attempt takes. */
@@ -28,7 +29,13 @@ interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
 
 /** Makes calls that end as listed, the last one for good, by a clock that only they and pauses move. */
 async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }: Options = {}) {
-  const { cooldownMs = [0], budget = new RetryBudget(), notes = new ModelNotes(), ignores, ...own } = options;
+  const {
+    cooldownMs = [0],
+    budget = new RetryBudget(),
+    refused = new RefusedParts(),
+    ignores,
+    ...own
+  } = options;
   const asked: { request: ModelRequest; ignored: readonly string[] | undefined }[] = [];
   const pauses: number[] = [];
   const park = vi.fn();
@@ -45,10 +52,10 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }
     pauses.push(ms);
     nowMs += ms;
   };
-  const noteOf = (model: string) => ({ hints: notes.of(model).hints, budget });
   const deps = {
     gate: { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 },
-    notes: { find: noteOf, of: noteOf },
+    refused,
+    budget,
     provider: givenFields({ ignores }),
     ...(!own.stop && { sleep }),
   };
@@ -177,7 +184,7 @@ describe('a call that fails', () => {
 
   it('a call that was not made, because it may not begin -> no other', async () => {
     const refuse = vi.fn(() => Promise.reject(limited(0)));
-    const deps = { gate: { heldMs: () => 0 }, notes: new ModelNotes() };
+    const deps = { gate: { heldMs: () => 0 }, refused: new RefusedParts(), budget: new RetryBudget() };
     await expect(withOneRetry(callOf(), deps, refuse)).rejects.toMatchObject({ facts: { retryAfterMs: 0 } });
     expect(refuse).toHaveBeenCalledOnce();
   });
@@ -194,9 +201,9 @@ it.each<[string, inMs: number, isStreamed: boolean, deltas?: DeltaStream]>([
     pass: admittedCall(),
   };
   const asked: unknown[] = [];
-  const deps = { notes: new ModelNotes(), provider: {} };
+  const deps = { refused: new RefusedParts(), provider: {} };
   // The second time its model has refused that.
-  for (const own of [call, { ...call, omitted: { stream: true } }])
+  for (const own of [call, { ...call, omitted: ['stream' as const] }])
     await prepare(own, deps, async ({ sent }) => {
       asked.push(sent.isStreamed);
       return {} as ProviderReply;
@@ -229,26 +236,20 @@ describe('a refused part', () => {
     expect(asked[1]).toMatchObject({ request: { parameters: { tools, reasoningEffort: 'none' } }, ignored });
   });
 
-  it('a signature -> the opaque parts are left out, from then on in each request of the conversation', async () => {
+  it('a signature -> the opaque parts are left out, of this request alone', async () => {
     const opaque = { type: 'opaque', provider: 'anthropic', data: 's' } as const;
     const called = { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' } as const;
-    const turnsOf = (content: string) => [
-      { role: 'system' as const, content: 'Be brief.' },
-      { role: 'user' as const, content },
+    const turns = [
+      { role: 'user' as const, content: 'Hi' },
       { role: 'assistant' as const, content: [opaque, called] },
     ];
-    const notes = new ModelNotes();
-    const ask = (content: string, user: string, ...endings: unknown[]) =>
-      run(endings, { notes, user, request: requestOf({ temperature: 0.5 }, turnsOf(content)) });
-    const bare = [{}, {}, { content: [called] }];
-    const { asked } = await ask('Hi', 'M', signature, 'done');
+    const own = { refused: new RefusedParts(), user: 'M', request: requestOf({ temperature: 0.5 }, turns) };
+    const { asked } = await run([signature, 'done'], own);
     expect(asked[1]).toMatchObject({
-      request: { parameters: { temperature: 0.5 }, turns: bare },
+      request: { parameters: { temperature: 0.5 }, turns: [{}, { content: [called] }] },
       ignored: undefined,
     });
-    expect((await ask('Hi', 'M', 'done')).asked[0]?.request.turns).toMatchObject(bare);
-    expect((await ask('Ho', 'M', 'done')).asked[0]?.request.turns).toEqual(turnsOf('Ho'));
-    expect((await ask('Hi', 'V', 'done')).asked[0]?.request.turns).toEqual(turnsOf('Hi'));
+    expect((await run(['done'], own)).asked[0]?.request.turns).toEqual(turns);
   });
 });
 
@@ -256,9 +257,9 @@ describe('a refused part that the adapter adds', () => {
   const partsIn = ({ asked }: Awaited<ReturnType<typeof run>>) =>
     asked.map(({ request }) => [...(request.omits ?? [])].join());
   const request = { model: 'm', turns: [], parameters: { temperature: 0.5 } };
-  let notes: ModelNotes;
+  let refused: RefusedParts;
   beforeEach(() => {
-    notes = new ModelNotes();
+    refused = new RefusedParts();
   });
 
   it.each([
@@ -267,10 +268,10 @@ describe('a refused part that the adapter adds', () => {
     ['stream', streaming],
     ['cap', limit],
   ])(
-    '%s -> once more without it at once, then never for the user, nor for others once two met it',
+    '%s -> once more without it at once, then never for the user, and with it for others',
     async (part, error) => {
       const ask = (user: string, ...endings: unknown[]) =>
-        run(endings, { notes, user, request, budget: noBudget, isStrict: true });
+        run(endings, { refused, user, request, budget: noBudget, isStrict: true });
       const first = await ask('M', error, 'done');
       expect([first.end, first.pauses, partsIn(first)]).toEqual(['done', [], ['', part]]);
       expect(first.asked[1]).toMatchObject({
@@ -278,11 +279,8 @@ describe('a refused part that the adapter adds', () => {
         ignored: undefined,
       });
       expect(partsIn(await ask('M', 'done'))).toEqual([part]);
-      const whole = { notes, request };
-      expect(partsIn(await run(['done'], { ...whole, user: 'M' }))).toEqual([part]);
-      expect(partsIn(await run(['done'], { ...whole, user: 'V' }))).toEqual(['']);
-      await ask('N', error, 'done');
-      expect(partsIn(await run(['done'], { ...whole, user: 'V' }))).toEqual([part]);
+      expect(partsIn(await run(['done'], { refused, request, user: 'M' }))).toEqual([part]);
+      expect(partsIn(await run(['done'], { refused, request, user: 'V' }))).toEqual(['']);
     },
   );
 
@@ -291,10 +289,10 @@ describe('a refused part that the adapter adds', () => {
     ['another of them is refused, too', [include, thinking, 'done'], [], 3],
     ['the call fails, and may be made again', [include, failed(), 'done'], [100], 3],
   ])('%s -> without it, and as if that had come first', async (_, endings, pauses, calls) => {
-    const made = await run(endings, { notes, request, user: 'M' });
+    const made = await run(endings, { refused, request, user: 'M' });
     expect([made.end, made.pauses, made.asked.length]).toEqual(['done', pauses, calls]);
     expect(made.asked.at(-1)?.request.omits?.has('encryptedReasoning')).toBe(true);
-    const [next] = (await run(['done'], { notes, request, user: 'M' })).asked;
+    const [next] = (await run(['done'], { refused, request, user: 'M' })).asked;
     expect(next?.request).toEqual({ ...made.asked.at(-1)?.request, parameters: next?.request.parameters });
   });
 
@@ -302,16 +300,16 @@ describe('a refused part that the adapter adds', () => {
     ['it is refused although it is left out', [include], include],
     ['what only the caller can mend is refused then', [include, rejected], rejected],
   ])('%s -> fails, and nothing is remembered', async (_, endings, end) => {
-    const made = await run(endings, { notes, request, user: 'M' });
+    const made = await run(endings, { refused, request, user: 'M' });
     expect([made.end, made.asked.length]).toEqual([end, 2]);
-    expect(partsIn(await run(['done'], { notes, request, user: 'M' }))).toEqual(['']);
+    expect(partsIn(await run(['done'], { refused, request, user: 'M' }))).toEqual(['']);
   });
 
   it('a call without it that is refused, and answered with it -> it counts no longer', async () => {
-    await run([include, 'done'], { notes, request, user: 'M' });
-    const undone = await run([rejected, 'done'], { notes, request, user: 'M' });
+    await run([include, 'done'], { refused, request, user: 'M' });
+    const undone = await run([rejected, 'done'], { refused, request, user: 'M' });
     expect(partsIn(undone)).toEqual(['encryptedReasoning', '']);
-    expect(partsIn(await run(['done'], { notes, request, user: 'M' }))).toEqual(['']);
+    expect(partsIn(await run(['done'], { refused, request, user: 'M' }))).toEqual(['']);
   });
 });
 
@@ -350,18 +348,16 @@ describe('a part that we add, and that is refused', () => {
     expect([end, asked.length]).toEqual([laterSystem, 1]);
   });
 
-  it('it by two users -> the calls of all are made without it, and without another that is refused then', async () => {
-    const notes = new ModelNotes();
-    for (const user of ['M', 'N']) await run([cache, 'done'], { request: tuned, notes, user });
-    const { asked } = await run([laterSystem, 'done'], { request: tuned, notes, user: 'V' });
-    expect(asked.map(({ request }) => [...(request.omits ?? [])])).toEqual([
-      ['cache'],
-      ['laterSystem', 'cache'],
-    ]);
+  it('another part is refused to the same user later -> the calls are made without both', async () => {
+    const own = { request: tuned, refused: new RefusedParts(), user: 'M' };
+    await run([cache, 'done'], own);
+    await run([laterSystem, 'done'], own);
+    const { asked } = await run(['done'], own);
+    expect(asked.map(({ request }) => request.omits)).toEqual([new Set(['laterSystem', 'cache'])]);
   });
 });
 
-describe('the notes about refused parts', () => {
+describe('what is remembered of refused parts', () => {
   const [silent, long] = [new Failure('provider_timeout'), new Failure('context_length_exceeded')];
   const none = refusal("'reasoning_effort' does not support 'none' with this model.", 'reasoning_effort');
   const value = refusal("'reasoning_effort' is not supported.");
@@ -369,11 +365,11 @@ describe('the notes about refused parts', () => {
   const ends = { hint, effort, rejected, none, value, silent, long, failed: failed(), limited: limited(1) };
   const isEnd = (word: string): word is keyof typeof ends => word in ends;
   const numberOf = (word?: string) => (word === '-' ? undefined : Number(word));
-  let notes: ModelNotes;
+  let refused: RefusedParts;
   let now: number;
   beforeEach(() => {
     now = 1;
-    notes = new ModelNotes({ now: () => now });
+    refused = new RefusedParts({ now: () => now });
   });
 
   /**
@@ -390,7 +386,7 @@ describe('the notes about refused parts', () => {
         ...givenFields({ temperature: numberOf(asked), reasoningEffort }),
         ...(!bare && { tools }),
       };
-      const own = { request: { ...requestOf(parameters), model: at ? 'other' : 'm' }, notes };
+      const own = { request: { ...requestOf(parameters), model: at ? 'other' : 'm' }, refused };
       const words = endings.split(' ').map((end) => (isEnd(end) ? ends[end] : 'done'));
       const made = await run(words, { ...own, ...givenFields({ user }) });
       const shown = made.asked.map(({ request }) => request.parameters ?? {});
@@ -399,45 +395,30 @@ describe('the notes about refused parts', () => {
     }
   }
 
-  const counting = ([name, word, without]: string[]) => [
-    `${name} -> counts for the one user who met it, for all once two have, and for none once a model takes it`,
-    `M: ${word} done; M: done = ${without}; V: done = 0.5/high; N: ${word} done; ` +
-      `V: done = ${without}; V: rejected done = ${without} 0.5/high; V: done = 0.5/high; W: done = 0.5/high; ` +
-      // Users who have met it keep it until one of their calls fails without it, and may meet it again.
-      `M: done = ${without}; N: rejected done; N: done = 0.5/high; N: ${word} done; N: done = ${without}; ` +
-      'M: failed; M: done = 0.5/high',
-  ];
-  it.each([
-    counting(['a hint', 'hint', '-/high']),
-    counting(['an effort beside tools', 'effort', '0.5/none']),
-    ...Object.entries({
-      'a repetition that is refused or fails -> nothing is remembered, not for the user either':
-        'M: hint rejected; M: hint effort; M: effort failed; M: effort silent; M: done = 0.5/high; V: done = 0.5/high',
+  it.each(
+    Object.entries({
+      'a hint -> the user pays one refused call, and so does each other':
+        'M: hint done = 0.5/high -/-; M: done = -/high; V: hint done = 0.5/high -/-; V: done = -/high',
+      'an effort beside tools -> the same':
+        'M: effort done = 0.5/high -/none; M: done = 0.5/none; V: done = 0.5/high; M bare: done = 0.5/high',
+      'a repetition that is refused or fails -> nothing is remembered':
+        'M: hint rejected; M: hint effort; M: effort failed; M: effort silent; M: done = 0.5/high',
       'a value, or a model -> others are asked for':
         'M: hint done; M 0.6/high: done = 0.6/high; M@: done = 0.5/high; M: done = -/high',
-      'a value -> other hints of the request are asked for':
+      'a value of the effort -> other hints of the request are asked for':
         'M bare 0.5/max: value done; M bare: done = 0.5/high; M bare 0.5/max: done = 0.5/-',
-      'a hint beside an effort -> is sent beside others':
-        'M bare: hint done; M bare 0.5/-: done = 0.5/-; M bare 0.5/none: done = 0.5/none; M bare: done = -/high',
-      'a hint beside the effort that is sent -> is sent beside the one that was asked for':
-        'M -/-: effort done = -/- -/none; M 0.7/low: hint done = 0.7/none -/none; M 0.7/low: done = -/none; ' +
-        'M bare 0.7/low: done = 0.7/low',
-      'an effort that a model does not have -> the call as it was asked for':
-        'M: effort done; N: effort done; V: none done = 0.5/none 0.5/high',
-      'a call that asks for no effort, and is answered the second time -> shows nothing':
-        'M: effort done; N: effort done; L -/none: rejected done; V: done = 0.5/none; V bare: done = 0.5/high',
-      'a call without it that is limited, too long, or gets no answer -> it counts':
-        'M: hint done; M: limited; M: silent; M: long; M: done = -/high',
+      'a hint beside an effort -> is left out beside others, too':
+        'M bare: hint done; M bare 0.5/-: done = -/-; M bare 0.5/none: done = -/none',
+      'a call without it that is refused -> the call as it was asked for, and with it from then on':
+        'M: effort done; M: none done = 0.5/none 0.5/high; M: done = 0.5/high',
+      'a call without it that is refused, and also with it -> is forgotten all the same':
+        'M: hint done; M: rejected hint = -/high 0.5/high; M: hint done = 0.5/high -/-',
+      'a call without it that is limited, fails, is too long, or gets no answer -> it counts':
+        'M: hint done; M: limited; M: failed; M: silent; M: long; M: done = -/high',
       'a call without it that is refused another part -> both count':
         'M: hint done; M: effort done = -/high -/none; M: done = -/none',
-      'a call without it that is refused, and also with it -> it counts for the user':
-        'V: hint done; V: effort done; V: rejected = -/none 0.5/high; V: done = -/none',
-      // One user who has met it, and one who has not.
-      'calls of some without it that are refused, and fail -> it counts for the others':
-        'M: hint done; N: hint done; M: effort done; N: effort done; M: rejected; L: rejected; V: done = -/none; ' +
-        'M: failed; L: failed; V: done = -/none',
     }),
-  ])('%s', (_, steps = '') => play(steps));
+  )('%s', (_, steps) => play(steps));
 
   it('an hour -> it is forgotten', async () => {
     await play('M: hint done');
@@ -449,7 +430,7 @@ describe('the notes about refused parts', () => {
 
   it('a chat that must not be asked without its hints -> is asked with them, and fails', async () => {
     await play('M bare: hint done');
-    const strict = { notes, user: 'M', isStrict: true } as const;
+    const strict = { refused, user: 'M', isStrict: true } as const;
     const request = requestOf({ temperature: 0.5, reasoningEffort: 'high' });
     const { end, asked } = await run([hint, 'done'], { ...strict, request });
     expect([end, asked.map(({ ignored }) => ignored)]).toEqual([hint, [undefined]]);
@@ -457,19 +438,18 @@ describe('the notes about refused parts', () => {
 
   it('a second refusal that is for the caller to mend -> does not end as one that may pass', async () => {
     await play('M: effort done');
-    const { end } = await run([none, rejected], { request: requestOf({ tools }), notes, user: 'M' });
+    const { end } = await run([none, rejected], { request: requestOf({ tools }), refused, user: 'M' });
     expect(end).toMatchObject({ code: 'provider_rejected' });
   });
 
-  it('a user who meets many values that are refused -> takes no room from what another has met', async () => {
-    await play('V: hint done');
-    for (let n = 0; n < 200; n += 1) await play(`M ${1 + n / 1000}/high: hint done`);
-    await play('V: done = -/high; M 1.199/high: done = -/high');
+  it('many values -> the last ones are remembered', async () => {
+    for (let n = 0; n < 40; n += 1) await play(`M ${1 + n / 1000}/high: hint done`);
+    await play('M 1.039/high: done = -/high; M 1/high: done = 1/high');
   });
 
   it('two hints that are refused together -> each alone is still sent', async () => {
     const request = requestOf({ temperature: 0.5, topP: 0.5, reasoningEffort: 'high' });
-    for (const user of 'MN') await run([both, 'done'], { request, notes, user });
+    await run([both, 'done'], { request, refused, user: 'M' });
     await play('M bare: done = 0.5/high');
   });
 });

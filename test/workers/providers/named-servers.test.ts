@@ -4,9 +4,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type JsonObject, readObject } from '../../../shared/json.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
-import { ModelNotes } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
+import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
+import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { openSlot } from '../../support/gate.js';
 import { providerSetups } from '../../support/providers.js';
@@ -188,7 +189,13 @@ async function run({ refuse, asked }: Row) {
   const setup = providerSetups.find(({ name }) => name === 'openai by chat completions');
   const provider = await setup?.load(server.url);
   if (!provider) throw new Error('there is no such adapter');
-  const deps = { gate: { heldMs: () => 0 }, notes: new ModelNotes(), provider, sleep: async () => {} };
+  const deps = {
+    gate: { heldMs: () => 0 },
+    refused: new RefusedParts(),
+    budget: new RetryBudget(),
+    provider,
+    sleep: async () => {},
+  };
   const { signal } = new AbortController();
   const attempt = ({ sent }: PreparedCall) => provider.run({ ...sent, signal }, () => {});
   const request: ModelRequest = {

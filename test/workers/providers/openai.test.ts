@@ -3,8 +3,9 @@ import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { callsOf } from '../../../shared/protocol/parts.js';
 import { callChain } from '../../../workers/job/call-chain.js';
-import { ModelNotes } from '../../../workers/job/model-notes.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';
+import { RefusedParts } from '../../../workers/job/refused-parts.js';
+import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { admittedCall, callOf } from '../../support/calls.js';
 import { patienceMs } from '../../support/patience.js';
@@ -24,7 +25,8 @@ async function openChat(wire: 'responses' | 'chat', model: string) {
   afterAll(() => provider.close());
   const ask = callChain({
     provider,
-    notes: new ModelNotes(),
+    refused: new RefusedParts(),
+    budget: new RetryBudget(),
     gate: { heldMs: () => 0, run: (call, make) => make({ ...call, pass: admittedCall() } as never) },
     metrics: { watchCall: (call, next) => next(call) },
   });
@@ -109,7 +111,7 @@ describe.each([
     const asked = [await ask(turns), await ask(turns)];
     expect(asked.map((each) => [callsOf(each.reply).length, each.asked])).toEqual([
       [1, 2],
-      [1, 1],
+      [1, 2],
     ]);
   });
 });
