@@ -103,7 +103,7 @@ export function keyOf(part: Omittable, { parameters = {} }: Pick<ModelRequest, '
   return hint ? `${part} ${(parameters as ModelParameters)[hint]}` : part;
 }
 
-/** Whether the caller may be answered without the part: strictly, not without hints, nor with a changed conversation. */
+/** Whether the caller may be answered without it; a strict one not without hints, nor with a changed conversation. */
 export const mayOmit = (part: Omittable, { isStrict }: Pick<ChatJob, 'isStrict'>): boolean =>
   !isStrict || !(hints.has(part as ParameterName) || part === 'reasoning' || part === 'laterSystem');
 

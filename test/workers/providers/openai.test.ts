@@ -100,7 +100,7 @@ describe.each([
     }
   });
 
-  it('gets back what it did not think, or nothing -> is asked once more, and then no longer', async () => {
+  it('gets back what it did not think, or nothing -> is asked once more', async () => {
     const ask = await openChat(wire, `${model}@changed`);
     const { reply } = await ask([hello]);
     const damage = (part: Part): Part[] =>
@@ -109,9 +109,11 @@ describe.each([
         : [{ ...part, data: part.data.replace(/"encrypted_content":"./, '$&A') }];
     const turns = [hello, ...backFrom(reply, damage)];
     const asked = [await ask(turns), await ask(turns)];
+    // That a server demands reasoning is remembered; which signatures it refuses is not.
+    const later = wire === 'chat' ? 1 : 2;
     expect(asked.map((each) => [callsOf(each.reply).length, each.asked])).toEqual([
       [1, 2],
-      [1, 2],
+      [1, later],
     ]);
   });
 });
