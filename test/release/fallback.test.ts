@@ -10,7 +10,6 @@ import {
 import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
-import { askWithTools } from '../support/tool-completions.js';
 
 /** Two API processes and a worker; OpenAI's calls may not take long, and Bedrock has a fallback by default. */
 let deployment: Deployment;
@@ -128,24 +127,6 @@ describe('a chat with a fallback', () => {
     const { status, headers } = await deployment.chat(ask(named));
     expect([status, headers.get('x-llm-provider')]).toEqual([200, 'openai']);
     expect(callsOf(named.second)).toEqual([]);
-  });
-});
-
-describe('the first use of a schema, which the provider compiles', () => {
-  it('→ has the whole time of its chat, and the second use the time of a call', async () => {
-    const named = models('sim-latency-12000');
-    const headers = { 'X-LLM-Fallback': `anthropic/${named.second}` };
-    const schema = { type: 'object', properties: { [randomUUID()]: { type: 'string' } } };
-    const asked = {
-      model: `openai/${named.first}`,
-      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
-    };
-    const [first, second] = [
-      await askWithTools(deployment, asked, { headers }),
-      await askWithTools(deployment, asked, { headers }),
-    ];
-    expect([first.status, first.headers.get('x-llm-provider')]).toEqual([200, 'openai']);
-    expect([second.status, second.headers.get('x-llm-provider')]).toEqual([200, 'anthropic']);
   });
 });
 

@@ -52,7 +52,7 @@ function refuseIgnored({ request, chatJob }: Call, provider: CallChainDeps['prov
 }
 
 type Taken = Pick<Provider, 'ignores' | 'keepsSystem'>;
-type PrepareDeps = { refused: Pick<RefusedParts, 'of'>; provider: Taken };
+type PrepareDeps = { refused: Pick<RefusedParts, 'has'>; provider: Taken };
 
 const changesOf = ({ chatJob, request }: Pick<Call, 'chatJob' | 'request'>, { keepsSystem = false }: Taken) =>
   changesFor(chatJob.provider, request.turns, {
@@ -61,8 +61,9 @@ const changesOf = ({ chatJob, request }: Pick<Call, 'chatJob' | 'request'>, { ke
 
 /** Makes the request of a call that may begin, without what its provider has no field for, or its model refuses. */
 export function prepare(call: PassedCall, { refused, provider }: PrepareDeps, next: Next<PreparedCall>) {
-  const { job, request, omitted, progress, chatJob, model, user } = call;
-  const known = refusedIn(request, refused.of(model, user)).filter((part) => mayOmit(part, chatJob));
+  const { job, request, omitted, isWhole, progress, chatJob } = call;
+  const refusedBefore = isWhole ? [] : refusedIn(request, (key) => refused.has(call, key));
+  const known = refusedBefore.filter((part) => mayOmit(part, chatJob));
   const without = new Set([...known, ...omitted, ...(provider.ignores ?? [])]);
   const { request: sent, ignored } = narrow(request, without);
   progress.sent = { request: sent, known };

@@ -14,6 +14,8 @@ export interface Call extends GatedCall {
   readonly request: ModelRequest;
   /** The parts that it is made without because an earlier call of its job was refused for them. */
   readonly omitted: readonly Omittable[];
+  /** Whether it is made with the parts that its model has refused before. */
+  readonly isWhole: boolean;
   /** The time from which it is of use only if its reply has begun, in milliseconds since the epoch. */
   readonly deadline: number;
   readonly settings: PoolConfig;
@@ -95,6 +97,7 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     model: request.model,
     besideBytes: imageBytesOf(request) + (chatJob.texts?.bytes ?? 0),
     omitted: [],
+    isWhole: false,
     settings,
     hasFallback: Boolean(chatJob.fallback?.length),
   });
@@ -103,11 +106,12 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
 interface Again {
   kind: 'retry' | 'repetition';
   omitted?: readonly Omittable[];
+  isWhole?: boolean;
 }
 
 /** The next call: once more, or without the parts for which the one before was refused. */
-export const retryOf = (call: Call, { kind, omitted = [] }: Again): Call =>
-  openCall({ ...call, kind, omitted: [...call.omitted, ...omitted] });
+export const retryOf = (call: Call, { kind, omitted = [], isWhole = call.isWhole }: Again): Call =>
+  openCall({ ...call, kind, isWhole, omitted: [...call.omitted, ...omitted] });
 
 function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
   const progress = { isAlive: false, hasBegun: false, isShown: false, ignored: undefined, sent: undefined };

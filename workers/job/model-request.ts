@@ -109,9 +109,9 @@ export const mayOmit = (part: Omittable, { isStrict }: Pick<ChatJob, 'isStrict'>
 
 const remembered = [...hints, ...addedParts, 'reasoning'] as const;
 
-/** The parts of a request that its model has refused. */
-export const refusedIn = (request: ModelRequest, refused: ReadonlySet<string>): Omittable[] =>
-  refused.size === 0 ? [] : remembered.filter((part) => refused.has(keyOf(part, request)));
+/** The parts of a request that its model has refused: those alone whose omission changes it. */
+export const refusedIn = (request: ModelRequest, isRefused: (key: string) => boolean): Omittable[] =>
+  remembered.filter((part) => isRefused(keyOf(part, request)) && narrow(request, new Set([part])).isNarrower);
 
 /** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
 export function narrow(request: ModelRequest, omitted: ReadonlySet<Omittable>) {

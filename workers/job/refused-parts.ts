@@ -1,37 +1,37 @@
 import { LRUCache } from 'lru-cache';
 
-/** So long a model is asked without what it has refused, in milliseconds. */
+/** So long a model is asked without a part that it has refused, in milliseconds. */
 const rememberedMs = 3_600_000;
-/** Pairs of a model and a user that are remembered; of the next one the first call is refused again. */
-const maxPairs = 2000;
-/** Parts of each: anyone can send values that no model takes. */
-const maxParts = 32;
+/** Anyone can send values that no model takes; what was left out longest ago is forgotten first. */
+const maxParts = 10_000;
 
-const none: ReadonlySet<string> = new Set();
-
-/** The parts of requests that each model has refused each user, until an hour after the last of them. */
+/** The parts of requests that the models of a pool have refused, each for the user who met it. */
 export class RefusedParts {
-  readonly #parts: LRUCache<string, ReadonlySet<string>>;
+  readonly #parts: LRUCache<string, true>;
 
   /** `clock` measures how long ago a refusal was, in milliseconds. */
   constructor(clock: { now(): number } = performance) {
-    this.#parts = new LRUCache({ max: maxPairs, ttl: rememberedMs, ttlResolution: 0, perf: clock });
+    this.#parts = new LRUCache({ max: maxParts, ttl: rememberedMs, ttlResolution: 0, perf: clock });
   }
 
-  of(model: string, user?: string): ReadonlySet<string> {
-    return this.#parts.get(pairOf(model, user)) ?? none;
+  has(owner: PartOwner, part: string): boolean {
+    return this.#parts.get(keyOf(owner, part)) === true;
   }
 
-  /** Takes a part that was refused, once the same call was answered without it. */
-  add(model: string, user: string | undefined, part: string): void {
-    const others = [...this.of(model, user)].filter((other) => other !== part);
-    this.#parts.set(pairOf(model, user), new Set([...others.slice(1 - maxParts), part]));
+  /** Takes parts that were refused, once the same call was answered without them. */
+  add(owner: PartOwner, parts: readonly string[]): void {
+    for (const part of parts) this.#parts.set(keyOf(owner, part), true);
   }
 
-  /** A call was refused that was made without these parts. */
-  forget(model: string, user?: string): void {
-    this.#parts.delete(pairOf(model, user));
+  /** Takes parts that a call was made without, once that has shown to be wrong. */
+  forget(owner: PartOwner, parts: readonly string[]): void {
+    for (const part of parts) this.#parts.delete(keyOf(owner, part));
   }
 }
 
-const pairOf = (model: string, user = ''): string => JSON.stringify([model, user]);
+interface PartOwner {
+  readonly model: string;
+  readonly user: string | undefined;
+}
+
+const keyOf = ({ model, user = '' }: PartOwner, part: string): string => JSON.stringify([model, user, part]);

@@ -20,7 +20,7 @@ const minTimeLeftMs = 250;
 
 export interface RetryDeps {
   gate: Pick<Gate, 'heldMs'>;
-  refused: Pick<RefusedParts, 'of' | 'add' | 'forget'>;
+  refused: Pick<RefusedParts, 'has' | 'add' | 'forget'>;
   budget: Pick<RetryBudget, 'earn' | 'spend'>;
   /** Waits so many milliseconds, or rejects when the signal aborts. */
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -30,7 +30,8 @@ export interface RetryDeps {
  * Makes a call once more when the first one fails: without a part that was refused, as it was asked for if it was made
  * without parts refused before, or after a pause if the failure may pass. The first two happen at once, need no budget,
  * and also at the providers of a fallback. Parts that adapters add, and signatures, are left out one after the other,
- * beside that one call more: the caller has not asked for them. What was left out is remembered once there is a reply.
+ * beside that one call more: the caller has not asked for them. Once there is a reply, what was left out is remembered,
+ * and what was sent again is forgotten.
  *
  * The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or the model's
  * cooldown; it fits before the deadline, and the budget allows it. A call that timed out is not retried: it has already
@@ -38,13 +39,14 @@ export interface RetryDeps {
  * bounded by `patienceFor`, and a retry that takes as long as the first call must leave half of the time that is left.
  */
 export async function withOneRetry(first: Call, deps: RetryDeps, next: Next<Call>): Promise<ProviderReply> {
-  const { model, user, job } = first;
-  deps.budget.earn(model, user);
-  for (let made: MadeCall = { call: first, learned: [] }; ; ) {
+  const { job } = first;
+  deps.budget.earn(first.model, first.user);
+  for (let made: MadeCall = { call: first, learned: [], stale: [] }; ; ) {
     const startedAt = job.now();
     try {
       const reply = await next(made.call);
-      for (const part of made.learned) deps.refused.add(model, user, part);
+      deps.refused.forget(first, made.stale);
+      deps.refused.add(first, made.learned);
       return reply;
     } catch (error) {
       made = await nextAfter(error, made, { ...deps, tookMs: job.now() - startedAt });
@@ -56,6 +58,8 @@ interface MadeCall {
   readonly call: Call;
   /** By what the parts are remembered that it is made without. */
   readonly learned: readonly string[];
+  /** The same of those that it is made with again, since the call before was refused without them. */
+  readonly stale: readonly string[];
   /** How the call before it ended, if it is the last one. */
   readonly before?: { readonly error: unknown; readonly wasRefused: boolean } | undefined;
 }
@@ -67,17 +71,25 @@ async function nextAfter(
   deps: RetryDeps & { tookMs: number },
 ): Promise<MadeCall> {
   const refusal = readRefusal(error, call);
-  const isStale = !refusal && isRejected(error) && isNarrowed(call);
-  if (isStale) deps.refused.forget(call.model, call.user);
+  if (refusal?.isFree) return { ...againWithout(refusal, call, learned), before };
+  const known = knownIn(call);
+  // The second call fails, too: the omission may be why.
+  if (before && isFailure(error)) deps.refused.forget(call, known);
   if (before) throw mostTelling(error, { ...before, isRefusal: refusal !== undefined });
-  if (!refusal && !isStale) await pause(error, call, deps);
-  const kind = refusal || isStale ? 'repetition' : 'retry';
+  if (refusal) return { ...againWithout(refusal, call, learned), before: { error, wasRefused: true } };
+  const isStale = known.length > 0 && isRejected(error) && !namesPart(error, call);
+  if (!isStale) await pause(error, call, deps);
   return {
-    call: retryOf(call, { kind, omitted: refusal?.omitted ?? [] }),
-    learned: refusal?.key === undefined ? learned : [...learned, refusal.key],
-    before: refusal?.isFree ? undefined : { error, wasRefused: refusal !== undefined },
+    call: retryOf(call, isStale ? { kind: 'repetition', isWhole: true } : { kind: 'retry' }),
+    ...{ learned, stale: isStale ? known : [], before: { error, wasRefused: false } },
   };
 }
+
+const againWithout = ({ omitted, key }: RefusedCall, call: Call, learned: readonly string[]) => ({
+  call: retryOf(call, { kind: 'repetition', omitted }),
+  learned: key === undefined ? learned : [...learned, key],
+  stale: [],
+});
 
 /** The error of the last call, or of the one before where that says more. */
 function mostTelling(
@@ -125,9 +137,18 @@ function partsOf(refusal: Refusal, sent: ModelParameters = {}, given: ModelParam
   return refusal.filter((name) => given[name] !== undefined && sent[name] === given[name]);
 }
 
-/** Whether a call of which nothing was shown was made without parts that its model had refused. */
-const isNarrowed = ({ progress: { sent, isShown } }: Call): boolean =>
-  !isShown && sent !== undefined && sent.known.length > 0;
+/** By what the parts are remembered that the call was made without, of which nothing was shown. */
+const knownIn = ({ progress: { sent, isShown }, request }: Call): string[] =>
+  isShown || sent === undefined ? [] : sent.known.map((part) => keyOf(part, request));
+
+/** Whether a refusal is of a part that was sent. */
+function namesPart(error: unknown, { progress: { sent }, request }: Call): boolean {
+  const refusal = callErrorOf(error)?.refusal;
+  if (refusal === undefined || sent === undefined) return false;
+  return refusal === 'toolChoice' || partsOf(refusal, sent.request.parameters, request.parameters).length > 0;
+}
+
+const isFailure = (error: unknown): boolean => error instanceof Failure && error.code === 'provider_error';
 
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);

@@ -88,6 +88,7 @@ const include = refusal('Encrypted content is not supported with this model.', '
 const thinking = refusal('The reasoning_content in the thinking mode must be passed back to the API.');
 const streaming = refusal('The model is unsupported for streaming.');
 const limit = refusal('The maximum tokens you requested exceeds the model limit of 4096.');
+const cache = refusal('tools.0.cache_control: Extra inputs are not permitted');
 const rejected = refusal('no', 'messages');
 const tools = [{ name: 'f' }];
 const requestOf = (parameters: ModelRequest['parameters'], turns: ModelRequest['turns'] = []) => ({
@@ -287,6 +288,8 @@ describe('a refused part that the adapter adds', () => {
   it.each<[then: string, endings: unknown[], pauses: number[], calls: number]>([
     ['a hint is refused, too', [include, hint, 'done'], [], 3],
     ['another of them is refused, too', [include, thinking, 'done'], [], 3],
+    ['it is refused after a hint', [hint, include, 'done'], [], 3],
+    ['it is refused in a retry', [failed(), include, 'done'], [100], 3],
     ['the call fails, and may be made again', [include, failed(), 'done'], [100], 3],
   ])('%s -> without it, and as if that had come first', async (_, endings, pauses, calls) => {
     const made = await run(endings, { refused, request, user: 'M' });
@@ -328,7 +331,6 @@ describe('hints that the requests of a provider have no field for', () => {
 
 describe('a part that we add, and that is refused', () => {
   const laterSystem = refusal("role 'system' is not supported on this model");
-  const cache = refusal('tools.0.cache_control: Extra inputs are not permitted');
 
   it('it, also of a chat that must not be asked without its hints -> once more without it, and nothing is named', async () => {
     const { asked, end } = await run([cache, 'done'], { request: tuned, isStrict: true, budget: noBudget });
@@ -362,7 +364,18 @@ describe('what is remembered of refused parts', () => {
   const none = refusal("'reasoning_effort' does not support 'none' with this model.", 'reasoning_effort');
   const value = refusal("'reasoning_effort' is not supported.");
   const both = refusal('`temperature` and `top_p` cannot both be specified for this model.');
-  const ends = { hint, effort, rejected, none, value, silent, long, failed: failed(), limited: limited(1) };
+  const ends = {
+    hint,
+    choice,
+    effort,
+    rejected,
+    none,
+    value,
+    silent,
+    long,
+    failed: failed(),
+    limited: limited(1),
+  };
   const isEnd = (word: string): word is keyof typeof ends => word in ends;
   const numberOf = (word?: string) => (word === '-' ? undefined : Number(word));
   let refused: RefusedParts;
@@ -411,10 +424,14 @@ describe('what is remembered of refused parts', () => {
         'M bare: hint done; M bare 0.5/-: done = -/-; M bare 0.5/none: done = -/none',
       'a call without it that is refused -> the call as it was asked for, and with it from then on':
         'M: effort done; M: none done = 0.5/none 0.5/high; M: done = 0.5/high',
-      'a call without it that is refused, and also with it -> is forgotten all the same':
-        'M: hint done; M: rejected hint = -/high 0.5/high; M: hint done = 0.5/high -/-',
-      'a call without it that is limited, fails, is too long, or gets no answer -> it counts':
-        'M: hint done; M: limited; M: failed; M: silent; M: long; M: done = -/high',
+      'a call without it that is refused, and also with it -> it counts':
+        'M: hint done; M: rejected hint = -/high 0.5/high; M: done = -/high',
+      'a call without it that is limited, fails once, is too long, or gets no answer -> it counts':
+        'M: hint done; M: limited; M: failed done; M: silent; M: long; M: done = -/high',
+      'two calls without it that fail -> it counts no longer':
+        'M: hint done; M: failed = -/high -/high; M: done = 0.5/high',
+      'a call without it that is refused a choice of tool -> ends, and it counts':
+        'M: hint done; M: choice = -/high; M: done = -/high',
       'a call without it that is refused another part -> both count':
         'M: hint done; M: effort done = -/high -/none; M: done = -/none',
     }),
@@ -422,29 +439,30 @@ describe('what is remembered of refused parts', () => {
 
   it('an hour -> it is forgotten', async () => {
     await play('M: hint done');
-    now += 3_600_000;
+    now += 3_000_000;
+    // Another part has a time of its own.
+    await play('M: done = -/high; M 0.6/high: hint done');
+    now += 600_000;
     await play('M: done = -/high');
     now += 1;
-    await play('M: done = 0.5/high');
+    await play('M: done = 0.5/high; M 0.6/high: done = -/high');
   });
 
   it('a chat that must not be asked without its hints -> is asked with them, and fails', async () => {
     await play('M bare: hint done');
     const strict = { refused, user: 'M', isStrict: true } as const;
     const request = requestOf({ temperature: 0.5, reasoningEffort: 'high' });
+    // With a part left out that it may be answered without, a refused hint says nothing of that.
+    await run([cache, 'done'], { ...strict, request });
     const { end, asked } = await run([hint, 'done'], { ...strict, request });
     expect([end, asked.map(({ ignored }) => ignored)]).toEqual([hint, [undefined]]);
+    expect((await run(['done'], { ...strict, request })).asked[0]?.request.omits).toEqual(new Set(['cache']));
   });
 
   it('a second refusal that is for the caller to mend -> does not end as one that may pass', async () => {
     await play('M: effort done');
     const { end } = await run([none, rejected], { request: requestOf({ tools }), refused, user: 'M' });
     expect(end).toMatchObject({ code: 'provider_rejected' });
-  });
-
-  it('many values -> the last ones are remembered', async () => {
-    for (let n = 0; n < 40; n += 1) await play(`M ${1 + n / 1000}/high: hint done`);
-    await play('M 1.039/high: done = -/high; M 1/high: done = 1/high');
   });
 
   it('two hints that are refused together -> each alone is still sent', async () => {
