@@ -75,7 +75,7 @@ function workerCells(worker: FleetWorker, now: number): Cells {
     calls?.latencyMs ? `${calls.latencyMs.p95} ms` : null,
     calls ? percent(calls.errorRate) : null,
     calls ? percent(calls.rateLimitRate) : null,
-    worker.breakers.map((breaker) => describeBreaker(breaker, now)).join('; ') || null,
+    describeBreakers(worker.breakers, now).join('; ') || null,
     lastError ? `${lastError.code} ${ageOf(lastError.at, now)} ago` : null,
     String(settingsVersion),
     release,
@@ -88,7 +88,10 @@ function workerLine(provider: string, worker: FleetWorker, now: number): string 
     `${provider} ${worker.worker} ${state}${pausedBy ? ` (${pausedBy})` : ''}`,
     `${worker.inFlight} of ${worker.concurrency} in flight`,
     // Without ages: a line is printed when it has changed.
-    ...breakers.map(({ nextProbeAt: _, since: __, ...breaker }) => describeBreaker(breaker, now)),
+    ...describeBreakers(
+      breakers.map(({ nextProbeAt: _, since: __, ...breaker }) => breaker),
+      now,
+    ),
     ...(lastError ? [`last error ${lastError.code} at ${lastError.at}`] : []),
   ].join(', ');
 }
@@ -101,10 +104,21 @@ function stateOf({ state, silentSince, pausedBy }: FleetWorker, now: number): st
 /** Callers choose the names of models. */
 const maxModelLength = 40;
 
-function describeBreaker(breaker: FleetBreaker, now: number): string {
+/** One text for the breakers of several users that are alike. */
+function describeBreakers(breakers: readonly FleetBreaker[], now: number): string[] {
+  const alike = Map.groupBy(breakers, ({ model, state, reason, user }) =>
+    JSON.stringify([model, state, reason, user === undefined]),
+  );
+  return [...alike.values()].flatMap(([first, ...others]) =>
+    first ? [describeBreaker(first, others.length + 1, now)] : [],
+  );
+}
+
+function describeBreaker(breaker: FleetBreaker, count: number, now: number): string {
   const { model, state, reason, user, nextProbeAt, since } = breaker;
   const name = model === null ? 'account' : shortened(model);
-  const what = user === undefined ? state : `${state === 'open' ? 'refused' : state} for 1 user`;
+  const users = `${count} ${count === 1 ? 'user' : 'users'}`;
+  const what = user === undefined ? state : `${state === 'open' ? 'refused' : state} for ${users}`;
   const why = reason ? ` (${reason})` : '';
   const probe = nextProbeAt ? `, next call in ${span(Date.parse(nextProbeAt) - now)}` : '';
   const idle = state === 'half-open' && since ? `, no call for ${ageOf(since, now)}` : '';

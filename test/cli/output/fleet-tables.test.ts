@@ -68,9 +68,10 @@ describe('renderFleet', () => {
     expect(text.split('\n')[1]).toMatch(/^openai +failing \(provider_error\) +real/);
     expect(text).toContain('m half-open, no call for 5 min');
     const one = { model: 'm', state: 'open', reason: 'provider_error', user: 'id' } as const;
-    const ofOneUser = { ...busy, breakers: [one, { ...one, model: null, state: 'half-open' as const }] };
-    expect(renderFleet(fleetOf(ofOneUser), now)).toContain(
-      'm refused for 1 user (provider_error); account half-open for 1 user (provider_error)',
+    const ofAccount = { ...one, model: null, state: 'half-open' as const };
+    const ofUsers = { ...busy, breakers: [one, ofAccount, { ...one, user: 'other' }] };
+    expect(renderFleet(fleetOf(ofUsers), now)).toContain(
+      'm refused for 2 users (provider_error); account half-open for 1 user (provider_error)',
     );
     const chats = { ended: 10, failed: 9, code: failing.code, model: 'm'.repeat(100) };
     const ofOne = fleet.providers.map((one) => ({ ...one, failing, chats }));
