@@ -18,7 +18,7 @@ export interface FleetQueue {
 /** A model to which the worker limits its calls, for all or one user; `model` is null for the account: every model. */
 export interface FleetBreaker {
   model: string | null;
-  /** `limited` by the provider's 429 (a cooldown); `half-open` takes one call at a time. */
+  /** `limited` by the provider's 429 (a hold); `half-open` takes one call at a time. */
   state: 'open' | 'half-open' | 'limited';
   /** Code of the failures that opened it; of the account `credentials`, `credit`, `unreachable` or `operator`. */
   reason?: string | undefined;

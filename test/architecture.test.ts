@@ -217,7 +217,7 @@ describe('every source file', () => {
     ['api/blog/feeds.ts', 'api/chat/chat-service.ts'],
     ['api/http/server.ts', 'api/access/login-limiter.ts'],
     ['workers/job/retry.ts', 'workers/pool/pool.ts'],
-    ['workers/gate/circuit.ts', 'workers/job/retry.ts'],
+    ['workers/gate/breaker.ts', 'workers/job/retry.ts'],
     ['workers/job/retry.ts', 'api/chat/chat-service.ts'],
     ['shared/runtime/log.ts', 'shared/queue/relay.ts'],
     ['cli/fleet.ts', 'api/chat/chat-service.ts'],

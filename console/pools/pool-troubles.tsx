@@ -6,7 +6,7 @@ import { describeBreaker, describeFailed, toneOfBreaker } from './describe.ts';
 /** Callers may name any model, and each can have a breaker. */
 const maxLines = 5;
 
-/** The troubles of a provider: silent workers, open breakers, cooldowns, users that are refused, and failed chats. */
+/** The troubles of a provider: silent workers, open breakers, holds, users that are refused, and failed chats. */
 export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider }) {
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
@@ -44,7 +44,7 @@ export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider
 }
 
 /**
- * Breakers and cooldowns of live workers by model and state, each with the number of its workers, the earliest probe
+ * Breakers and holds of live workers by model and state, each with the number of its workers, the earliest probe
  * and the longest wait for a call; the account's first, then the models', those that wait for a call, and users'.
  */
 export function openBreakersOf(workers: readonly FleetWorker[]) {

@@ -187,7 +187,7 @@ const serviceStatsSchema = z.object({
 
 export type ServiceStats = z.output<typeof serviceStatsSchema>;
 
-/** A pool has circuits for the 65 models that operators name and for 32 others, and the account's. */
+/** Those of all users come first, then those of one each. */
 export const maxBreakers = 100;
 
 /** The state of a pool; `stopped` comes once, as its last. */
@@ -243,7 +243,7 @@ export const poolHeartbeatSchema = z.object({
 export type PoolHeartbeat = z.output<typeof poolHeartbeatSchema>;
 
 /**
- * Published on `processes` once a second, at each change of a breaker or cooldown, and when a pool stops. That of an
+ * Published on `processes` once a second, at each change of a breaker or hold, and when a pool stops. That of an
  * API process has no pools.
  */
 export const processHeartbeatSchema = z.object({

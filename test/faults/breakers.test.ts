@@ -9,7 +9,7 @@ import { eventually, expectCodes, linesWith, untilOk } from './support/expectati
 import { newUser } from './support/users.js';
 
 /** Calls of the provider of P13 that hang: those of patient callers, and more than open the breaker. */
-const [patientCallers, impatientCallers, hanging] = [9, 5, 29];
+const [patientCallers, impatientCallers, hanging] = [4, 5, 14];
 const models = {
   P1: 'sim-limit-1-1-P1@P1',
   P1later: 'sim-retry-after-3600@P1',
@@ -19,7 +19,7 @@ const models = {
 const limited: readonly ProviderId[] = ['openai', 'anthropic', 'bedrock'];
 const variables = {
   ...profiles.plain,
-  // Of 19 slots one user may have 14, as long as the model has not answered.
+  // Of 19 slots one user may have 14.
   OPENAI_CONCURRENCY: '19',
   // Longer than it takes to ask once more.
   BREAKER_RESET_MS: '15000',

@@ -142,10 +142,14 @@ describe('the state of the fleet', () => {
     }, patience);
   });
 
-  it('has an account without credit → all its models are refused, and the board says why until operators close it', async () => {
+  it('has a model without credit → it is refused, and all models to that user, and the board says why until operators close it', async () => {
     const ask = (model: string) =>
       deployment.chat({ provider: 'anthropic', model, headers: { 'X-LLM-Fallback': 'none' } });
-    const spent = [{ model: null, state: 'open', reason: 'credit' }];
+    const spent = [
+      { model: 'sim-quota-1', state: 'open', reason: 'credit' },
+      { model: null, user: expect.any(String), state: 'open', reason: 'credit' },
+      { model: 'sim-quota-1', user: expect.any(String), state: 'open', reason: 'credit' },
+    ];
     const seen = async () => (await fleet()).providers[1]?.workers[0]?.breakers;
     expect((await ask('sim-quota-1')).body).toMatchObject({ code: 'provider_error', retryable: false });
     await vi.waitFor(async () => expect(await seen()).toMatchObject(spent), patience);

@@ -1,16 +1,17 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contract.js';
 import { givenFields } from '../../shared/given-fields.js';
-import type { AdmittedCall } from '../../workers/gate/gated-call.js';
+import type { Pass } from '../../workers/gate/gated-call.js';
 import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-stream.js';
-import { openSlot } from './gate.js';
 
-type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'slot' | 'user' | 'hasFallback' | 'request'>> & {
+type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'user' | 'hasFallback' | 'request'>> & {
   isAlive?: boolean;
   hasBegun?: boolean;
   isShown?: boolean;
   isRetry?: boolean;
+  priority?: number;
+  addedAt?: number;
   provider?: ProviderId;
   attempt?: number;
   now?: () => number;
@@ -27,7 +28,7 @@ export function callOf(own: Own = {}): Call {
     ...{ id: 'job', now, deltas: own.deltas, trace: undefined, progress: undefined },
     ...{ begin: () => {}, recordFirstDelta: () => {} },
     signal: own.stop ?? new AbortController().signal,
-    slot: own.slot ?? openSlot(),
+    queued: { priority: own.priority ?? 0, timestamp: own.addedAt ?? 0 },
   };
   const { deadline = now() + 20_000, firstDeltaBy = deadline } = own;
   const fallback = hasFallback ? [{ provider: 'anthropic' as const }] : undefined;
@@ -45,19 +46,13 @@ export function callOf(own: Own = {}): Call {
   return isRetry ? retryOf(first, { kind: 'retry' }) : first;
 }
 
-/** A call that its circuit has let in just now. */
-export const admittedCall = (own: Partial<AdmittedCall> = {}): AdmittedCall => ({
-  progress: { isAlive: false, hasBegun: false },
-  isProbe: false,
-  startedAt: performance.now(),
-  park: () => {},
-  ...own,
-});
+/** The gate's answer to a call that is no probe. */
+export const pass: Pass = { isProbe: false, onLife: () => {} };
 
 /** A call that is about to be made. */
-export const madeCallOf = (own: Own = {}, pass: Partial<AdmittedCall> = {}): TimedCall => {
+export const madeCallOf = (own: Own = {}): TimedCall => {
   const call = callOf(own);
   const sent = { ...call.request, isStreamed: own.deltas !== undefined };
   const timed = { sent, signal: call.stop, onLife: () => {}, onBegin: () => {} };
-  return { ...call, ...timed, pass: admittedCall(pass) };
+  return { ...call, ...timed, pass };
 };

@@ -1,5 +1,4 @@
 import { Gate, type GateOptions } from '../../workers/gate/gate.js';
-import { type Slot, Slots } from '../../workers/gate/slots.js';
 import { RefusedParts } from '../../workers/job/refused-parts.js';
 import { RetryBudget } from '../../workers/job/retry-budget.js';
 
@@ -15,23 +14,19 @@ export function openGate({
   timeoutMs = 10_000,
   resetMs = 60_000,
   concurrency = 1,
-  hasRoom = () => true,
   imageRoom,
+  namedModels = () => [],
 }: { timeoutMs?: number; resetMs?: number; concurrency?: number } & Partial<
-  Pick<GateOptions, 'imageRoom' | 'hasRoom'>
+  Pick<GateOptions, 'imageRoom' | 'namedModels'>
 > = {}): OpenGate {
   const gate = new Gate({
     times: () => ({ timeoutMs, resetMs }),
     concurrency: () => concurrency,
-    hasRoom,
-    namedModels: () => [],
+    namedModels,
     imageRoom,
     onChange: () => {},
+    onParked: () => {},
     publishLimit: () => {},
   });
   return { gate, refused: new RefusedParts(), budget: new RetryBudget(), close: () => gate.dispose() };
 }
-
-/** The slot of a single job. */
-export const openSlot = (): Slot =>
-  new Slots({ size: () => 1, onChange: () => {} }).open({ priority: 0, addedAt: 0 });

@@ -2,13 +2,11 @@ import type { ProviderId } from '../../shared/contract.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { DeltaStream } from '../../workers/job/delta-stream.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../../workers/job/running-job.js';
-import { openSlot } from './gate.js';
 
 interface TakenJob extends Partial<QueuedJob> {
   provider?: ProviderId;
   token?: string;
   now?: () => number;
-  slot?: RunningJob['slot'];
   /** Aborts the job. */
   stop?: AbortSignal;
   listeners?: readonly JobListener[];
@@ -16,10 +14,10 @@ interface TakenJob extends Partial<QueuedJob> {
 
 /** A job as a worker takes it; one that is not named has an id of its own. */
 export function takeJob(options: TakenJob = {}): RunningJob {
-  const { provider = 'openai', token = 'token', now = Date.now, slot = openSlot(), stop } = options;
+  const { provider = 'openai', token = 'token', now = Date.now, stop } = options;
   const { listeners = [], ...given } = options;
   const queued = { id: 'job', timestamp: now(), attemptsStarted: 1, data: {}, ...given };
-  const job = new RunningJob({ provider, queued, token, slot, now, listeners });
+  const job = new RunningJob({ provider, queued, token, now, listeners });
   const abort = () => job.abort(stop?.reason);
   if (stop?.aborted) abort();
   stop?.addEventListener('abort', abort);

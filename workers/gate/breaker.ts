@@ -3,205 +3,144 @@ import CircuitBreaker from 'opossum';
 /** `closed` lets every call through, `open` none, `half-open` one at a time to probe. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-export interface BreakerTimes {
-  /** Longest call there can be, in milliseconds; the window must be twice as long to hold calls that hang. */
-  timeoutMs: number;
-  /** Pause between opening and the probe, in milliseconds. */
-  resetMs: number;
+/** The meaning of a call's end: a failure (`isBad`), an answer (`isBad: false`), or nothing. */
+export interface Ending {
+  readonly isBad?: boolean;
+  readonly reason?: string;
+  /** Whether no user can have brought it about. */
+  readonly isCertain?: true;
+  /** Has the breaker open at once, for so long at least, in milliseconds. */
+  readonly pauseMs?: number;
 }
 
-/** A call that the breakers let through. */
-export interface BegunCall {
-  readonly user: string | undefined;
-  /** Whether it is the one call that a half-open breaker lets through, or the second beside it. */
-  readonly isProbe: boolean;
-  /** By `performance.now()`. */
-  readonly begunAt: number;
-  /** Whether it began beside another user's. */
-  readonly isSecond: boolean;
+export interface BreakerOptions {
+  /** For so long a call counts, in milliseconds. */
+  windowMs(): number;
+  /** So many failures in a row are enough, after any history. */
+  readonly maxInRow: number;
+  /** How long it is open after the nth opening since an answer, in milliseconds. */
+  pauseMs(opens: number): number;
+  /** `pauseMs` is for how long it has opened, in milliseconds. */
+  onChange(state: BreakerState, pauseMs?: number): void;
 }
 
-interface BreakerOptions {
-  /** Read when the first bad sample opens the windows. */
-  times: () => BreakerTimes;
-  onChange: (state: BreakerState) => void;
-}
-
-/** So long a probe is the only one; a little less than a second, after which the gate looks for another. */
-const aloneMs = 900;
-/** Below this many samples in the window the breaker stays closed. */
+/** Of so many calls in the window, or more, more than half have to fail. */
 const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
-/** At 0.3 requests/s five samples take 17 s. */
-const minWindowMs = 30_000;
-/** Good calls that are remembered while there is no bad one. */
-const maxGood = 100;
-/** Fast failures give many samples in this time; in the long window the good ones before would outweigh them. */
-const shortWindowMs = 10_000;
-/** Spent credit is paid in minutes at best: so many pauses there are to its probe. */
-const creditResets = 30;
-/** This many bad samples without a good one between them are enough, after any history. */
-const maxBadInRow = 10;
+const rollingCountBuckets = 6;
+
+type Circuit = CircuitBreaker<[make: () => Promise<unknown>, ending: () => Ending], unknown>;
 
 /**
- * A circuit breaker that counts only calls that show the provider's health. opossum counts every call that it wraps, so
- * it is given a sample after the call instead. Calls end by their own signals, so its timeout is off.
+ * A breaker around calls: opossum's, with failures in a row and pauses that grow, which opossum lacks. Calls end by
+ * their own signals, so its time-out is off. Each opening and each closing is a fresh opossum: a call that began before
+ * ends in the old one, so that it is neither taken for the probe nor counted.
  */
 export class Breaker {
-  /** The one call that it has let through while half-open, or the last of two. */
-  probe: BegunCall | undefined;
-  /** From the first bad sample on; most models never have one. */
-  #windows: Windows | undefined;
-  #good = { count: 0, lastAt: 0 };
-  #badInRow = 0;
-  #nextProbeAt = 0;
-  #reason: string | undefined;
-  #forced: 'open' | 'closed' | undefined;
+  #circuit: Circuit | undefined;
+  #inRow = 0;
+  #opens = 0;
+  #endsAt = 0;
+  /** Why it opened last. */
+  reason: string | undefined;
 
   constructor(private readonly options: BreakerOptions) {}
 
   get state(): BreakerState {
-    if (this.#forced) return this.#forced;
-    if (this.#windows?.long.opened) return 'open';
-    return this.#windows?.long.halfOpen ? 'half-open' : 'closed';
-  }
-
-  /** Why the last bad call was one; undefined while it is closed. */
-  get reason(): string | undefined {
-    if (this.#forced === 'open') return 'operator';
-    return this.state === 'closed' ? undefined : this.#reason;
-  }
-
-  /** Time until it is half-open, in milliseconds; 0 unless samples have opened it. */
-  get nextProbeMs(): number {
-    return this.#windows?.long.opened ? Math.max(1, this.#nextProbeAt - performance.now()) : 0;
+    if (this.#circuit?.opened) return 'open';
+    return this.#circuit?.halfOpen ? 'half-open' : 'closed';
   }
 
   /** Whether its one call is under way. */
   get isProbing(): boolean {
-    return this.probe !== undefined;
+    return this.state === 'half-open' && this.#circuit?.pendingClose === false;
   }
 
-  /**
-   * Whether a call of this user may probe now: while none does, or beside that of another user which takes long, or
-   * one user could leave no turn to others by a call that has no end.
-   */
-  isFreeFor(user: string | undefined): boolean {
-    const { probe } = this;
-    if (probe === undefined) return true;
-    return probe.user !== user && !probe.isSecond && performance.now() - probe.begunAt >= aloneMs;
+  /** Time until a call may begin, in milliseconds: 0 if one may now, infinite while a probe decides. */
+  get leftMs(): number {
+    if (this.isProbing) return Number.POSITIVE_INFINITY;
+    return this.state === 'open' ? Math.max(1, this.#endsAt - performance.now()) : 0;
   }
 
-  /** Whether it has counted a bad call since it was made or closed. */
-  get hasCounted(): boolean {
-    return this.#windows !== undefined;
+  /** Makes a call, which has to be allowed now. `ending` is asked once it has failed. */
+  fire<T>(make: () => Promise<T>, ending: () => Ending): Promise<T> {
+    this.#circuit ??= this.#begin({ closed: true });
+    return this.#circuit.fire(make, ending) as Promise<T>;
   }
 
-  /** Counts a call, unless it began before the breaker opened: it must not be taken for the probe. */
-  record(sample: 'good' | 'bad', call: Pick<BegunCall, 'isProbe'>, reason?: string): void {
-    const isPassedOn = call.isProbe && sample === 'good' && this.state === 'half-open';
-    const isProbe = this.probe === call || isPassedOn;
-    if (this.#forced || (!isProbe && this.state !== 'closed')) return;
-    if (sample === 'good') {
-      this.#badInRow = 0;
-      this.#good = { count: Math.min(maxGood, this.#good.count + 1), lastAt: performance.now() };
-    } else {
-      this.#badInRow += 1;
-      this.#reason = reason;
-      this.#windows ??= this.#openWindows();
-    }
-    if (this.#windows === undefined) return;
-    const { long, short } = this.#windows;
-    if (isProbe && sample === 'good') long.close();
-    else if (isProbe || this.#badInRow >= maxBadInRow) long.open();
-    else for (const window of [long, short]) void window.fire(sample).catch(() => undefined);
+  /** Lets no call begin for a pause, or for so long if that is longer. */
+  open(pauseMs = 0, reason = this.reason): void {
+    this.#opens += 1;
+    const longestMs = Math.max(pauseMs, this.options.pauseMs(this.#opens));
+    this.hold(longestMs, reason);
+    this.options.onChange('open', longestMs);
   }
 
-  /** Refuses calls from now on, without regard to samples. */
-  open(reason: string): void {
-    if (this.#forced) return;
-    this.#reason = reason;
-    // Failed probes keep the long pause, an answer ends it with its windows.
-    if (reason === 'credit' && this.state !== 'open') this.dispose();
-    this.#windows ??= this.#openWindows(reason === 'credit' ? creditResets : 1);
-    this.#windows.long.open();
+  /** The same for just so long, without a report. */
+  hold(resetTimeout: number, reason: string | undefined): void {
+    this.reason = reason;
+    this.#endsAt = performance.now() + resetTimeout;
+    this.#replace({ closed: false }, resetTimeout);
   }
 
-  close(): void {
-    this.#windows?.long.close();
+  /** Lets the next call probe: the one that did says nothing. */
+  probeAgain(): void {
+    this.#replace({ closed: false, halfOpen: true });
+    this.options.onChange('half-open');
   }
 
-  /** Holds the state, independent of calls, until it is called without one. Forgets the samples. */
-  force(state: 'open' | 'closed' | undefined): void {
-    if (state === this.#forced) return;
-    const before = this.state;
-    this.dispose();
-    this.#badInRow = 0;
-    this.#forced = state;
-    if (this.state !== before) this.options.onChange(this.state);
+  /** Closes it, unless anything else has changed it since. */
+  get closing(): () => void {
+    const circuit = this.#circuit;
+    return () => void (circuit === this.#circuit && circuit?.close());
   }
 
-  /** Makes a closed breaker one that has counted nothing. */
+  /** Closes it without a report, and forgets all that it has counted. */
   forget(): void {
-    this.dispose();
-    this.#badInRow = 0;
-    this.#good.count = 0;
+    this.#circuit?.shutdown();
+    this.#circuit = undefined;
+    [this.#inRow, this.#opens] = [0, 0];
   }
 
-  dispose(): void {
-    this.#windows?.long.shutdown();
-    this.#windows?.short.shutdown();
-    this.#windows = undefined;
-    this.probe = undefined;
+  #replace(state: { closed: false; halfOpen?: true }, resetTimeout?: number): void {
+    this.#circuit?.shutdown();
+    this.#circuit = this.#begin(state, resetTimeout);
   }
 
-  #openWindows(resets = 1): Windows {
-    const { times, onChange } = this.options;
-    const { timeoutMs } = times();
-    const resetMs = resets * times().resetMs;
-    const windowMs = Math.max(2 * timeoutMs, minWindowMs);
-    const long = createWindow({ windowMs, resetMs })
-      .on('open', () => {
-        this.#nextProbeAt = performance.now() + resetMs;
-        onChange('open');
-      })
-      .on('halfOpen', () => onChange('half-open'))
-      .on('close', () => {
-        // Without fresh windows the failures that opened it would let the next single one open it again.
-        this.dispose();
-        onChange('closed');
+  #begin(state: { closed: boolean; halfOpen?: true }, resetTimeout = 1): Circuit {
+    // opossum gives it the arguments of `fire`, too; its types do not say so.
+    const isFiltered = (_error: unknown, _make: unknown, ending: () => Ending) =>
+      circuit !== this.#circuit || !this.#counts(ending());
+    const options = {
+      ...{ state, resetTimeout, volumeThreshold, errorThresholdPercentage, rollingCountBuckets },
+      ...({ timeout: false, rollingPercentilesEnabled: false, enableSnapshots: false } as const),
+      rollingCountTimeout: this.options.windowMs(),
+      errorFilter: isFiltered as (error: unknown) => boolean,
+    } as const;
+    const make = (call: () => Promise<unknown>, _ending: () => Ending) =>
+      call().then((result) => {
+        this.#inRow = 0;
+        return result;
       });
-    const short = createWindow({ windowMs: shortWindowMs, resetMs }).on('open', () => long.open());
-    // A few failures at once do not outweigh the good calls of a moment ago.
-    const ageMs = performance.now() - this.#good.lastAt;
-    for (let n = 0; n < this.#good.count; n += 1) {
-      if (ageMs < windowMs) void long.fire('good');
-      if (ageMs < shortWindowMs) void short.fire('good');
-    }
-    return { long, short };
+    const circuit: Circuit = new CircuitBreaker(make, options);
+    const close = () => {
+      this.forget();
+      this.options.onChange('closed');
+    };
+    return circuit
+      .on('open', () => this.open())
+      .on('halfOpen', () => this.options.onChange('half-open'))
+      .on('close', close);
+  }
+
+  /** Whether opossum is to count this end as a failure; any other end closes a half-open breaker. */
+  #counts({ isBad, reason, pauseMs }: Ending): boolean {
+    if (isBad === false) this.#inRow = 0;
+    if (!isBad) return false;
+    this.#inRow += 1;
+    this.reason = reason ?? this.reason;
+    if (pauseMs === undefined && this.#inRow < this.options.maxInRow) return true;
+    this.open(pauseMs);
+    return false;
   }
 }
-
-/** The state is that of `long`; `short` only counts, and opens it. */
-interface Windows {
-  readonly long: Window;
-  readonly short: Window;
-}
-
-type Window = CircuitBreaker<['good' | 'bad'], void>;
-
-const createWindow = ({ windowMs, resetMs }: { windowMs: number; resetMs: number }): Window =>
-  new CircuitBreaker(fulfil, {
-    timeout: false,
-    resetTimeout: resetMs,
-    rollingCountTimeout: windowMs,
-    rollingCountBuckets: 20,
-    rollingPercentilesEnabled: false,
-    enableSnapshots: false,
-    volumeThreshold,
-    errorThresholdPercentage,
-  });
-
-const badSample = new Error('bad sample');
-const fulfil = (sample: 'good' | 'bad'): Promise<void> =>
-  sample === 'good' ? Promise.resolve() : Promise.reject(badSample);

@@ -1,191 +1,196 @@
-import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { type BegunCall, Breaker, type BreakerState, type BreakerTimes } from './breaker.js';
-import type { AdmittedCall, EndedCall, Fault, Shown } from './gated-call.js';
+import type { LRUCache } from 'lru-cache';
+import { Blame } from './blame.js';
+import { Breaker, type BreakerOptions, type BreakerState, type Ending } from './breaker.js';
+import type { GatedCall } from './gated-call.js';
 
-interface BreakersOptions {
-  times: () => BreakerTimes;
-  /** Gives the evidence of a call's end. */
-  samples: { take(call: EndedCall): Shown | undefined };
-  /** Called with the user of a change that concerns one user alone. */
-  onChange: (state: BreakerState, user?: string) => void;
+/** How a call ended, with its error if it failed. */
+export interface EndedCall extends Pick<GatedCall, 'progress'> {
+  readonly error?: unknown;
+  readonly tookMs: number;
 }
 
-/** Five calls of one user without an answer, or ten that show less, with no answer to any user between them. */
-const maxSilence = 10;
+/** The failures that count, and for how long they have calls refused. */
+export interface Rule extends Omit<BreakerOptions, 'onChange'> {
+  /** Whether a user's failures are weighed against all calls of that user, not only those since the first one. */
+  readonly weighsAll: boolean;
+  readonly kind: 'account' | 'failures' | 'limits';
+  /** Reads the end of a call. */
+  judge(call: EndedCall): Ending;
+  /** The meaning of a probe that gives no sign of life for so long. */
+  readonly silence: { afterMs(): number; readonly isBad: boolean };
+}
+
+export interface BreakersOptions {
+  readonly rule: Rule;
+  /** The model; undefined for the account. */
+  readonly model: string | undefined;
+  /** The breakers of users, of all rules and models of a pool. */
+  readonly own: LRUCache<string, OwnBreaker>;
+  /** Called with the user of a change that concerns one user alone, and with the pause of an opening. */
+  onChange(state: BreakerState, user?: string, pauseMs?: number): void;
+}
+
+/** The breaker of one user. */
+export interface OwnBreaker {
+  readonly of: Breakers;
+  readonly user: string;
+  readonly breaker: Breaker;
+}
+
+type Fired = Pick<GatedCall, 'user' | 'progress'>;
 
 /**
- * The breakers of a model, or of the account: one of all users, and one of the user whose call failed last, because
- * what a provider answers may be one user's doing. A failure counts for all if the one before was another user's and no
- * call was answered in between, or if another user is refused alone. A user who calls alone meets a single breaker.
- *
- * To probe for all, one call begins at a time, and beside one that takes long a call of another user. A user whose
- * probe fails first is refused alone, and the next probe is left to others: if that fails too, all are refused.
+ * The breaker of all users and one of each. A failure counts for the user of its call. It counts for all as well if the
+ * one before it was another user's and no call was answered in between, or if no user can have caused it.
  */
 export class Breakers {
-  readonly #all: Breaker;
-  readonly #one: Breaker;
-  /** The user whose calls the breaker of one user counts. */
-  #suspect: string | undefined;
-  /** The user of the last failed call, if no call was answered after it that says otherwise. */
-  #lastFailed: string | undefined;
-  /** The weight of the suspect's calls without an answer, and the number of those of several users that show little. */
-  #silence = 0;
-  #faint = 0;
-  /** Whether the last failed call got no answer. */
-  #isSilent = false;
+  /** The breaker of all users. */
+  readonly all: Breaker;
+  readonly #blame = new Blame();
 
-  constructor(private readonly options: BreakersOptions) {
-    const { times, onChange } = options;
-    this.#one = new Breaker({ times, onChange: (state) => onChange(state, this.#suspect) });
-    this.#all = new Breaker({
-      times,
-      onChange: (state) => {
-        this.#lastFailed = undefined;
-        // Or one user's failed probes could refuse all for as long as another user was refused before.
-        if (state === 'half-open') {
-          this.#silence = 0;
-          this.#one.close();
-        }
-        onChange(state);
+  constructor(readonly options: BreakersOptions) {
+    this.all = this.#create();
+  }
+
+  /** Time until a call of this user may begin, in milliseconds: infinite while another one probes. */
+  leftMs(user: string | undefined): number {
+    return Math.max(this.all.leftMs, this.#find(user)?.leftMs ?? 0);
+  }
+
+  /** Whether this user is refused for the rest of a pause, and not only until a probe has ended. */
+  isOpenFor(user: string | undefined): boolean {
+    return this.all.state === 'open' || this.#find(user)?.state === 'open';
+  }
+
+  /** Whether a call of this user that begins now is a probe. */
+  isProbedBy(user: string | undefined): boolean {
+    return this.all.state === 'half-open' || this.#find(user)?.state === 'half-open';
+  }
+
+  /** Makes a call that may begin, and learns from its end; `life` resolves at its first sign of life. */
+  fire<T>(call: Fired, life: Promise<void>, make: () => Promise<T>): Promise<T> {
+    const own = this.options.rule.weighsAll ? this.#ownOf(call.user) : this.#find(call.user);
+    if (!this.isProbedBy(call.user)) return this.#watch(call, own, make);
+    const made = make();
+    this.#probe(call, own, life, made).catch(() => undefined);
+    return made;
+  }
+
+  /** Holds calls for at least this long: another worker has met a 429. */
+  hold(user: string | undefined, ms: number): void {
+    const breaker = this.#ownOf(user) ?? this.all;
+    if (breaker.state !== 'open' || breaker.leftMs < ms) breaker.hold(ms, undefined);
+  }
+
+  /** Closes them all without a report, and forgets what has been counted. */
+  forget(): void {
+    this.all.forget();
+    for (const [key, { of }] of [...this.options.own]) if (of === this) this.options.own.delete(key);
+  }
+
+  /** Fires both breakers around the call; what its end says is judged once. */
+  async #watch<T>(
+    call: Fired,
+    own: Breaker | undefined,
+    make: () => Promise<T>,
+    judge = this.options.rule.judge,
+  ): Promise<T> {
+    const startedAt = performance.now();
+    let ending: Ending = {};
+    let isOfAll = false;
+    const end = (error?: unknown) => {
+      ending = judge({ progress: call.progress, error, tookMs: performance.now() - startedAt });
+      if (ending.isBad === false) this.#blame.answered();
+      isOfAll = ending.isBad === true && (ending.isCertain ?? this.#blame.concernsAll(call.user));
+      // Their first failure has a user's calls counted.
+      if (ending.isBad && !own)
+        this.#ownOf(call.user)
+          ?.fire(
+            () => Promise.reject(error),
+            () => ending,
+          )
+          .catch(() => undefined);
+    };
+    const watched = async () => {
+      const result = await make().catch((error) => {
+        end(error);
+        throw error;
+      });
+      end();
+      return result;
+    };
+    const endingOfAll = () => (isOfAll || !ending.isBad ? ending : this.#endingOfOthers(call.user, ending));
+    return this.all.fire(() => own?.fire(watched, () => ending) ?? watched(), endingOfAll);
+  }
+
+  /** A failure that concerns its user alone: if it was a probe for all, the next one is for another user. */
+  #endingOfOthers(user: string | undefined, ending: Ending): Ending {
+    if (this.all.state !== 'half-open') return {};
+    const known = this.#ownOf(user);
+    if (known?.state === 'closed') known.open(ending.pauseMs, ending.reason);
+    this.all.probeAgain();
+    return {};
+  }
+
+  /** Takes an answer, a first sign of life or, where that says something, a silence for the end of a probe. */
+  async #probe<T>(
+    call: Fired,
+    own: Breaker | undefined,
+    life: Promise<void>,
+    made: Promise<T>,
+  ): Promise<void> {
+    const { judge, silence } = this.options.rule;
+    const silent = Promise.withResolvers<never>();
+    const timer = setTimeout(() => silent.reject(new Silence()), silence.afterMs());
+    const judgeProbe = (ended: EndedCall): Ending => {
+      if (ended.error instanceof Silence) return { isBad: silence.isBad, reason: 'timeout' };
+      if (call.progress.isAlive) return { isBad: false };
+      const ending = judge(ended);
+      return { ...ending, isBad: ending.isBad ?? true };
+    };
+    const ended = this.#watch(call, own, () => Promise.race([made, life, silent.promise]), judgeProbe);
+    try {
+      await ended;
+    } catch (error) {
+      if (!(error instanceof Silence) || !silence.isBad) return;
+      // It is answered late: the model works, if no other call has shown more meanwhile.
+      const closings = [this.all.closing, own?.closing];
+      await made;
+      for (const close of closings) close?.();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #ownOf(user: string | undefined): Breaker | undefined {
+    if (user === undefined) return undefined;
+    const { own } = this.options;
+    const key = this.#keyOf(user);
+    const known = own.get(key)?.breaker;
+    const breaker = known ?? this.#create(user);
+    if (!known) own.set(key, { of: this, user, breaker });
+    return breaker;
+  }
+
+  #find(user: string | undefined): Breaker | undefined {
+    return user === undefined ? undefined : this.options.own.peek(this.#keyOf(user))?.breaker;
+  }
+
+  #keyOf(user: string): string {
+    return `${this.options.rule.kind} ${user} ${this.options.model ?? ''}`;
+  }
+
+  #create(user?: string): Breaker {
+    const { rule, onChange } = this.options;
+    return new Breaker({
+      ...rule,
+      onChange: (state, pauseMs) => {
+        if (user === undefined && state === 'open') this.#blame.answered();
+        onChange(state, user, pauseMs);
       },
     });
   }
-
-  /** The breaker of all users. */
-  get all(): Pick<Breaker, 'state' | 'isProbing'> {
-    return this.#all;
-  }
-
-  /** The worse of the two that concern this user. */
-  stateFor(user: string | undefined): BreakerState {
-    const all = this.#all.state;
-    const one = this.#refuses(user) ? this.#one.state : 'closed';
-    return all === 'closed' || one === 'open' ? one : all;
-  }
-
-  /** Whether this user is refused while others are not, and so delays none of them. */
-  isAlone(user: string | undefined): boolean {
-    return this.#refuses(user) && this.#all.state !== 'open';
-  }
-
-  /** Time until a call of this user may probe, in milliseconds; 0 unless failures have opened a breaker. */
-  nextProbeMs(user: string | undefined): number {
-    return Math.max(this.#all.nextProbeMs, this.#refuses(user) ? this.#one.nextProbeMs : 0);
-  }
-
-  /** Begins a call, which `watch` or `drop` ends; undefined if this user's may not begin now. */
-  begin(user: string | undefined): BegunCall | undefined {
-    const breakers = this.#refuses(user) ? [this.#all, this.#one] : [this.#all];
-    const probed = breakers.filter(({ state }) => state !== 'closed');
-    if (probed.some((breaker) => breaker.state === 'open' || !breaker.isFreeFor(user))) return undefined;
-    const isSecond = probed.some(({ isProbing }) => isProbing);
-    const begun = { user, isProbe: probed.length > 0, begunAt: performance.now(), isSecond };
-    for (const breaker of probed) breaker.probe = begun;
-    return begun;
-  }
-
-  /** Makes a call that has begun, and learns from its end. */
-  async watch<T>(begun: BegunCall, call: AdmittedCall, next: () => Promise<T>): Promise<T> {
-    try {
-      const result = await next();
-      this.#end(begun, call);
-      return result;
-    } catch (error) {
-      this.#end(begun, call, error);
-      throw error;
-    } finally {
-      this.drop(begun);
-    }
-  }
-
-  /** Leaves the probe, if this call was one, to the next. */
-  drop(begun: BegunCall | undefined): void {
-    for (const breaker of [this.#all, this.#one]) if (breaker.probe === begun) breaker.probe = undefined;
-  }
-
-  /** The breakers that are not closed; the one of all users comes first. */
-  describe(): Omit<ModelBreaker, 'model'>[] {
-    return [this.#all, this.#one].flatMap((breaker) => {
-      const { state, nextProbeMs, reason } = breaker;
-      const user = breaker === this.#one ? this.#suspect : undefined;
-      return state === 'closed' ? [] : [{ state, nextProbeMs: Math.ceil(nextProbeMs), reason, user }];
-    });
-  }
-
-  /** Holds the state, independent of calls, until it is called without one. Forgets what it has counted. */
-  force(state: 'open' | 'closed' | undefined): void {
-    this.#all.force(state);
-    this.#one.force(state && 'closed');
-    this.#lastFailed = undefined;
-    this.#silence = 0;
-    this.#faint = 0;
-  }
-
-  dispose(): void {
-    this.#all.dispose();
-    this.#one.dispose();
-  }
-
-  #refuses(user: string | undefined): boolean {
-    return user !== undefined && user === this.#suspect && this.#one.state !== 'closed';
-  }
-
-  #end(begun: BegunCall, { startedAt, progress }: AdmittedCall, error?: unknown): void {
-    if (startedAt === undefined) return;
-    const { isProbe, user } = begun;
-    const tookMs = performance.now() - startedAt;
-    const { isAlive, hasBegun: isReplying } = progress;
-    const shown = this.options.samples.take({ isProbe, error, isAlive, isReplying, tookMs });
-    if (shown?.kind === 'good' || shown?.kind === 'answer') this.#countAnswer(begun, shown.kind === 'good');
-    // A call that began before a breaker opened is not counted when it ends late.
-    else if (shown && (isProbe || this.stateFor(user) === 'closed')) this.#countFault(begun, shown);
-  }
-
-  #countAnswer(begun: BegunCall, isGood: boolean): void {
-    // A provider that fails every call it makes still refuses what it does not make.
-    if (isGood || this.#isSilent) this.#lastFailed = undefined;
-    this.#silence = 0;
-    this.#faint = 0;
-    if (this.#one.reason === 'timeout') this.#one.close();
-    if (!isGood) return;
-    this.#all.record('good', begun);
-    if (!this.#one.hasCounted) this.#suspectOnly(begun.user);
-    if (begun.user === this.#suspect) this.#one.record('good', begun);
-  }
-
-  #countFault(begun: BegunCall, fault: Fault): void {
-    const { user } = begun;
-    const refused = this.#one.state === 'closed' ? undefined : this.#suspect;
-    const isOthers = (other: string | undefined) => other !== undefined && other !== user;
-    const isOfAll = user === undefined || fault.isCertain === true;
-    const isOfSeveral = isOfAll || isOthers(refused) || isOthers(this.#lastFailed);
-    if (!isOfAll) {
-      this.#lastFailed = user;
-      this.#isSilent = fault.kind !== 'bad';
-      if (refused === undefined) this.#suspectOnly(user);
-      if (user === this.#suspect) this.#countForOne(begun, fault, !isOfSeveral);
-    }
-    if (isOfSeveral) this.#countForAll(begun, fault);
-  }
-
-  #countForAll(begun: BegunCall, { kind, reason }: Fault): void {
-    if (kind === 'faint') this.#faint += 1;
-    if (kind === 'down' || this.#faint >= maxSilence) this.#all.open(reason);
-    else if (kind !== 'faint') this.#all.record('bad', begun, reason);
-  }
-
-  #countForOne(begun: BegunCall, { kind, reason }: Fault, isAlone: boolean): void {
-    const isFailedProbe = this.#one.probe === begun || (isAlone && this.#all.probe === begun);
-    if (kind !== 'bad') this.#silence += kind === 'silent' ? 2 : 1;
-    const isSilence = kind !== 'bad' && (this.#one.reason ?? 'timeout') === 'timeout';
-    if (isFailedProbe || this.#silence >= maxSilence) this.#one.open(isSilence ? 'timeout' : reason);
-    else if (kind === 'bad') this.#one.record('bad', begun, reason);
-  }
-
-  #suspectOnly(user: string | undefined): void {
-    if (user === this.#suspect) return;
-    this.#suspect = user;
-    this.#silence = 0;
-    this.#one.forget();
-  }
 }
+
+/** A probe has given no sign of life for as long as one waits for it. */
+class Silence extends Error {}

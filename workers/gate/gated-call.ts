@@ -1,5 +1,4 @@
 import type { BreakerState } from './breaker.js';
-import type { Slot } from './slots.js';
 
 /** A call as the gate reads it. */
 export interface GatedCall {
@@ -9,15 +8,22 @@ export interface GatedCall {
   readonly user: string | undefined;
   /** A `retry` follows a failure that may pass, a `repetition` a refusal, which shows nothing about the provider. */
   readonly kind: 'first' | 'retry' | 'repetition';
-  readonly slot: Slot;
+  /** BullMQ's priority of its job: 0 is the most urgent. */
+  readonly priority: number;
+  /** When its job was added, in milliseconds since the epoch. */
+  readonly addedAt: number;
   /** Ends the job. */
   readonly stop: AbortSignal;
   /** Time until the call is of use only if its reply has begun, in milliseconds. */
   leftMs(): number;
-  /** How long it waits at most for a model that is limited or fails, in milliseconds. */
+  /** How long it may wait for a pause or a probe to end, in milliseconds. */
   readonly patienceMs: number;
+  /** The pause before a retry, in milliseconds. */
+  readonly pauseMs: number;
   /** Whether another provider may be asked if this one fails. */
   readonly hasFallback: boolean;
+  /** Whether its reply is read as it is written, so that it may take long. */
+  readonly isRead: boolean;
   /** Size of its stored images, and of texts that lay beside its job, in bytes. */
   readonly besideBytes: number;
   readonly progress: {
@@ -30,43 +36,22 @@ export interface GatedCall {
 
 /** The gate's answer to a call that may begin. */
 export interface Pass {
-  /** Whether it is the one call that a half-open breaker lets through. */
+  /** Whether a breaker waits for its first sign of life. */
   readonly isProbe: boolean;
+  /** To be called at its first sign of life. */
+  onLife(): void;
 }
 
-/** A call that its circuit has let in, as breakers see it. */
-export interface AdmittedCall extends Pass, Pick<GatedCall, 'progress'> {
-  isProbe: boolean;
-  /** Gives its slot to another job while it waits, if one more job may be here without a slot. */
-  park(): void;
-  /** When it was made, by `performance.now()`; undefined while it waits, which shows nothing about its provider. */
-  startedAt: number | undefined;
-}
-
-/** How such a call ended. */
-export interface EndedCall extends Pass {
-  readonly error?: unknown;
-  readonly isAlive: boolean;
-  readonly isReplying: boolean;
-  readonly tookMs: number;
-}
-
-/** The evidence about a provider that the end of a call gives. An `answer` came, and was no reply. */
-export type Shown = { readonly kind: 'good' } | { readonly kind: 'answer' } | Fault;
-
-export interface Fault {
-  /** `silent` without an answer in time, `faint` if that shows little; `down` alone shows that no call gets a reply. */
-  readonly kind: 'bad' | 'silent' | 'faint' | 'down';
-  readonly reason: string;
-  /** Whether no user can have brought it about. */
-  readonly isCertain?: boolean;
-}
-
-/** A change of what may begin, of a model or, without one, of the account. */
-export interface GateChange {
-  readonly model?: string;
+/** The model and the user that a change concerns. */
+export interface Concerns {
+  /** Undefined if it concerns the account. */
+  readonly model?: string | undefined;
   /** The only user that it concerns; undefined if it concerns all. */
   readonly user?: string | undefined;
-  /** The new state of a breaker; undefined when a cooldown has changed. */
+}
+
+/** A change of what may begin. */
+export interface GateChange extends Concerns {
+  /** The new state of a breaker; undefined when a rate limit has changed. */
   readonly state?: BreakerState | undefined;
 }

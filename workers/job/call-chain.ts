@@ -11,9 +11,9 @@ import { mayOmit, narrow, refusedIn } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';
 import { type RetryDeps, withOneRetry } from './retry.js';
 
-export interface CallChainDeps extends Omit<RetryDeps, 'gate'> {
+export interface CallChainDeps extends RetryDeps {
   provider: Provider;
-  gate: Pick<Gate, 'run' | 'heldMs'>;
+  gate: Pick<Gate, 'run'>;
   metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
   /** Puts the texts of a long request into its body, in a thread. */
   fill?: ((body: string, texts: StandIns) => Promise<Uint8Array>) | undefined;
@@ -72,7 +72,8 @@ export function prepare(call: PassedCall, { refused, provider }: PrepareDeps, ne
   progress.changes = changes.length > 0 ? changes : undefined;
   job.progress = progress;
   if (call.kind === 'first') job.begin();
-  const isStreamed = (job.deltas !== undefined || call.leftMs() > longMs) && !sent.omits?.has('stream');
+  const showsLife = job.deltas !== undefined || call.pass.isProbe || call.leftMs() > longMs;
+  const isStreamed = showsLife && !sent.omits?.has('stream');
   return next({ ...call, sent: { ...sent, isStreamed } });
 }
 

@@ -60,6 +60,7 @@ export class CallSignal {
     const { progress } = this.call;
     if (progress.isAlive) return void this.#silence?.refresh();
     progress.isAlive = true;
+    this.call.pass.onLife();
     if (this.#silence) this.#listen();
   }
 

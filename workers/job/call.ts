@@ -1,9 +1,8 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
+import { givenFields } from '../../shared/given-fields.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
-import type { Slot } from '../gate/slots.js';
-import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import type { ProviderReply } from '../providers/provider.js';
 import { imageBytesOf, type ModelRequest, type Omittable } from './model-request.js';
 
@@ -63,7 +62,7 @@ export interface CallProgress {
 /** A job, as far as its calls know it. */
 export interface CallingJob {
   readonly id: string;
-  readonly slot: Slot;
+  readonly queued: { readonly priority?: number; readonly timestamp: number };
   readonly signal: AbortSignal;
   readonly now: () => number;
   readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
@@ -87,7 +86,8 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     kind: 'first',
     job,
     jobId: job.id,
-    slot: job.slot,
+    priority: job.queued.priority ?? 0,
+    addedAt: job.queued.timestamp,
     stop: job.signal,
     chatJob,
     user: chatJob.user,
@@ -99,19 +99,23 @@ export function firstCall({ job, chatJob, request, settings }: CallFacts): Call 
     omitted: [],
     isWhole: false,
     settings,
+    pauseMs: 0,
     hasFallback: Boolean(chatJob.fallback?.length),
+    isRead: job.deltas !== undefined,
   });
 }
 
-interface Again {
+interface Again extends Partial<Pick<Call, 'pauseMs' | 'patienceMs'>> {
   kind: 'retry' | 'repetition';
   omitted?: readonly Omittable[];
   isWhole?: boolean;
 }
 
 /** The next call: once more, or without the parts for which the one before was refused. */
-export const retryOf = (call: Call, { kind, omitted = [], isWhole = call.isWhole }: Again): Call =>
-  openCall({ ...call, kind, isWhole, omitted: [...call.omitted, ...omitted] });
+export const retryOf = (call: Call, { omitted = [], pauseMs = 0, ...again }: Again): Call => {
+  const opened = openCall({ ...call, ...again, pauseMs, omitted: [...call.omitted, ...omitted] });
+  return { ...opened, ...givenFields({ patienceMs: again.patienceMs }) };
+};
 
 function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
   const progress = { isAlive: false, hasBegun: false, isShown: false, ignored: undefined, sent: undefined };
@@ -122,3 +126,10 @@ function openCall(call: Omit<Call, 'patienceMs' | 'progress' | 'show'>): Call {
 /** The time from which a call is of use only if it has begun to answer, in milliseconds since the epoch. */
 export const startOf = ({ deadline, firstDeltaBy = deadline }: ChatTimes): number =>
   Math.min(deadline, firstDeltaBy);
+
+const maxPatienceMs = 3000;
+/** Without a fallback: a client that would wait for minutes is better answered with a `Retry-After`. */
+export const longestPatienceMs = 60_000;
+
+/** How long a job with a fallback waits for its model, in milliseconds: a third of its time is for the next. */
+export const patienceFor = (leftMs: number): number => Math.min(maxPatienceMs, (leftMs * 2) / 3);

@@ -1,29 +1,21 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
-import type { Gate } from '../gate/gate.js';
-import { longestPatienceMs, patienceFor } from '../gate/waiting-jobs.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 import type { Refusal } from '../providers/refusals.js';
-import { type Call, type Next, retryOf } from './call.js';
+import { type Call, longestPatienceMs, type Next, patienceFor, retryOf } from './call.js';
 import { keyOf, mayOmit, narrow, type Omittable } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';
 import type { RetryBudget } from './retry-budget.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
-/** In a pause that is longer than this another job can have the slot. */
-const longPauseMs = 500;
 /** Less time than this to the deadline is not worth another call. */
 const minTimeLeftMs = 250;
 
 export interface RetryDeps {
-  gate: Pick<Gate, 'heldMs'>;
   refused: Pick<RefusedParts, 'has' | 'add' | 'forget'>;
   budget: Pick<RetryBudget, 'earn' | 'spend'>;
-  /** Waits so many milliseconds, or rejects when the signal aborts. */
-  sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -33,10 +25,11 @@ export interface RetryDeps {
  * beside that one call more: the caller has not asked for them. Once there is a reply, what was left out is remembered,
  * and what was sent again is forgotten.
  *
- * The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After` or the model's
- * cooldown; it fits before the deadline, and the budget allows it. A call that timed out is not retried: it has already
- * cost the most a call can. Nor is one that was not made, because the gate refused it. With a fallback the pause is
- * bounded by `patienceFor`, and a retry that takes as long as the first call must leave half of the time that is left.
+ * The pause is a jittered fraction of a second, but never shorter than the provider's `Retry-After`; it fits before the
+ * deadline, and the budget allows it. The gate waits for its end; if it refuses the retry, the first call's failure
+ * says more. A call that timed out is not retried: it has already cost the most a call can. Nor is one that was not
+ * made. With a fallback the wait is bounded by `patienceFor`, and a retry that takes as long as the first call must
+ * leave half of the time that is left.
  */
 export async function withOneRetry(first: Call, deps: RetryDeps, next: Next<Call>): Promise<ProviderReply> {
   const { job } = first;
@@ -49,7 +42,7 @@ export async function withOneRetry(first: Call, deps: RetryDeps, next: Next<Call
       deps.refused.add(first, made.learned);
       return reply;
     } catch (error) {
-      made = await nextAfter(error, made, { ...deps, tookMs: job.now() - startedAt });
+      made = nextAfter(error, made, { ...deps, tookMs: job.now() - startedAt });
     }
   }
 }
@@ -65,24 +58,24 @@ interface MadeCall {
 }
 
 /** The call to make after one has failed; throws the failure that says most when there is none. */
-async function nextAfter(
+function nextAfter(
   error: unknown,
   { call, learned, before }: MadeCall,
   deps: RetryDeps & { tookMs: number },
-): Promise<MadeCall> {
+): MadeCall {
   const refusal = readRefusal(error, call);
   if (refusal?.isFree) return { ...againWithout(refusal, call, learned), before };
   const known = knownIn(call);
   // The second call fails, too: the omission may be why.
   if (before && isFailure(error)) deps.refused.forget(call, known);
-  if (before) throw mostTelling(error, { ...before, isRefusal: refusal !== undefined });
+  if (before) throw mostTelling(error, call, { ...before, isRefusal: refusal !== undefined });
   if (refusal) return { ...againWithout(refusal, call, learned), before: { error, wasRefused: true } };
   const isStale = known.length > 0 && isRejected(error) && !namesPart(error, call);
-  if (!isStale) await pause(error, call, deps);
-  return {
-    call: retryOf(call, isStale ? { kind: 'repetition', isWhole: true } : { kind: 'retry' }),
-    ...{ learned, stale: isStale ? known : [], before: { error, wasRefused: false } },
-  };
+  const again = isStale
+    ? ({ kind: 'repetition', isWhole: true } as const)
+    : ({ kind: 'retry', ...pauseAfter(error, call, deps) } as const);
+  const stale = isStale ? known : [];
+  return { call: retryOf(call, again), learned, stale, before: { error, wasRefused: false } };
 }
 
 const againWithout = ({ omitted, key }: RefusedCall, call: Call, learned: readonly string[]) => ({
@@ -94,13 +87,14 @@ const againWithout = ({ omitted, key }: RefusedCall, call: Call, learned: readon
 /** The error of the last call, or of the one before where that says more. */
 function mostTelling(
   last: unknown,
+  { progress, stop }: Call,
   { error, wasRefused, isRefusal }: { error: unknown; wasRefused: boolean; isRefusal: boolean },
 ): unknown {
   // A second refusal of what an answer does not need says nothing against asking again, nor against the fallback.
   if (isRefusal)
     return wasRefused ? new Failure('provider_error', { cause: (last as Failure).cause }) : error;
-  // The call before may have opened the breaker.
-  const isUnmade = last instanceof Failure && last.code === 'provider_unavailable';
+  // The call before may have opened the breaker, or the wait was too long.
+  const isUnmade = last instanceof Failure && progress.sent === undefined && !stop.aborted;
   return isUnmade && !wasRefused ? error : last;
 }
 
@@ -153,27 +147,17 @@ const isFailure = (error: unknown): boolean => error instanceof Failure && error
 const isRejected = (error: unknown): boolean =>
   error instanceof Failure && error.code === 'provider_rejected' && !refusesCredentials(error);
 
-const sleepUntilStopped = (ms: number, signal: AbortSignal): Promise<void> =>
-  delay(ms, undefined, { signal });
-
-/** Waits until the retry of a call that took this long may begin; throws its error when there is none. */
-async function pause(
+/** How the retry of a call that took this long waits; throws its error when there is none. */
+function pauseAfter(
   error: unknown,
   call: Call,
-  { gate, budget, sleep = sleepUntilStopped, tookMs }: RetryDeps & { tookMs: number },
-): Promise<void> {
-  const { stop, slot, model, user, job } = call;
-  const ownPauseMs = pauseBeforeRetry(error, call);
-  if (ownPauseMs === undefined) throw error;
-  const startBy = latestRetry(tookMs, call);
-  let pauseMs = Math.max(ownPauseMs, gate.heldMs(call));
-  if (job.now() + pauseMs > startBy || !budget.spend(model, user)) throw error;
-  // Another call may make the cooldown longer meanwhile.
-  for (; pauseMs > 0; pauseMs = gate.heldMs(call)) {
-    if (job.now() + pauseMs > startBy) throw error;
-    if (pauseMs > longPauseMs) slot.park();
-    await sleep(pauseMs, stop).catch(() => stop.throwIfAborted());
-  }
+  { budget, tookMs }: RetryDeps & { tookMs: number },
+): Pick<Call, 'pauseMs' | 'patienceMs'> {
+  const pauseMs = pauseBeforeRetry(error, call);
+  if (pauseMs === undefined) throw error;
+  const patienceMs = latestRetry(tookMs, call) - call.job.now();
+  if (pauseMs > patienceMs || !budget.spend(call.model, call.user)) throw error;
+  return { pauseMs, patienceMs };
 }
 
 /** The latest time at which the retry of a call that took this long may begin, in milliseconds since the epoch. */

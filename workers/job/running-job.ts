@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { ProviderId } from '../../shared/contract.js';
 import { isObject } from '../../shared/json.js';
 import { LockLost } from '../gate/ends.js';
-import type { Slot } from '../gate/slots.js';
 import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';
@@ -29,7 +28,7 @@ export interface JobListener {
   ended?(job: RunningJob, end: JobEnd | undefined, error?: unknown): void;
 }
 
-interface RunningJobOptions extends Pick<RunningJob, 'provider' | 'queued' | 'token' | 'slot' | 'now'> {
+interface RunningJobOptions extends Pick<RunningJob, 'provider' | 'queued' | 'token' | 'now'> {
   listeners?: readonly JobListener[];
 }
 
@@ -55,7 +54,6 @@ export class RunningJob {
   readonly queued: QueuedJob;
   /** The token of its lock. */
   readonly token: string;
-  readonly slot: Slot;
   /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
   readonly now: () => number;
   /** Its user, who waits for it, and the like, as far as they can be read. */
@@ -81,7 +79,7 @@ export class RunningJob {
   #firstDeltaAt: number | undefined;
 
   constructor({ queued, listeners = [], ...options }: RunningJobOptions) {
-    ({ provider: this.provider, token: this.token, slot: this.slot, now: this.now } = options);
+    ({ provider: this.provider, token: this.token, now: this.now } = options);
     this.queued = queued;
     this.#listeners = listeners;
     this.id = queued.id ?? '';

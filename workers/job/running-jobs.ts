@@ -6,10 +6,8 @@ import { chatIdOf, type QueuedJob, type RunningJob } from './running-job.js';
 
 /** How busy a pool is. */
 export interface Load {
-  /** Jobs that have not ended, parked ones as well. */
+  /** Jobs that have not ended. */
   readonly inFlight: number;
-  /** Jobs that are here without wanting a slot. */
-  readonly parked: number;
   /** Jobs whose outcomes are not stored yet. */
   readonly unsettled: number;
   /** Age of the oldest job in flight, in milliseconds; undefined when there is none. */
@@ -71,16 +69,9 @@ export class RunningJobs {
     const oldestAt = Math.min(...inFlight.map(({ takenAt }) => takenAt));
     return {
       inFlight: inFlight.length,
-      parked: inFlight.filter(({ slot }) => slot.isParked).length,
       unsettled: jobs.filter(({ holdsLock }) => holdsLock).length,
       oldestJobMs: inFlight.length > 0 ? Math.round(performance.now() - oldestAt) : undefined,
     };
-  }
-
-  /** The users of a pool's jobs that are here without wanting a slot; a user may be there several times. */
-  parkedUsersOf(provider: ProviderId): (string | undefined)[] {
-    const parked = [...this.ofPool(provider)].filter(({ isInFlight, slot }) => isInFlight && slot.isParked);
-    return parked.map(({ facts }) => facts.user);
   }
 
   /** The API processes that alone wait for jobs that run here. */

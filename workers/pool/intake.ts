@@ -8,7 +8,6 @@ import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import { NotBegun } from '../gate/ends.js';
-import type { Slots } from '../gate/slots.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
 import type { DeltaStream } from '../job/delta-stream.js';
@@ -31,7 +30,6 @@ export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'readTexts' | 'st
   settings: Pick<LiveSettings, 'current'>;
   store: Pick<QueueStore, 'now' | 'blobs'>;
   jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'find'>;
-  slots: Pick<Slots, 'open'>;
   locks: Pick<LockRenewal, 'renewIfLate'>;
   replies: Pick<ReplyPublisher, 'publish' | 'publishFailure'>;
   deltas: Pick<DeltaPublisher, 'open'>;
@@ -52,13 +50,12 @@ const longRequest = 16_384;
  * 1. `take` makes its `RunningJob`, the only one; an earlier run of it here loses its lock, and locks that are late are
  *    renewed;
  * 2. a job of a newer release goes back to the queue, for a worker that can read it;
- * 3. the job waits for a slot;
- * 4. `runChatJob` answers it; a job that has made no call may go back to the queue;
- * 5. its outcome is logged and encoded, and a reply without readers is published on `reply.<api>`, to which the API
+ * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
+ * 4. its outcome is logged and encoded, and a reply without readers is published on `reply.<api>`, to which the API
  *    process that added the job subscribes;
- * 6. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
+ * 5. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
  *    published;
- * 7. `RunningJobs` forgets the job, and its lock is no longer renewed.
+ * 6. `RunningJobs` forgets the job, and its lock is no longer renewed.
  */
 export class Intake {
   readonly #deps: IntakeDeps;
@@ -89,12 +86,11 @@ export class Intake {
   }
 
   take(queued: QueuedJob, token: string): RunningJob {
-    const { provider, jobs, slots, locks, store, log } = this.#deps;
+    const { provider, jobs, locks, store, log } = this.#deps;
     const job = new RunningJob({
       queued,
       token,
       provider: provider.id,
-      slot: slots.open({ priority: queued.priority ?? 0, addedAt: queued.timestamp }),
       now: store.now,
       listeners: this.#listeners,
     });
@@ -113,7 +109,7 @@ export class Intake {
     if (!job) throw new Error('job not taken');
     job.trace = tracing && new JobTrace(tracing, job);
     job.taken();
-    const end = await this.#runInSlot(job, queued).catch((error) => {
+    const end = await this.#runOrHandBack(job, queued).catch((error) => {
       job.end(undefined, error);
       throw error;
     });
@@ -121,7 +117,7 @@ export class Intake {
     return this.#encode(job, end);
   };
 
-  async #runInSlot(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
+  async #runOrHandBack(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
     try {
       return await this.#run(job);
     } catch (error) {
@@ -130,14 +126,12 @@ export class Intake {
       job.holdsLock = false;
       const pauseMs = error.isDelayed ? pauseFor(queued, store.now()) : undefined;
       return await handBack(queued, job.token, { pauseMs, log });
-    } finally {
-      job.slot.close();
     }
   }
 
   async #run(job: RunningJob): Promise<JobEnd> {
     const { settings, nextAttempts, log } = this.#deps;
-    const { queued, slot, trace } = job;
+    const { queued, trace } = job;
     if (isNewer(queued.data)) {
       // There may be thousands: only the first is a warning.
       const level = this.#hasDeferred ? 'debug' : 'warn';
@@ -148,7 +142,6 @@ export class Intake {
     const parsed = chatJobSchema.parse(queued.data);
     // The job of a fallback goes on where this one ends.
     const chatJob = trace ? { ...parsed, traceparent: trace.traceparent } : parsed;
-    await slot.take();
     const isRestarted = queued.attemptsStarted > 1;
     const begunNext = isRestarted ? await nextAttempts.find(job, chatJob) : undefined;
     // The reply of a chat is one attempt's to write.

@@ -20,7 +20,7 @@ interface ObservedPool {
   gate: Pick<Gate, 'maxHeldMs' | 'worstState'>;
 }
 
-/** The metrics of one pool. Labels cannot name models: cooldown and breaker are the longest and the worst of all. */
+/** The metrics of one pool. Labels cannot name models: hold and breaker are the longest and the worst of all. */
 export class PoolMetrics implements JobListener {
   readonly #instruments: Instruments;
   readonly #provider: ProviderId;

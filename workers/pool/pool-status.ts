@@ -17,10 +17,10 @@ interface DescribedPool {
   provider: Pick<Provider, 'id'>;
   settings: Pick<LiveSettings, 'current' | 'version' | 'configured'>;
   workerName: string;
-  gate: Pick<Gate, 'account' | 'describe'>;
+  gate: Pick<Gate, 'account' | 'describe' | 'parked'>;
   clock: Pick<ClockGuard, 'isOff'>;
   throttle: Pick<PoolThrottle, 'concurrency' | 'isTaking'>;
-  load: () => Pick<Load, 'inFlight' | 'parked' | 'oldestJobMs'>;
+  load: () => Pick<Load, 'inFlight' | 'oldestJobMs'>;
   calls: Pick<CallRecord, 'stats' | 'lastError'>;
   times: Pick<ServiceTimes, 'meanMs' | 'stats' | 'recordWaiting'>;
   backlog: Pick<Backlog, 'count' | 'rateLeftMs'>;
@@ -33,7 +33,7 @@ export async function describePool(pool: DescribedPool): Promise<PoolHeartbeat> 
   const { provider, settings, workerName, gate, throttle, load, calls, times, backlog } = pool;
   const state = () => (throttle.isTaking ? poolStates[gate.account.state] : 'paused');
   // Parked jobs do not make the others wait longer.
-  const inFlight = () => load().inFlight - load().parked;
+  const inFlight = () => load().inFlight - gate.parked;
   const { rate, globalConcurrency } = settings.current;
   // A worker to which its queue's limit gives no job takes the queue for empty.
   const isLimited = globalConcurrency !== undefined || rate !== undefined;

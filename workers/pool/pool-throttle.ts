@@ -9,8 +9,8 @@ interface PoolThrottleDeps {
     readonly opts: Pick<WorkerOptions, 'limiter'>;
   };
   settings: Pick<LiveSettings, 'current'>;
-  gate: Pick<Gate, 'account'>;
-  load: () => Pick<Load, 'inFlight' | 'parked'>;
+  gate: Pick<Gate, 'account' | 'parked'>;
+  load: () => Pick<Load, 'inFlight'>;
   clock: Pick<ClockGuard, 'isOff'>;
 }
 
@@ -38,8 +38,7 @@ export class PoolThrottle {
     const { settings, gate, load } = this.#deps;
     const { state, isProbing } = gate.account;
     if (state !== 'half-open') return settings.current.concurrency;
-    const { inFlight, parked } = load();
-    return Math.max(1, inFlight - parked + (isProbing ? 0 : 1));
+    return Math.max(1, load().inFlight - gate.parked + (isProbing ? 0 : 1));
   }
 
   /**
@@ -72,9 +71,9 @@ export class PoolThrottle {
 
   /** The queue's own rate is in the store, which can be wiped; the worker's counts in the same place. */
   #applyLimits(): void {
-    const { worker, settings, load } = this.#deps;
+    const { worker, settings, gate } = this.#deps;
     const { rate } = settings.current;
-    worker.concurrency = this.concurrency + load().parked;
+    worker.concurrency = this.concurrency + gate.parked;
     if (rate) worker.opts.limiter = { max: rate.max, duration: rate.durationMs };
     else delete worker.opts.limiter;
   }

@@ -11,8 +11,6 @@ import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { Gate, type GateOptions } from '../gate/gate.js';
 import type { GateChange } from '../gate/gated-call.js';
-import { Slots } from '../gate/slots.js';
-import { hasRoomFor } from '../gate/waiting-jobs.js';
 import type { JobListener } from '../job/running-job.js';
 import type { Provider } from '../providers/provider.js';
 import { Backlog } from './backlog.js';
@@ -44,7 +42,6 @@ export class Pool {
   readonly #deps: PoolDeps;
   readonly #metrics: PoolMetrics;
   readonly #backlog: Backlog;
-  readonly #slots: Slots;
   readonly #gate: Gate;
   readonly #worker: PoolWorker;
   readonly #clock: ClockGuard;
@@ -53,15 +50,13 @@ export class Pool {
   #isStarted = false;
 
   constructor(shared: PoolDeps) {
-    const { provider, settings, store, queues, jobs } = shared;
+    const { provider, store, queues, jobs } = shared;
     const log = shared.log.child({ provider: provider.id });
     this.id = provider.id;
     this.#deps = { ...shared, log };
     const [calls, times] = [new CallRecord(), new ServiceTimes()];
     this.#metrics = new PoolMetrics(shared.instruments, provider.id, calls);
     this.#backlog = new Backlog({ queue: queueOf(queues, provider.id) });
-    const size = () => settings.current.concurrency;
-    this.#slots = new Slots({ size, onChange: () => this.#throttle.applySoon() });
     this.#gate = this.#createGate();
     this.#clock = new ClockGuard({ check: () => store.check(), onChange: () => this.#apply(), log });
     const parts = {
@@ -71,7 +66,6 @@ export class Pool {
       metrics: this.#metrics,
       load: () => jobs.loadOf(provider.id),
       backlog: this.#backlog,
-      slots: this.#slots,
       gate: this.#gate,
       clock: this.#clock,
     };
@@ -123,17 +117,17 @@ export class Pool {
   }
 
   #createGate(): Gate {
-    const { settings, jobs, imageRoom } = this.#deps;
+    const { settings, imageRoom } = this.#deps;
     return new Gate({
       times: () => ({ timeoutMs: settings.current.timeoutMs, resetMs: settings.current.breakerResetMs }),
       concurrency: () => settings.current.concurrency,
-      hasRoom: (user) => hasRoomFor(user, jobs.parkedUsersOf(this.id)),
       namedModels: () => {
         const { model, models = [] } = settings.current;
         return model === undefined ? models : [model, ...models];
       },
       imageRoom,
       onChange: (change) => this.#onGateChange(change),
+      onParked: () => this.#throttle.applySoon(),
       publishLimit: (limit) => this.#publishLimit(limit),
     });
   }
@@ -149,7 +143,7 @@ export class Pool {
 
   #onSettings(): void {
     this.#gate.force(this.#deps.settings.current.breaker);
-    this.#slots.grantFree();
+    this.#gate.wake();
     this.#apply();
   }
 

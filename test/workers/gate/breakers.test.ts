@@ -1,52 +1,69 @@
 import fc from 'fast-check';
+import { LRUCache } from 'lru-cache';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
-import type { BreakerTimes } from '../../../workers/gate/breaker.js';
-import { Breakers } from '../../../workers/gate/breakers.js';
-import { AccountSamples, CallSamples } from '../../../workers/gate/call-samples.js';
+import { Breakers, type OwnBreaker, type Rule } from '../../../workers/gate/breakers.js';
 import { Cancelled, CutForFallback, LockLost } from '../../../workers/gate/ends.js';
+import { accountRule, failuresRule, limitsRule } from '../../../workers/gate/evidence.js';
 import { ProviderCallError, unusableAnswer } from '../../../workers/providers/error-classification.js';
-import { admittedCall } from '../../support/calls.js';
 
 const resetMs = 100;
-/** Read when the first call fails. */
-let times: BreakerTimes;
+let timeoutMs: number;
+let own: LRUCache<string, OwnBreaker>;
 let breakers: Breakers;
 let changes: string[];
 
-const openBreakers = (samples: Pick<CallSamples, 'take'> = new CallSamples()) => {
-  const onChange = (state: string, user = 'all') => changes.push(`${state} for ${user}`);
-  return new Breakers({ times: () => times, samples, onChange });
-};
+/** As the gate opens the three that a call passes. */
+function open(kind: Rule['kind']): void {
+  const times = () => ({ timeoutMs, resetMs });
+  const rules = { account: accountRule, failures: failuresRule, limits: limitsRule };
+  changes = [];
+  own = new LRUCache<string, OwnBreaker>({ max: 500, dispose: ({ breaker }) => breaker.forget() });
+  breakers = new Breakers({
+    ...{ rule: rules[kind](times), model: 'm', own },
+    onChange: (state, user = 'all') => changes.push(`${state} for ${user}`),
+  });
+}
+
+function close(): void {
+  breakers.forget();
+  own.clear();
+}
 
 beforeEach(() => {
   vi.useFakeTimers();
-  times = { timeoutMs: 1000, resetMs };
-  changes = [];
-  breakers = openBreakers();
+  timeoutMs = 1000;
+  open('failures');
 });
 afterEach(() => {
-  breakers.dispose();
+  close();
   vi.useRealTimers();
 });
 
 /** A call that ends when the test says so; undefined if it is refused. */
-function begin(user: string | undefined, own: Parameters<typeof admittedCall>[0] = {}) {
-  const begun = breakers.begin(user);
-  if (begun === undefined) return undefined;
+function begin(user: string | undefined, progress = { isAlive: false, hasBegun: false }) {
+  if (breakers.leftMs(user) > 0) return undefined;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const ended = breakers.watch(begun, admittedCall(own), () => promise).catch(() => undefined);
+  const life = Promise.withResolvers<void>();
+  const ended = breakers.fire({ user, progress }, life.promise, () => promise).catch(() => undefined);
   const end = async (error?: Error) => {
     if (error) reject(error);
     else resolve();
     await ended;
     await vi.advanceTimersByTimeAsync(0);
   };
-  return { isProbe: begun.isProbe, end };
+  const live = async () => {
+    progress.isAlive = true;
+    life.resolve();
+    await vi.advanceTimersByTimeAsync(0);
+  };
+  return { end, live };
 }
 
 const called = (cause: ProviderCallError, code: FailureCode = 'provider_rejected') =>
   new Failure(code, { cause });
+const failedBy = (own: object, status: number, code?: FailureCode) =>
+  called(Object.assign(new ProviderCallError('Error', status), own), code);
 /** How calls end, beside the codes of failures. */
 const ends: Record<string, Error | undefined> = {
   answered: undefined,
@@ -58,50 +75,49 @@ const ends: Record<string, Error | undefined> = {
   'failed for good': new Failure('provider_error', { retryable: false }),
   'no JSON': unusableAnswer('malformed_json'),
   'an unknown tool': unusableAnswer('unknown_tool'),
-  'an unknown end': unusableAnswer('unknown_end'),
-  'malformed arguments': unusableAnswer('malformed_arguments'),
   '401': called(new ProviderCallError('Error', 401)),
-  '401 for the model': called(
-    Object.assign(new ProviderCallError('Error', 401), { namesModel: true as const }),
-  ),
+  '401 for the model': failedBy({ namesModel: true }, 401),
   'out of credit': called(new ProviderCallError('Error', 429, 'insufficient_quota'), 'provider_error'),
-  '402': called(
-    Object.assign(new ProviderCallError('Error', 402), { seemsOutOfCredit: true }),
-    'provider_error',
-  ),
+  '402': failedBy({ seemsOutOfCredit: true }, 402, 'provider_error'),
   '404': called(new ProviderCallError('Error', 404)),
   unreachable: called(new ProviderCallError('Error', undefined, 'ECONNREFUSED'), 'provider_error'),
+  'limited for a day': new Failure('provider_rate_limited', { retryable: false, retryAfterMs: 300_000 }),
+};
+const endOf = (how: string): Error | undefined => {
+  const [, seconds] = /^limited (\d+)$/.exec(how) ?? [];
+  if (seconds) return new Failure('provider_rate_limited', { retryAfterMs: Number(seconds) });
+  return how in ends ? ends[how] : new Failure(how as FailureCode);
 };
 
 /**
- * Makes the steps, one call after another: '20 of M timeout after 2900' are twenty of this user that end so, each after
- * 2.9 s; one that is refused is not made. 'M is refused' says so, and '100 ms' is a pause.
+ * Makes the steps, one call after another: '20 of M timed out after 2900' are twenty of this user that end so, each
+ * after 2.9 s; one that is refused is not made. 'M is refused' says so, and '100 ms' is a pause.
  */
 async function make(steps: string): Promise<void> {
   for (const step of steps.split('; ')) {
-    if (step.endsWith(' is refused')) expect(begin(step.split(' ')[0])).toBeUndefined();
-    else if (step.endsWith(' ms')) await vi.advanceTimersByTimeAsync(Number.parseInt(step, 10));
+    const [name, does] = step.split(' ');
+    if (does === 'is') expect([step, begin(name === '?' ? undefined : name)]).toEqual([step, undefined]);
+    else if (does === 'ms') await vi.advanceTimersByTimeAsync(Number(name));
     else await makeCalls(step);
   }
 }
 
 async function makeCalls(step: string): Promise<void> {
   const [, count, user, how = '', ms = how === 'cut' ? 1000 : 0] =
-    /^(\d+) of (\S+) (.+?)(?: after (\d+))?(?:, .*)?$/.exec(step) ?? [];
-  const [isAlive, hasBegun] = [/, (alive|begun)$/.test(step), step.endsWith(', begun')];
-  const own = { progress: { isAlive, hasBegun } };
+    /^(\d+) of (\S+) (.+?)(?: after (\d+))?(?:, alive)?$/.exec(step) ?? [];
+  const isAlive = step.endsWith(', alive');
   for (let n = 0; n < Number(count); n += 1) {
-    const call = begin(user === '?' ? undefined : user, own);
+    const call = begin(user === '?' ? undefined : user, { isAlive, hasBegun: false });
     await vi.advanceTimersByTimeAsync(Number(ms));
-    await call?.end(how in ends ? ends[how] : new Failure(how as FailureCode));
+    await call?.end(endOf(how));
   }
 }
 
-/** Such as 'open for M: timeout', of both breakers; 'closed'. */
+/** Such as 'open for M: timeout', those of all first; 'closed'. */
 const state = () =>
-  breakers
-    .describe()
-    .map(({ state, user = 'all', reason }) => `${state} for ${user}: ${reason}`)
+  [{ breaker: breakers.all, user: 'all' }, ...[...own.values()].reverse()]
+    .filter(({ breaker }) => breaker.state !== 'closed')
+    .map(({ breaker: { state, reason }, user }) => `${state} for ${user}: ${reason}`)
     .join(', ') || 'closed';
 
 /** With one user alone, and with calls of unknown users, which count for all at once: the same. */
@@ -111,32 +127,31 @@ describe.each<[calls: string, user: string | undefined]>([
 ])('%s', (_, user) => {
   const name = user ?? '?';
   const opened = `open for ${user ?? 'all'}`;
-  const mixed = (count: number, ...calls: string[]) => Array<string[]>(count).fill(calls).flat();
-  const nothing = [
-    ...['provider_rejected', 'provider_rate_limited', 'content_blocked', 'timeout', 'internal', '401'],
-    ...['provider_unavailable', 'failed for good', 'no JSON', 'an unknown tool', 'malformed arguments'],
-    'an unknown end',
-    // A model that thinks for longer than it may.
-    ...['timed out, alive', 'timed out, begun'],
-  ];
+  const isRefused = () => breakers.leftMs(user) > 0;
+  const refusals = ['provider_rejected', 'limited 0', 'content_blocked', 'no JSON', 'an unknown tool'];
+  const nothing = ['timeout', 'internal', '401', 'provider_unavailable', 'failed for good', 'lost its lock'];
   it.each<[before: string[], last?: string]>([
-    // However many were good before, the tenth in a row is enough, and a refusal does not end the row.
-    [['200 answered', '9 failed', '1 answered', ...mixed(9, '1 failed', '1 provider_rejected')], '1 failed'],
+    // More than half of five or more.
+    [['4 failed'], '1 failed'],
+    [['5 answered', '5 failed'], '1 failed'],
+    // The tenth in a row, however many were good before.
+    [['200 answered', '9 failed', '1 answered', '9 failed'], '1 failed'],
+    // A refusal is an answer, and ends the row.
+    ...refusals.map((end): [string[], string] => [['4 failed', `50 ${end}`, '9 failed'], '1 failed']),
     // These are neither held against the provider, nor for it.
-    ...nothing.map((end): [string[], string] => [['4 failed', `50 ${end}`], '1 failed']),
-    // An end by the caller counts after three times the usual time.
+    ...[...nothing, 'timed out, alive'].map((end): [string[], string] => [
+      ['4 failed', `50 ${end}`, '5 failed'],
+      '1 failed',
+    ]),
+    [['4 failed', '10 cut after 1000, alive', '5 failed'], '1 failed'],
+    // An end by the caller counts after three times the usual time, and 0.9 s at least.
     ...['timeout', 'cut', 'cut for the fallback'].map((end): [string[], string] => [
       ['1 answered after 1000', `20 ${end} after 2900`],
-      `5 ${end} after 3100`,
+      `12 ${end} after 3100`,
     ]),
-    // A wait of one second is the shortest that a caller can ask for, and a little of it is spent on the way.
-    [['1 answered after 10', '20 timeout after 850'], '5 timeout after 950'],
-    // While no usual time is known, ten in a row are needed.
-    ...['provider_rejected', 'provider_rate_limited'].map((end): [string[], string] => [
-      ['9 timeout after 3000', `1 ${end}`, '9 timeout after 3000'],
-      '1 timeout after 3000',
-    ]),
-    [['1 answered after 10', '20 timeout after 5000, begun', '20 lost its lock after 5000']],
+    [['1 answered after 10', '20 timeout after 850'], '12 timeout after 950'],
+    [['4 timed out after 1000'], '1 timed out after 1000'],
+    [['4 401 for the model'], '1 401 for the model'],
   ])('%j leave the breaker closed -> %s open it', async (before, last) => {
     const of = (calls: string) => calls.replace(/^\d+/, `$& of ${name}`);
     for (const calls of before) await make(of(calls));
@@ -146,58 +161,72 @@ describe.each<[calls: string, user: string | undefined]>([
     expect(changes[0]).toBe(opened);
   });
 
-  it('good, bad and other ends in any order -> one breaker counts them all', async () => {
-    const kinds = ['answered', 'answered', 'failed', 'failed', 'failed', '404', `${resetMs} ms`];
-    const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 60 });
+  it('good, bad and other ends in any order -> the breaker counts as one would by hand', async () => {
+    const kinds = ['answered', 'answered', 'failed', 'failed', 'failed', 'internal', `${resetMs} ms`];
     const check = async (taken: string[]) => {
-      breakers = openBreakers();
+      open('failures');
       const count = countByHand();
       for (const step of taken) {
         await make(step.endsWith('ms') ? step : `1 of ${name} ${step}`);
-        expect(breakers.stateFor(user)).toBe(count(step));
+        const { state = 'closed' } = (user ? own.values().next().value?.breaker : breakers.all) ?? {};
+        expect(state).toBe(count(step));
       }
-      breakers.dispose();
+      close();
     };
+    const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 60 });
     await fc.assert(fc.asyncProperty(steps, check), { numRuns: 100 });
   });
 
-  it('a probe -> no other call meanwhile, and what says nothing leaves it to the next', async () => {
-    await make(
-      `6 of ${name} failed; ${resetMs} ms; 1 of ${name} timed out; ${name} is refused; ${resetMs} ms`,
-    );
-    for (const end of [new Failure('timeout'), new Failure('provider_rejected'), new Cancelled()]) {
-      const probe = begin(user);
-      expect([probe?.isProbe, begin(user)]).toEqual([true, undefined]);
-      await vi.advanceTimersByTimeAsync(3000);
-      await probe?.end(end);
-      expect(breakers.stateFor(user)).toBe('half-open');
-    }
-    await make(`1 of ${name} answered; 1 of ${name} failed`);
-    const states = ['open', 'half-open', 'open', 'half-open', 'closed'];
-    expect(changes).toEqual(states.map((each) => `${each} for ${user ?? 'all'}`));
+  it.each([
+    ['answered', 'closed'],
+    ['provider_rejected', 'closed'],
+    ['failed', 'open'],
+    ['timed out', 'open'],
+    ['cut after 10', 'open'],
+    ['lost its lock', 'open'],
+  ])('a probe %s -> no other call meanwhile, then it is %s', async (how, end) => {
+    await make(`5 of ${name} failed; ${name} is refused; ${resetMs} ms`);
+    const probe = begin(user);
+    expect(begin(user)).toBeUndefined();
+    await probe?.end(endOf(how.replace(/ after.*/, '')));
+    expect(changes.map((change) => change.split(' ')[0])).toEqual(['open', 'half-open', end]);
+    expect(state().split(' ')[0]).toBe(end);
+    expect(isRefused()).toBe(end === 'open');
   });
 
-  it('old calls that end late -> are not taken for the probe, nor counted while it is open', async () => {
-    const old = [begin(user), begin(user), begin(user)];
-    await make(`5 of ${name} failed`);
-    await old[0]?.end();
-    expect(breakers.stateFor(user)).toBe('open');
-    await make(`${resetMs} ms`);
-    await old[1]?.end();
-    await old[2]?.end(ends.failed);
+  it('a probe is silent -> it has failed after a pause, and its late answer closes the breaker', async () => {
+    await make(`5 of ${name} failed; ${resetMs} ms`);
     const probe = begin(user);
-    expect([breakers.stateFor(user), begin(user)]).toEqual(['half-open', undefined]);
+    await make('99 ms');
+    expect(state()).toContain('half-open');
+    await make('1 ms');
+    expect(state()).toBe(`${opened}: timeout`);
     await probe?.end();
     expect(state()).toBe('closed');
   });
 
-  it('two of three that fail fast -> opens within ten seconds, however good the minute before was', async () => {
-    times = { timeoutMs: 45_000, resetMs: 1e9 };
-    await make(`600 of ${name} answered after 100`);
-    let asked = 0;
-    for (; breakers.stateFor(user) === 'closed' && asked < 600; asked += 1)
-      await make(`1 of ${name} ${asked % 3 === 0 ? 'answered' : 'failed'} after 100`);
-    expect(asked).toBeLessThanOrEqual(120);
+  it('a probe shows life -> closes at once, and what becomes of it later says nothing', async () => {
+    await make(`5 of ${name} failed; ${resetMs} ms`);
+    const probe = begin(user);
+    await probe?.live();
+    expect(state()).toBe('closed');
+    await make(`4 of ${name} failed`);
+    await probe?.end(ends.failed);
+    expect(state()).toBe('closed');
+  });
+
+  it('old calls that end late -> are not taken for the probe, nor counted while it is open', async () => {
+    const old = [begin(user), begin(user), begin(user)];
+    await make(`8 of ${name} failed`);
+    await old[0]?.end();
+    expect(state()).toContain('open');
+    await make(`${resetMs} ms`);
+    await old[1]?.end();
+    await old[2]?.end(ends.failed);
+    const probe = begin(user);
+    expect([state().split(' ')[0], begin(user)]).toEqual(['half-open', undefined]);
+    await probe?.end();
+    expect(state()).toBe('closed');
   });
 
   // A window that is shorter than a call, or than five of them at this pace, would never be full.
@@ -205,29 +234,18 @@ describe.each<[calls: string, user: string | undefined]>([
     [1, 45_000],
     [0.3, 45_000],
     [0.3, 1000],
-  ])('%d calls/s that hang, with a time-out of %d ms -> opens', async (perSecond, timeoutMs) => {
-    times = { timeoutMs, resetMs: 1e9 };
+  ])('%d calls/s that hang, with a time-out of %d ms -> opens', async (perSecond, maxMs) => {
+    timeoutMs = maxMs;
+    open('failures');
     const hang = () => {
       const call = begin(user);
-      setTimeout(() => void call?.end(ends['timed out']), timeoutMs);
+      setTimeout(() => void call?.end(ends['timed out']), maxMs);
     };
     const pace = setInterval(hang, 1000 / perSecond);
-    await vi.advanceTimersByTimeAsync(5 * (1000 / perSecond) + timeoutMs + 1000);
+    // Those that run count as calls, too: ten in a row are needed at a quick pace.
+    await vi.advanceTimersByTimeAsync(11 * (1000 / perSecond) + maxMs + 1000);
     clearInterval(pace);
-    expect(breakers.stateFor(user)).toBe('open');
-  });
-
-  it('an operator holds it closed -> no call counts, and it counts anew afterwards', async () => {
-    await make(`5 of ${name} failed`);
-    breakers.force('closed');
-    await make(`20 of ${name} failed; 20 of ${name} timed out; 20 of ${name} cut`);
-    expect([state(), breakers.nextProbeMs(user)]).toEqual(['closed', 0]);
-    breakers.force(undefined);
-    await make(`4 of ${name} failed`);
-    expect(state()).toBe('closed');
-    breakers.force('open');
-    await make(`${name} is refused`);
-    expect(state()).toBe('open for all: operator');
+    expect(changes).toContain(opened);
   });
 });
 
@@ -236,56 +254,54 @@ function countByHand(): (step: string) => string {
   let [state, samples] = ['closed', [] as string[]];
   const isFailed = (sample: string) => sample === 'failed';
   const isBad = () =>
-    samples.slice(-10).filter(isFailed).length === 10 ||
+    samples
+      .filter((sample) => sample !== 'internal')
+      .slice(-10)
+      .filter(isFailed).length === 10 ||
     (samples.length >= 5 && 2 * samples.filter(isFailed).length > samples.length);
   const take = (step: string) => {
     samples.push(step);
     if (state === 'closed') return isFailed(step) && isBad() ? 'open' : 'closed';
-    if (isFailed(step)) return 'open';
-    samples = samples.filter((sample) => !isFailed(sample));
-    return 'closed';
+    samples = [];
+    return step === 'answered' ? 'closed' : 'open';
   };
   return (step) => {
-    if (state === 'open') state = step.endsWith('ms') ? 'half-open' : 'open';
-    else if (step === 'answered' || step === 'failed') state = take(step);
+    if (!step.endsWith('ms')) state = state === 'open' ? 'open' : take(step);
+    else if (state === 'open') state = 'half-open';
     return state;
   };
 }
 
+const inTurn = (count: number, how: string) => `1 of M ${how}; 1 of V ${how}; `.repeat(count);
+
 describe('calls of several users', () => {
-  const inTurn = (count: number, how: string) =>
-    `${`1 of M ${how}; 1 of V ${how}; `.repeat(count)}V is refused`;
   it.each([
-    // Without an answer in time, which may be the user's doing: any answer shows that it was.
-    ['10 of M cut; M is refused', 'open for M: timeout'],
-    ['5 of M timed out; M is refused', 'open for M: timeout'],
-    ['10 of M cut; 1 of V answered; 1 of M answered', 'closed'],
-    ['10 of M cut; 100 ms; 1 of M cut', 'half-open for M: timeout'],
-    ['10 of M cut; 100 ms; 1 of M timed out', 'open for M: timeout'],
-    [`${'1 of M timed out; 1 of V answered; '.repeat(9)}1 of M answered`, 'closed'],
-    ['9 of M timed out; 5 of V timed out', 'open for all: provider_timeout, open for M: timeout'],
-    ['1 of V timed out; 9 of M timed out; 1 of V timed out; 1 of V answered', 'closed'],
-    [inTurn(3, 'timed out'), 'open for all: provider_timeout'],
-    // By an error of the provider.
-    ['5 of M failed; M is refused', 'open for M: provider_error'],
-    ['5 of M 401 for the model; M is refused', 'open for M: credentials'],
-    ['5 of M failed; 1 of V answered; 100 of M failed; M is refused', 'open for M: provider_error'],
-    ['5 of M failed; 100 ms; 1 of V answered; 1 of M failed', 'open for M: provider_error'],
-    ['5 of M failed; 100 ms; 1 of V answered; 1 of M answered', 'closed'],
+    // A failure counts for its user.
+    ['5 of M failed; M is refused; 1 of V answered', 'open for M: provider_error'],
+    ['5 of M timed out; M is refused', 'open for M: provider_timeout'],
+    ['5 of M cut; M is refused', 'open for M: timeout'],
     [
-      '5 of M failed; 5 of V failed; V is refused',
-      'open for all: provider_error, open for M: provider_error',
+      '5 of M failed; 1 of V answered; 5 of H failed; 1 of V answered',
+      'open for M: provider_error, open for H: provider_error',
     ],
-    [inTurn(6, 'failed'), 'open for all: provider_error'],
-    // That the provider refuses a request shows that it answers, and not that it works.
+    // For all as well if the one before was another user's, with no answer in between.
+    [`${inTurn(3, 'failed')}V is refused`, 'open for all: provider_error'],
+    [`${inTurn(3, 'timed out')}H is refused`, 'open for all: provider_timeout'],
+    [`${inTurn(2, 'failed')}1 of H answered`, 'closed'],
+    [`${'1 of M failed; 1 of V answered; '.repeat(4)}1 of V failed`, 'closed'],
+    // A refusal is an answer, too.
     [
-      `${'1 of M failed; 1 of H provider_rejected; 1 of V failed; 1 of H content_blocked; '.repeat(3)}V is refused`,
-      'open for all: provider_error',
+      `${'1 of M failed; 1 of H provider_rejected; 1 of V failed; 1 of H content_blocked; '.repeat(4)}1 of H answered`,
+      'closed',
     ],
-    [`${'1 of M timed out; 1 of H provider_rejected; '.repeat(4)}1 of V timed out`, 'closed'],
+    // One who is refused already takes no part in it.
     [
-      `${'5 of M failed; 100 ms; 1 of V failed; 19 of V answered; '.repeat(20)}1 of V answered`,
-      'half-open for M: provider_error',
+      '5 of M failed; 1 of V failed; 4 of V failed; V is refused',
+      'open for M: provider_error, open for V: provider_error',
+    ],
+    [
+      '1 of V failed; 5 of M failed; 4 of V failed; 1 of H answered',
+      'open for M: provider_error, open for V: provider_error',
     ],
   ])('%s -> %s', async (steps, end) => {
     await make(steps);
@@ -293,101 +309,189 @@ describe('calls of several users', () => {
   });
 
   it.each([
-    // Whose probe fails is refused alone, and another user's shows more.
+    // Whose probe fails is refused alone, and the next call of another user decides for all.
     ['1 of M failed; M is refused', 'half-open for all: provider_error, open for M: provider_error'],
     ['1 of M failed; 1 of V answered', 'open for M: provider_error'],
-    ['1 of M timed out; 1 of V answered', 'closed'],
-    ['1 of M failed; 1 of V failed', 'open for all: provider_error, open for M: provider_error'],
+    ['1 of M cut after 10; 1 of V answered', 'open for M: provider_error'],
+    [
+      '1 of M failed; 1 of V failed; H is refused',
+      'open for all: provider_error, open for M: provider_error',
+    ],
     // That of the round before shows nothing in this one.
     [
-      '1 of V failed; 1 of M failed; 100 ms; 1 of M failed; M is refused; 1 of V answered',
-      'open for M: provider_error',
+      '1 of V failed; 1 of M failed; 100 ms; 1 of M failed; M is refused; 1 of H answered',
+      'half-open for V: provider_error, open for M: provider_error',
     ],
     // One user alone probes once per pause.
     [`${'1 of M failed; M is refused; 100 ms; '.repeat(3)}1 of M answered`, 'closed'],
   ])('the breaker of all is half-open; %s -> %s', async (steps, end) => {
-    await make(`${inTurn(6, 'failed')}; 100 ms; ${steps}`);
+    await make(`${inTurn(3, 'failed')}100 ms; ${steps}`);
     expect(state()).toBe(end);
   });
 
-  it('a probe has no end -> after a second a call of one other user probes beside it, and either may close it', async () => {
-    for (const answered of ['M', 'V']) {
-      await make(`${inTurn(6, 'failed')}; 100 ms`);
-      const first = begin('M');
-      await make('899 ms; V is refused; 1 ms; M is refused');
-      const second = begin('V');
-      await make('900 ms; M is refused; W is refused');
-      await (answered === 'M' ? first : second)?.end();
-      expect(state()).toBe('closed');
-      await (answered === 'M' ? second : first)?.end(ends.cut);
-      breakers.dispose();
-      breakers = openBreakers();
-    }
+  it('one user’s failures, with or without answers of others -> never count for all', async () => {
+    const steps = fc.array(fc.constantFrom('failed', 'cut', 'timed out', 'V answered', 'V 404', '100 ms'), {
+      maxLength: 60,
+    });
+    const check = async (taken: string[]) => {
+      open('failures');
+      for (const step of taken)
+        await make(step.endsWith('ms') ? step : `1 of ${step.startsWith('V') ? step : `M ${step}`}`);
+      expect([breakers.all.state, begin('V')]).toEqual(['closed', expect.anything()]);
+      close();
+    };
+    await fc.assert(fc.asyncProperty(steps, check), { numRuns: 100 });
   });
 
-  it('one that began later was answered -> nobody is refused', async () => {
+  it('200 users at a provider that is down -> five or six calls, then two a pause', async () => {
+    let asked = 0;
+    for (let n = 0; n < 200; n += 1) {
+      const call = begin(`u${n}`);
+      if (call) asked += 1;
+      await call?.end(ends.failed);
+    }
+    expect(asked).toBeLessThanOrEqual(6);
+    asked = 0;
+    for (let pause = 0; pause < 10; pause += 1) {
+      await make(`${resetMs} ms`);
+      for (let n = 0; n < 20; n += 1) {
+        const call = begin(`p${pause}-${n}`);
+        if (call) asked += 1;
+        await call?.end(ends.failed);
+      }
+    }
+    expect(asked).toBe(20);
+  });
+
+  it('calls that take long while quick ones are answered -> their callers’ ends say nothing', async () => {
     const long = ['a', 'b', 'c', 'd', 'e', 'f'].map((user) => begin(user));
     await make('5000 ms; 1 of V answered');
-    for (const call of long) await call?.end(ends['timed out']);
+    for (const call of long) await call?.end(ends.cut);
     expect(state()).toBe('closed');
   });
 
-  it('calls that end before they are made -> they show nothing', async () => {
-    const waiting = Array.from({ length: 10 }, () => begin('M', { startedAt: undefined }));
-    await make('5000 ms');
-    for (const call of waiting) await call?.end(ends.failed);
-    expect(state()).toBe('closed');
-  });
-
-  it('one user is refused -> that user delays nobody, unless all are refused', async () => {
+  it('502 users -> the breaker of the one who called longest ago is forgotten', async () => {
     await make('5 of M failed');
-    expect(['M', 'V', undefined].map((user) => breakers.isAlone(user))).toEqual([true, false, false]);
-    expect([breakers.nextProbeMs('M'), breakers.nextProbeMs('V')]).toEqual([resetMs, 0]);
-    await make('5 of V failed');
-    expect(breakers.isAlone('M')).toBe(false);
+    for (let n = 0; n < 499; n += 1) await make(`1 of u${n} answered`);
+    expect(breakers.leftMs('M')).toBe(resetMs);
+    await make('1 of V answered');
+    expect(breakers.leftMs('M')).toBe(0);
+  });
+});
+
+describe('spent credit at a model', () => {
+  it('by its code -> at once for all, for 31 pauses', async () => {
+    await make(
+      '100 of V answered; 1 of M out of credit; V is refused; 3099 ms; V is refused; 1 ms; 1 of V answered',
+    );
+    expect(state()).toBe('half-open for M: credit');
   });
 });
 
 describe('the account', () => {
-  beforeEach(() => {
-    breakers = openBreakers(new AccountSamples());
-  });
+  beforeEach(() => open('account'));
 
   it.each([
     ['5 of M 401; M is refused', 'open for M: credentials'],
     ['5 of M 401; 1 of V 404; 100 ms; 1 of M 401', 'open for M: credentials'],
     ['5 of M 401; 100 ms; 1 of M 404', 'closed'],
-    ['5 of M 401; 5 of V 401', 'open for all: credentials, open for M: credentials'],
-    [`${'1 of M 401; 1 of V 401; '.repeat(3)}V is refused`, 'open for all: credentials'],
+    [`${inTurn(3, '401')}V is refused`, 'open for all: credentials'],
     // An odd name is in any text: such an answer is held neither against the account, nor for it.
-    ['4 of M 401; 50 of M 401 for the model; 1 of M 401', 'open for M: credentials'],
+    ['9 of M 401 for the model; 1 of M 401', 'closed'],
     // No user can have brought this about.
-    ['5 of M unreachable', 'open for all: unreachable'],
-    ['1 of M out of credit; V is refused', 'open for all: credit'],
-    // Which is asked again after thirty pauses, and after one once it was there.
+    ['5 of M unreachable; V is refused', 'open for all: unreachable, open for M: unreachable'],
+    ['4 of M unreachable; 6 of M failed; 6 of M timed out', 'closed'],
     [
-      '100 of V answered; 1 of M out of credit; 2999 ms; V is refused; 1 ms; 1 of V out of credit',
-      'open for all: credit',
+      '5 of M unreachable; 100 ms; 1 of V unreachable; 1 of H answered',
+      'open for all: unreachable, half-open for M: unreachable',
+    ],
+    ['5 of M 401; 100 ms; 1 of M unreachable', 'open for M: unreachable'],
+    ['5 of M unreachable; 100 ms; 1 of M 404; 1 of V unreachable', 'closed'],
+    // Spent credit by its code: its user at once for thirty pauses, all once another user's call says so, too.
+    ['1 of M out of credit; M is refused; 1 of V answered', 'open for M: credit'],
+    [
+      '1 of M out of credit; 2999 ms; M is refused; 1 ms; 1 of M out of credit; M is refused',
+      'open for M: credit',
     ],
     [
-      '1 of M out of credit; 3000 ms; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of V answered',
-      'closed',
+      '1 of M out of credit; 1 of V out of credit; H is refused; 2999 ms; H is refused; 1 ms; 1 of H answered',
+      'half-open for M: credit, half-open for V: credit',
     ],
-    ['1 of M out of credit; 3000 ms; 1 of V answered; 5 of M unreachable; 100 ms; 1 of V answered', 'closed'],
-    ['4 of M 401; 1 of V out of credit; 2999 ms; V is refused; 1 ms; 1 of M 404', 'closed'],
+    [
+      '1 of M out of credit; 1 of V answered; 1 of H out of credit; 1 of V answered',
+      'open for M: credit, open for H: credit',
+    ],
     // A request may have been too costly for what is left.
     ['5 of M 402; M is refused; 1 of V answered', 'open for M: credit'],
-    ['5 of M 402; 100 ms; 1 of M 402; 2999 ms; M is refused; 1 ms; 1 of M answered', 'closed'],
-    [`${'1 of M 402; 1 of V answered; '.repeat(20)}1 of M 402`, 'open for M: credit'],
-    [`${'1 of M 402; 1 of V 402; '.repeat(3)}V is refused`, 'open for all: credit'],
-    ['5 of M unreachable; 100 ms; 1 of M unreachable', 'open for all: unreachable'],
-    ['5 of M unreachable; 100 ms; 1 of M 404', 'closed'],
-    [
-      '4 of M unreachable; 50 of M failed; 50 of M timed out; 1 of M unreachable',
-      'open for all: unreachable',
-    ],
+    ['5 of M 402; 100 ms; 1 of M 402; 99 ms; M is refused; 1 ms; 1 of M answered', 'closed'],
+    [`${inTurn(3, '402')}V is refused`, 'open for all: credit'],
   ])('%s -> %s', async (steps, end) => {
     await make(steps);
     expect(state()).toBe(end);
+  });
+
+  it('a probe is silent -> the account is reached after a pause', async () => {
+    await make('5 of M unreachable; 100 ms');
+    begin('M');
+    await make('100 ms');
+    expect(state()).toBe('closed');
+  });
+});
+
+describe('rate limits', () => {
+  beforeEach(() => open('limits'));
+
+  const doubled = 'M 250; M 500; M 1000; M 2000; M 4000; M 8000; M 8000'
+    .split('; ')
+    .map((pause) => `1 of M limited 0; ${Number(pause.slice(2)) - 1} ms; M is refused; 1 ms`)
+    .join('; ');
+  it.each([
+    // One 429 is enough, for as long as it says, a minute at most, five of a day's.
+    ['1 of M limited 3000 -> M 3000, V 0'],
+    ['1 of M limited 3600000 -> M 60000'],
+    ['1 of M limited for a day -> M 300000'],
+    // A pause that doubles up to eight seconds until a call is answered.
+    [`${doubled} -> M 0`],
+    ['1 of M limited 0; 250 ms; 1 of M limited 0 -> M 500'],
+    ['1 of M limited 0; 250 ms; 1 of M answered; 1 of M limited 0 -> M 250'],
+    // Another user's, with no answer in between, holds all.
+    ['1 of M limited 3000; 1 of V limited 2000 -> M 3000, V 2000, H 2000'],
+    ['1 of M limited 3000; 1 of H answered; 1 of V limited 2000 -> M 3000, V 2000, H 0'],
+    ['1 of ? limited 2000 -> M 2000, ? 2000'],
+    ['1 of ? failed; 1 of M failed; 1 of V timed out -> M 0, ? 0'],
+    // A call that is not limited within a second passes.
+    ['1 of M limited 0; 250 ms; 1 of M answered after 1500; 1 of M limited 0 -> M 250'],
+  ])('%s', async (row) => {
+    const [steps = '', end = ''] = row.split(' -> ');
+    await make(steps);
+    const users = end.split(', ').map((each) => each.split(' ')[0] ?? '');
+    const held = users.map((name) => `${name} ${breakers.leftMs(name === '?' ? undefined : name)}`);
+    expect(held.join(', ')).toBe(end);
+  });
+
+  it('twenty 429s at once -> the pause doubles once', async () => {
+    const calls = Array.from({ length: 20 }, () => begin('M'));
+    for (const call of calls) await call?.end(endOf('limited 0'));
+    expect(breakers.leftMs('M')).toBe(250);
+    expect(changes).toEqual(['open for M']);
+  });
+
+  it('the first call after a pause -> alone, until it has gone for a second without a 429', async () => {
+    await make('1 of M limited 0; 250 ms');
+    const trial = begin('M');
+    await make('999 ms; M is refused; 1 ms');
+    expect(state()).toBe('closed');
+    await trial?.end(endOf('limited 0'));
+    expect(breakers.leftMs('M')).toBe(0);
+  });
+
+  it('a 429 at another worker -> holds its user or all, is never shortened, and not reported', async () => {
+    breakers.hold('M', 3000);
+    breakers.hold('M', 1000);
+    expect([breakers.leftMs('M'), breakers.leftMs('V'), changes]).toEqual([3000, 0, []]);
+    breakers.hold(undefined, 2000);
+    expect([breakers.leftMs('M'), breakers.leftMs('V'), changes]).toEqual([3000, 2000, []]);
+    await make('3000 ms; 1 of M answered; 1 of V answered');
+    expect(state()).toBe('closed');
   });
 });

@@ -3,8 +3,6 @@ import { Failure } from '../../../shared/failures.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
-import { Slots } from '../../../workers/gate/slots.js';
-import { hasRoomFor } from '../../../workers/gate/waiting-jobs.js';
 import { ProviderCallError } from '../../../workers/providers/error-classification.js';
 import { callOf } from '../../support/calls.js';
 import { openGate } from '../../support/gate.js';
@@ -12,7 +10,11 @@ import { openGate } from '../../support/gate.js';
 let gate: Gate;
 
 beforeEach(() => {
-  const open = openGate({ imageRoom: new ImageRoom({ maxBytes: 1 }) });
+  const open = openGate({
+    concurrency: 2,
+    imageRoom: new ImageRoom({ maxBytes: 1 }),
+    namedModels: () => ['named', 'pattern-*'],
+  });
   ({ gate } = open);
   return () => open.close();
 });
@@ -23,7 +25,7 @@ const unreachable = new Failure('provider_error', {
 });
 const denied = new Failure('provider_rejected', { cause: new ProviderCallError('Error', 401) });
 const notMade = () => expect.unreachable();
-const image = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1 } as const;
+const image = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 1_048_576 } as const;
 const request = { model: 'm', maxOutputTokens: 1, turns: [{ role: 'user' as const, content: [image] }] };
 
 describe('a call', () => {
@@ -76,21 +78,15 @@ describe('a call', () => {
   it.each<[string, () => unknown]>([
     ['here', () => gate.run(callOf({ user: 'M' }), () => Promise.reject(limited)).catch(() => undefined)],
     ['at another worker', () => gate.hold({ model: 'm', holdMs: 5000, user: 'M' })],
-  ])(
-    'one that is limited %s -> holds the next of its user, and those of others shortly',
-    async (_, limit) => {
-      const heldMs = (user: string, model = 'm') => gate.heldMs({ model, user });
-      expect(heldMs('M')).toBe(0);
-      await limit();
-      expect(heldMs('M')).toBeGreaterThan(4000);
-      expect(heldMs('V')).toBeLessThanOrEqual(250);
-      expect(heldMs('M', 'other')).toBe(0);
-    },
-  );
+  ])('one that is limited %s -> holds the next of its user, and none of others', async (_, limit) => {
+    await limit();
+    expect(gate.describe()).toMatchObject([{ model: 'm', state: 'limited', user: 'M' }]);
+    expect(gate.maxHeldMs).toBeGreaterThan(4000);
+    expect(await gate.run(callOf({ user: 'V' }), async () => 'done')).toBe('done');
+  });
 });
 
 describe('each way out of a call that probes or would', () => {
-  let slots: Slots;
   let stop: AbortController;
   let ended: string;
   /** Lets the call of another job end. */
@@ -98,7 +94,6 @@ describe('each way out of a call that probes or would', () => {
 
   beforeEach(async () => {
     vi.useFakeTimers();
-    slots = new Slots({ size: () => 1, onChange: () => {} });
     stop = new AbortController();
     held = Promise.withResolvers();
     const failed = new Failure('provider_error');
@@ -110,18 +105,14 @@ describe('each way out of a call that probes or would', () => {
   });
 
   const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
-  const openSlot = () => slots.open({ priority: 0, addedAt: 0 });
   /** A job that makes one call with an image, as far as the gate lets it. */
   async function start(next: () => Promise<unknown>, own: Parameters<typeof callOf>[0] = {}): Promise<void> {
-    const slot = openSlot();
     ended = 'waits';
-    const call = () => gate.run(callOf({ request, slot, stop: stop.signal, ...own }), next);
     const end = (reason: unknown) => {
       if (reason instanceof Failure) ended = reason.code;
       else ended = reason instanceof Error ? reason.name : 'done';
     };
-    const job = slot.take().then(call).then(end, end);
-    void job.finally(() => slot.close());
+    void gate.run(callOf({ request, stop: stop.signal, ...own }), next).then(end, end);
     await pass();
   }
   const hold = async (own: Parameters<typeof callOf>[0] = {}) => {
@@ -157,6 +148,7 @@ describe('each way out of a call that probes or would', () => {
       async () => {
         await hold({ request: { ...request, model: 'other' } });
         await start(notMade);
+        expect(gate.parked).toBe(1);
         stop.abort(new Cancelled());
         held.resolve();
       },
@@ -195,14 +187,10 @@ describe('each way out of a call that probes or would', () => {
     [
       'a cancel while it may begin and waits for a slot',
       async () => {
-        await hold();
+        for (let n = 0; n < 2; n += 1) await hold({ request: { model: 'other', turns: [] } });
         await start(notMade);
-        const other = openSlot();
-        await other.take();
-        held.reject(new Cancelled());
-        await pass();
         stop.abort(new Cancelled());
-        other.close();
+        held.reject(new Cancelled());
       },
       'Cancelled',
     ],
@@ -219,35 +207,101 @@ describe('each way out of a call that probes or would', () => {
   });
 });
 
-it.each<[parked: [user: string, count: number][], user: string, boolean]>([
-  [[['M', 499]], 'M', true],
-  [[['M', 500]], 'M', false],
-  [[['M', 500]], 'V', true],
-  [
-    [
-      ['M', 496],
-      ['V', 4],
-    ],
-    'V',
-    true,
-  ],
-  [
-    [
-      ['M', 495],
-      ['V', 5],
-    ],
-    'V',
-    false,
-  ],
-  [
-    [
-      ['M', 500],
-      ['U', 50],
-    ],
-    'V',
-    false,
-  ],
-])('%j jobs wait -> one of %s may wait beside them: %s', (parked, user, hasRoom) => {
-  const users = parked.flatMap(([name, count]) => Array<string>(count).fill(name));
-  expect(hasRoomFor(user, users)).toBe(hasRoom);
+describe('the calls of users', () => {
+  const failed = new Failure('provider_error');
+  const call = (user: string, end?: Error, own: Parameters<typeof callOf>[0] & { model?: string } = {}) => {
+    const { model = 'm', ...given } = own;
+    const made = callOf({ user, request: { model, turns: [] }, deadline: Date.now() + 50, ...given });
+    const next = async () => {
+      if (end) throw end;
+      return 'done';
+    };
+    return gate.run(made, next).catch((error) => error);
+  };
+  const callAll = async (count: number, ...given: Parameters<typeof call>) => {
+    for (let n = 0; n < count; n += 1) await call(...given);
+  };
+  const unavailable = expect.objectContaining({ code: 'provider_unavailable' });
+
+  it('one whose calls fail -> is refused at that model alone, and nobody else', async () => {
+    await callAll(5, 'M', failed);
+    expect(gate.describe()).toMatchObject([
+      { model: 'm', state: 'open', user: 'M', reason: 'provider_error' },
+    ]);
+    expect(await call('M')).toEqual(unavailable);
+    expect(await call('M', undefined, { isRetry: true })).toEqual(unavailable);
+    expect([await call('V'), await call('M', undefined, { model: 'other' })]).toEqual(['done', 'done']);
+  });
+
+  it('one whose credit is spent, by its code -> refuses that model to all, and the account to that user', async () => {
+    const cause = new ProviderCallError('Error', 429, 'insufficient_quota');
+    const spent = new Failure('provider_error', { retryable: false, cause });
+    expect(await call('M', spent)).toBe(spent);
+    expect(await call('V')).toEqual(unavailable);
+    expect(await call('M', undefined, { model: 'other' })).toEqual(new NotBegun(true));
+    expect(await call('V', undefined, { model: 'other' })).toBe('done');
+    expect(gate.describe().map(({ model, user }) => [model, user])).toEqual([
+      ['m', undefined],
+      [null, 'M'],
+      ['m', 'M'],
+    ]);
+    // Another model of the same user cannot be asked meanwhile; another user's call closes the account for all.
+    expect(gate.account.state).toBe('closed');
+    await call('W', spent, { model: 'other' });
+    expect(gate.account.state).toBe('closed');
+    await callAll(1, 'M', spent);
+    await call('X', spent, { model: 'third' });
+    expect(gate.account.state).toBe('open');
+  });
+
+  it('33 other models -> the one that was called longest ago is forgotten, one that operators name is not', async () => {
+    await callAll(5, 'M', failed, { model: 'named' });
+    await callAll(5, 'M', failed, { model: 'pattern-1' });
+    for (let n = 0; n < 31; n += 1) await call('V', undefined, { model: `other-${n}` });
+    expect(gate.describe().map(({ model }) => model)).toEqual(['pattern-1', 'named']);
+    await call('V', undefined, { model: 'other-31' });
+    expect(await call('M', undefined, { model: 'pattern-1' })).toBe('done');
+    expect(await call('M', undefined, { model: 'named' })).toEqual(unavailable);
+  });
+
+  it('an operator holds breakers closed -> those of models that come later, too', async () => {
+    await callAll(5, 'M', failed);
+    gate.force('closed');
+    await callAll(5, 'M', failed);
+    await callAll(5, 'M', failed, { model: 'new' });
+    expect(gate.describe()).toEqual([]);
+    gate.force(undefined);
+    await callAll(5, 'M', failed, { model: 'new' });
+    expect(gate.describe()).toMatchObject([{ model: 'new', state: 'open' }]);
+  });
+
+  it('an operator holds the account open while jobs wait -> they go back', async () => {
+    gate.hold({ model: 'm', holdMs: 50, user: undefined });
+    const waiting = call('M', undefined, { deadline: Date.now() + 60_000 });
+    await Promise.resolve();
+    gate.force('open');
+    expect(await waiting).toEqual(new NotBegun());
+  });
+
+  it('a probe -> knows that it is one, and its first sign of life lets all begin', async () => {
+    vi.useFakeTimers();
+    await callAll(5, 'M', failed);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const seen: boolean[] = [];
+    const end = Promise.withResolvers<void>();
+    const probing = gate.run(callOf({ user: 'M' }), async ({ pass }) => {
+      seen.push(pass.isProbe);
+      await end.promise;
+      pass.onLife();
+      await new Promise(() => {});
+    });
+    void probing;
+    const waiting = gate.run(callOf({ user: 'M' }), async ({ pass }) => seen.push(pass.isProbe));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(seen).toEqual([true]);
+    end.resolve();
+    await waiting;
+    expect([seen, gate.describe()]).toEqual([[true, false], []]);
+    vi.useRealTimers();
+  });
 });

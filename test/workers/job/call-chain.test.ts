@@ -4,7 +4,7 @@ import { callChain, holdOpaque, prepare } from '../../../workers/job/call-chain.
 import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
-import { admittedCall, callOf } from '../../support/calls.js';
+import { callOf, pass } from '../../support/calls.js';
 
 const source = { provider: 'anthropic', model: 'm' } as const;
 const opaque = (at: number): Mark => ({ kind: 'opaque', at, length: 2, ...source, role: 'block' });
@@ -65,7 +65,7 @@ it.each([
 ])(
   'given a later system text for %s → the call knows how it was changed',
   async (_, provider, omitted, changes) => {
-    const call = { ...callOf({ provider: 'anthropic', request: later }), omitted, pass: admittedCall() };
+    const call = { ...callOf({ provider: 'anthropic', request: later }), omitted, pass };
     await prepare(call, { refused: new RefusedParts(), provider }, async () => ({}) as ProviderReply);
     expect(call.progress.changes).toEqual(changes);
   },

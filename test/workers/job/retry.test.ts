@@ -11,15 +11,12 @@ import { withOneRetry } from '../../../workers/job/retry.js';
 import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import { classifyError } from '../../../workers/providers/error-classification.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
-import { admittedCall, callOf } from '../../support/calls.js';
-import { openSlot } from '../../support/gate.js';
+import { callOf, pass } from '../../support/calls.js';
 import { openStream } from '../../support/running-jobs.js';
 
 interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   inMs?: number;
   budget?: { earn(): void; spend(): boolean };
-  /** How long the model is limited, at each look; the last one for good. */
-  cooldownMs?: number[];
   refused?: RefusedParts;
   /** The hints that the provider's requests have no field for. */
   ignores?: ReadonlySet<ParameterName>;
@@ -27,18 +24,14 @@ interface Options extends NonNullable<Parameters<typeof callOf>[0]> {
   tookMs?: number;
 }
 
-/** Makes calls that end as listed, the last one for good, by a clock that only they and pauses move. */
+/**
+ * Makes calls that end as listed, the last one for good, by a clock that only they and pauses move. One that is
+ * `refused` is not made.
+ */
 async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }: Options = {}) {
-  const {
-    cooldownMs = [0],
-    budget = new RetryBudget(),
-    refused = new RefusedParts(),
-    ignores,
-    ...own
-  } = options;
+  const { budget = new RetryBudget(), refused = new RefusedParts(), ignores, ...own } = options;
   const asked: { request: ModelRequest; ignored: readonly string[] | undefined }[] = [];
   const pauses: number[] = [];
-  const park = vi.fn();
   let nowMs = 1_000_000;
   const attempt = async ({ kind, sent: request, progress: { ignored } }: PreparedCall) => {
     expect(kind === 'first').toBe(asked.length === 0);
@@ -48,22 +41,29 @@ async function run(endings: unknown[], { inMs = 60_000, tookMs = 0, ...options }
     if (ending !== 'done') throw ending;
     return 'done' as unknown as ProviderReply;
   };
-  const sleep = async (ms: number) => {
-    pauses.push(ms);
-    nowMs += ms;
-  };
   const deps = {
-    gate: { heldMs: () => (cooldownMs.length > 1 ? cooldownMs.shift() : cooldownMs[0]) ?? 0 },
     refused,
     budget,
     provider: givenFields({ ignores }),
-    ...(!own.stop && { sleep }),
   };
-  const slot = { ...openSlot(), isParked: false, park };
-  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs, slot });
-  const make = (each: Call) => prepare({ ...each, pass: admittedCall() }, deps, attempt);
+  const call = callOf({ ...own, deadline: nowMs + inMs, now: () => nowMs });
+  const make = async (each: Call) => {
+    if (each.kind === 'retry') {
+      pauses.push(each.pauseMs);
+      expect(each.patienceMs).toBeGreaterThanOrEqual(each.pauseMs);
+      nowMs += each.pauseMs;
+    }
+    const ending = endings[asked.length];
+    if (ending instanceof Refused) throw ending.error;
+    return prepare({ ...each, pass }, deps, attempt);
+  };
   const end = await withOneRetry(call, deps, make).catch((error) => error);
-  return { end, asked, pauses, parked: park.mock.calls.length };
+  return { end, asked, pauses };
+}
+
+/** How the gate refuses a call. */
+class Refused {
+  constructor(readonly error: Failure) {}
 }
 
 const failed = () => new Failure('provider_error');
@@ -99,19 +99,18 @@ const seeded = requestOf({ seed: 1 });
 
 describe('a call that fails', () => {
   const slow = { hasFallback: true, inMs: 55_000 };
-  it.each<[string, Failure, Options, pauses: number[], parked: number]>([
-    ['as it may once', failed(), {}, [100], 0],
-    ['while it thinks', failed(), { hasBegun: true }, [100], 0],
-    ['at a provider that says 0', limited(0), {}, [100], 0],
-    ['at a provider that says how long to wait', limited(600), {}, [600], 1],
-    ['at a model whose limit grows meanwhile', failed(), { cooldownMs: [500, 400, 0] }, [500, 400], 0],
-    ['with just enough time', failed(), { inMs: 350 }, [100], 0],
-    ['slowly, and without a fallback', failed(), { ...slow, hasFallback: false, tookMs: 30_000 }, [100], 0],
+  it.each<[string, Failure, Options, pauses: number[]]>([
+    ['as it may once', failed(), {}, [100]],
+    ['while it thinks', failed(), { hasBegun: true }, [100]],
+    ['at a provider that says 0', limited(0), {}, [100]],
+    ['at a provider that says how long to wait', limited(600), {}, [600]],
+    ['with just enough time', failed(), { inMs: 350 }, [100]],
+    ['slowly, and without a fallback', failed(), { ...slow, hasFallback: false, tookMs: 30_000 }, [100]],
     // With a fallback a third of the time is left for it, and half after a second call like the first.
-    ['with just enough time for a fallback', limited(600), { hasFallback: true, inMs: 1000 }, [600], 1],
-    ['with half left for a fallback', failed(), { ...slow, tookMs: 15_000 }, [100], 0],
-  ])('%s -> one more after the pause', async (_, failure, options, pauses, parked) => {
-    expect(await run([failure, 'done'], options)).toMatchObject({ end: 'done', pauses, parked });
+    ['with just enough time for a fallback', limited(600), { hasFallback: true, inMs: 1000 }, [600]],
+    ['with half left for a fallback', failed(), { ...slow, tookMs: 15_000 }, [100]],
+  ])('%s -> one more after the pause', async (_, failure, options, pauses) => {
+    expect(await run([failure, 'done'], options)).toMatchObject({ end: 'done', pauses });
   });
 
   it('twice -> ends as the second; the pauses are a random fraction of a second', async () => {
@@ -131,7 +130,6 @@ describe('a call that fails', () => {
     ['a provider that asks for more time than there is', limited(59_751), {}],
     ['one that asks for more than a minute', limited(60_001), { inMs: 600_000 }],
     ['a near deadline', failed(), { inMs: 349 }],
-    ['a cooldown that is longer than the time', failed(), { inMs: 5000, cooldownMs: [4751] }],
     ['a later attempt of a fallback', failed(), { attempt: 2 }],
     ['a reply of which a part is shown', failed(), { isShown: true }],
     ['a fallback that would wait for three seconds', limited(3001), { hasFallback: true }],
@@ -153,13 +151,14 @@ describe('a call that fails', () => {
 
   const again = failed();
   const unavailable = new Failure('provider_unavailable');
+  const refused = new Refused(unavailable);
   const mayPass = { code: 'provider_error', retryable: true };
   it.each<[string, unknown[], Options, end: unknown, calls: number]>([
-    ['a cooldown that grows beyond the time in the pause', [again], { cooldownMs: [0, 59_900] }, again, 1],
-    ['a retry that the breaker refuses', [again, unavailable], {}, again, 2],
+    ['a limit that grows beyond the time in the pause', [again, new Refused(limited(60_000))], {}, again, 1],
+    ['a retry that the breaker refuses', [again, refused], {}, again, 1],
     ['a hint that is refused in the retry', [again, hint, 'done'], { request: tuned }, again, 2],
     ['a call without its hints that fails', [hint, again, 'done'], { request: tuned }, again, 2],
-    ['one without them that may not begin', [hint, unavailable, 'done'], { request: tuned }, unavailable, 2],
+    ['one without them that may not begin', [hint, refused, 'done'], { request: tuned }, unavailable, 1],
     ['a second refusal', [hint, effort], { request: requestOf({ temperature: 1, tools }) }, mayPass, 2],
   ])('%s -> the end says most, and there is no other', async (_, endings, options, last, calls) => {
     const { end, asked } = await run(endings, options);
@@ -176,16 +175,15 @@ describe('a call that fails', () => {
   });
 
   it('a stop during the pause -> ends with its reason', async () => {
-    const stopping = new AbortController();
     const reason = new Failure('provider_unavailable');
-    setImmediate(() => stopping.abort(reason));
-    const { end, asked } = await run([limited(30_000)], { stop: stopping.signal });
+    const endings = [limited(30_000), new Refused(reason)];
+    const { end, asked } = await run(endings, { stop: AbortSignal.abort(reason) });
     expect([end, asked.length]).toEqual([reason, 1]);
   });
 
   it('a call that was not made, because it may not begin -> no other', async () => {
     const refuse = vi.fn(() => Promise.reject(limited(0)));
-    const deps = { gate: { heldMs: () => 0 }, refused: new RefusedParts(), budget: new RetryBudget() };
+    const deps = { refused: new RefusedParts(), budget: new RetryBudget() };
     await expect(withOneRetry(callOf(), deps, refuse)).rejects.toMatchObject({ facts: { retryAfterMs: 0 } });
     expect(refuse).toHaveBeenCalledOnce();
   });
@@ -199,7 +197,7 @@ it.each<[string, inMs: number, isStreamed: boolean, deltas?: DeltaStream]>([
   const now = () => 1_000_000;
   const call = {
     ...callOf({ deadline: now() + inMs, now, ...givenFields({ deltas }) }),
-    pass: admittedCall(),
+    pass,
   };
   const asked: unknown[] = [];
   const deps = { refused: new RefusedParts(), provider: {} };
@@ -214,7 +212,7 @@ it.each<[string, inMs: number, isStreamed: boolean, deltas?: DeltaStream]>([
 
 describe('a refused part', () => {
   it.each<[string, Options]>([
-    ['without budget, in a cooldown', { cooldownMs: [60_000] }],
+    ['without budget', {}],
     ['at a provider of a fallback', { attempt: 2 }],
     ['with a fallback behind it, and little time', { hasFallback: true, inMs: 200 }],
   ])('a hint %s -> one more call at once without hints', async (_, options) => {

@@ -31,18 +31,16 @@ describe('RunningJobs', () => {
   });
 
   it('the jobs of a pool -> how busy it is', async () => {
-    const none = { inFlight: 0, parked: 0, unsettled: 0, oldestJobMs: undefined };
+    const none = { inFlight: 0, unsettled: 0, oldestJobMs: undefined };
     expect(jobs.loadOf('openai')).toEqual(none);
-    const [running, parked, released] = [open('running'), open('parked'), open('released')];
+    const [running, second, released] = [open('running'), open('second'), open('released')];
     open('other', {}, { provider: 'bedrock' });
-    await parked.slot.take();
-    parked.slot.park();
     released.holdsLock = false;
     const oldestJobMs = expect.any(Number);
-    expect(jobs.loadOf('openai')).toEqual({ inFlight: 3, parked: 1, unsettled: 2, oldestJobMs });
+    expect(jobs.loadOf('openai')).toEqual({ inFlight: 3, unsettled: 2, oldestJobMs });
     running.end(undefined);
     expect(jobs.loadOf('openai')).toMatchObject({ inFlight: 2, unsettled: 2 });
-    for (const job of [running, parked, released]) jobs.close(job);
+    for (const job of [running, second, released]) jobs.close(job);
     expect(jobs.loadOf('openai')).toEqual(none);
   });
 

@@ -3,7 +3,6 @@ import type { Job, Worker } from 'bullmq';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { BlobName } from '../../../shared/queue/blobs.js';
 import { LockLost } from '../../../workers/gate/ends.js';
-import { Slots } from '../../../workers/gate/slots.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Intake } from '../../../workers/pool/intake.js';
 import { poolSettings } from '../../support/chat-jobs.js';
@@ -44,7 +43,6 @@ beforeEach(() => {
     store: { now: Date.now, blobs },
     readTexts: unused,
     jobs,
-    slots: new Slots({ size: () => 1, onChange: () => {} }),
     locks: { renewIfLate: () => void heldWhenLate.push(held()) },
     replies: {
       publish: ({ chatId }, outcome, { isStored = false } = {}) =>

@@ -7,7 +7,8 @@ import { poolSettings } from '../../support/chat-jobs.js';
 let throttle: PoolThrottle;
 let breaker: { state: BreakerState; isProbing: boolean };
 let settings: { current: LivePoolSettings };
-let load: { inFlight: number; parked: number };
+let load: { inFlight: number };
+let gate: { account: typeof breaker; parked: number };
 let clock: { isOff: boolean };
 let worker: ReturnType<typeof createRecordingWorker>;
 
@@ -32,10 +33,11 @@ function createRecordingWorker() {
 beforeEach(() => {
   breaker = { state: 'closed', isProbing: false };
   settings = { current: poolSettings({ concurrency: 20 }) };
-  load = { inFlight: 0, parked: 0 };
+  load = { inFlight: 0 };
+  gate = { account: breaker, parked: 0 };
   clock = { isOff: false };
   worker = createRecordingWorker();
-  throttle = new PoolThrottle({ worker, settings, gate: { account: breaker }, load: () => load, clock });
+  throttle = new PoolThrottle({ worker, settings, gate, load: () => load, clock });
 });
 
 const change = (own: Partial<LivePoolSettings>) => {
@@ -71,7 +73,7 @@ describe('apply', () => {
     expect(worker.opts).toEqual({});
   });
 
-  it.each<[string, BreakerState, Partial<typeof load & typeof breaker>, number]>([
+  it.each<[string, BreakerState, Partial<typeof load & typeof breaker & { parked: number }>, number]>([
     ['the breaker is closed -> all', 'closed', {}, 20],
     ['jobs are parked -> another for each', 'closed', { parked: 7 }, 27],
     ['calls hang -> no more', 'closed', { inFlight: 30 }, 20],
@@ -79,11 +81,12 @@ describe('apply', () => {
     ['it is, and jobs are parked -> one more', 'half-open', { inFlight: 7, parked: 7 }, 8],
     ['it is, and calls hang -> one more', 'half-open', { inFlight: 14 }, 15],
     ['it probes -> no more', 'half-open', { inFlight: 15, isProbing: true }, 15],
-  ])('%s jobs at once', (_, state, { isProbing = false, ...own }, concurrency) => {
+  ])('%s jobs at once', (_, state, { isProbing = false, parked = 0, inFlight = 0 }, concurrency) => {
     Object.assign(breaker, { state, isProbing });
-    Object.assign(load, own);
+    load.inFlight = inFlight;
+    gate.parked = parked;
     throttle.apply();
-    expect([worker.concurrency, throttle.concurrency]).toEqual([concurrency, concurrency - load.parked]);
+    expect([worker.concurrency, throttle.concurrency]).toEqual([concurrency, concurrency - parked]);
   });
 
   it('a new concurrency -> effective at once', () => {
@@ -104,7 +107,7 @@ it('a worker that has not run -> kept from running only while it is to take noth
 
 it('changes of one turn of the event loop -> applied at once, and so is the next', async () => {
   for (const resumedWith of [[25], [25, 25]]) {
-    for (load.parked = 1; load.parked < 5; load.parked += 1) throttle.applySoon();
+    for (gate.parked = 1; gate.parked < 5; gate.parked += 1) throttle.applySoon();
     await new Promise((resolve) => setImmediate(resolve));
     expect(worker.resumedWith).toEqual(resumedWith);
   }

@@ -7,7 +7,6 @@ import { writeBlob } from '../../../shared/queue/blobs.js';
 import { closeQueues, openQueues, type Queues, queueOf } from '../../../shared/queue/channels.js';
 import { nameOfTexts, readTexts } from '../../../shared/queue/job-texts.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { Slots } from '../../../workers/gate/slots.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
@@ -77,7 +76,6 @@ describeStores('PoolWorker on $kind', log, (shared) => {
       provider: ownProvider,
       settings: { current: poolSettings({ concurrency: 2 }) },
       config: parseConfig(variables, 'config'),
-      slots: new Slots({ size: () => 2, onChange: () => {} }),
       times: { meanMs: 0 },
       listeners: [],
       backlog: { forget: () => {}, recordEmpty: () => {} },
@@ -99,7 +97,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     }, patience);
 
   const outcomeOf = async (id: string) => decodeOutcome((await queue.getJob(id))?.returnvalue);
-  /** A worker takes the job, which waits for a cooldown until the worker closes. */
+  /** A worker takes the job, which waits for a hold until the worker closes. */
   const takeAndClose = async (jobId: string) => {
     open.gate.hold({ model: 'm', holdMs: 60_000 });
     const worker = await start();
@@ -109,7 +107,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     open = openGate();
   };
 
-  it('a worker that closes while its job waits for a cooldown -> the next worker has it, however often', async () => {
+  it('a worker that closes while its job waits for a hold -> the next worker has it, however often', async () => {
     const jobId = await add({ deadline: Date.now() + 3_600_000 });
     // More often than a job may be started that takes its workers down.
     for (let n = 0; n < 3; n += 1) {
@@ -127,7 +125,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const chat = chatJobOf({ deadline, stream: true, fallback: [{ provider: 'anthropic' }] });
     const jobId = await add({ deadline });
     await takeAndClose(jobId);
-    // One with a fallback does not wait for a cooldown.
+    // One with a fallback does not wait for a hold.
     await (await queue.getJob(jobId))?.updateData(encodeChatJob(chat));
     const failed = { provider: 'openai', code: 'provider_error' } as const;
     await nextAttempts.begin(takeJob({ id: jobId }), chat, failed);

@@ -8,8 +8,7 @@ import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
 import { RetryBudget } from '../../../workers/job/retry-budget.js';
-import { admittedCall, callOf } from '../../support/calls.js';
-import { openSlot } from '../../support/gate.js';
+import { callOf, pass } from '../../support/calls.js';
 import { providerSetups } from '../../support/providers.js';
 import { openStream } from '../../support/running-jobs.js';
 import { type Served, serve } from '../../support/serve.js';
@@ -202,10 +201,9 @@ async function run({ refuse, asked }: Row) {
     ...{ model: 'm', maxOutputTokens: 1, turns: [{ role: 'user', content: 'Hello' }] },
     ...asked,
   };
-  const slot = { ...openSlot(), isParked: false, park: () => {} };
   const once = async () => {
-    const call = callOf({ request, slot, deltas: openStream() });
-    const make = (each: Call) => prepare({ ...each, pass: admittedCall() }, deps, attempt);
+    const call = callOf({ request, deltas: openStream() });
+    const make = (each: Call) => prepare({ ...each, pass }, deps, attempt);
     const end = await withOneRetry(call, deps, make).catch((error: unknown) => error);
     return { end, sent: bodies.splice(0) };
   };

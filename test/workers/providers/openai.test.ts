@@ -7,7 +7,7 @@ import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { RetryBudget } from '../../../workers/job/retry-budget.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
-import { admittedCall, callOf } from '../../support/calls.js';
+import { callOf, pass } from '../../support/calls.js';
 import { patienceMs } from '../../support/patience.js';
 import { providerSetups } from '../../support/providers.js';
 import { partsOfReply } from '../../support/replies.js';
@@ -27,7 +27,7 @@ async function openChat(wire: 'responses' | 'chat', model: string) {
     provider,
     refused: new RefusedParts(),
     budget: new RetryBudget(),
-    gate: { heldMs: () => 0, run: (call, make) => make({ ...call, pass: admittedCall() } as never) },
+    gate: { run: (call, make) => make({ ...call, pass } as never) },
     metrics: { watchCall: (call, next) => next(call) },
   });
   const times = { timeoutMs: patienceMs, firstTokenTimeoutMs: patienceMs, idleTimeoutMs: patienceMs };
