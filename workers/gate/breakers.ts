@@ -102,14 +102,7 @@ export class Breakers {
       ending = judge({ progress: call.progress, error, tookMs: performance.now() - startedAt });
       if (ending.isBad === false) this.#blame.answered();
       isOfAll = ending.isBad === true && (ending.isCertain ?? this.#blame.concernsAll(call.user));
-      // Their first failure has a user's calls counted.
-      if (ending.isBad && !own)
-        this.#ownOf(call.user)
-          ?.fire(
-            () => Promise.reject(error),
-            () => ending,
-          )
-          .catch(() => undefined);
+      if (ending.isBad && !own) this.#countFirst(call.user, error, ending);
     };
     const watched = async () => {
       const result = await make().catch((error) => {
@@ -121,6 +114,13 @@ export class Breakers {
     };
     const endingOfAll = () => (isOfAll || !ending.isBad ? ending : this.#endingOfOthers(call.user, ending));
     return this.all.fire(() => own?.fire(watched, () => ending) ?? watched(), endingOfAll);
+  }
+
+  /** Has a user's calls counted from this failure on; one of a call that began before an opening is not counted. */
+  #countFirst(user: string | undefined, error: unknown, ending: Ending): void {
+    const own = this.#ownOf(user);
+    const failed = () => Promise.reject(error);
+    if (own?.state === 'closed') own.fire(failed, () => ending).catch(() => undefined);
   }
 
   /** A failure that concerns its user alone: if it was a probe for all, the next one is for another user. */

@@ -476,6 +476,13 @@ describe('rate limits', () => {
     expect(changes).toEqual(['open for M']);
   });
 
+  it('a call that began before the hold is limited after it -> is not taken for the first call after it', async () => {
+    const older = begin('M');
+    await make('1 of M limited 0; 250 ms');
+    await older?.end(endOf('limited 0'));
+    expect([breakers.leftMs('M'), changes]).toEqual([0, ['open for M', 'half-open for M']]);
+  });
+
   it('the first call after a pause -> alone, until it has gone for a second without a 429', async () => {
     await make('1 of M limited 0; 250 ms');
     const trial = begin('M');
