@@ -37,8 +37,6 @@ interface Waiter {
   /** From when on its patience counts; undefined while nothing but a slot, a share or room is missing. */
   heldAt: number | undefined;
   isParked: boolean;
-  /** When it has to be looked at again, unless there is a slot for it before. */
-  nextAt: number;
   begin(): void;
   reject(reason: unknown): void;
 }
@@ -151,7 +149,7 @@ export class WaitingRoom {
     const enteredAt = performance.now();
     const deadlineAt = enteredAt + call.leftMs();
     const heldAt = call.kind === 'retry' ? enteredAt : undefined;
-    const waiter = { ...then, call, enteredAt, deadlineAt, heldAt, freeAt: 0, nextAt: 0, isParked: false };
+    const waiter = { ...then, call, enteredAt, deadlineAt, heldAt, freeAt: 0, isParked: false };
     const before = this.#waiting.findLastIndex((other) => !isMoreUrgent(call, other.call));
     this.#waiting.splice(before + 1, 0, waiter);
     return waiter;
@@ -184,7 +182,6 @@ export class WaitingRoom {
     const hasShare =
       size() < minDivided || !isLong(call, deadlineAt - now) || hasPlace(this.#long, size(), call);
     const hasSlot = hasShare && this.#slots < size();
-    if (!hasSlot && waiter.freeAt !== 0 && now < waiter.nextAt && !this.#isClosing) return waiter.nextAt;
     // Breakers are asked once after each change, and once more before the call begins.
     const isAsked = waiter.freeAt > now && waiter.freeAt < Number.POSITIVE_INFINITY;
     if (waiter.freeAt === 0 || (hasSlot && !isAsked))
@@ -192,12 +189,7 @@ export class WaitingRoom {
     const isHeld = waiter.freeAt > now;
     const mayBegin = hasSlot && !isHeld && now < deadlineAt;
     if (mayBegin && (imageRoom?.fits(call) ?? true)) return this.#begin(waiter);
-    waiter.nextAt = this.#keep(
-      waiter,
-      now,
-      isHeld ? waiter.freeAt - now > parkedAfterMs : mayBegin || !hasShare,
-    );
-    return waiter.nextAt;
+    return this.#keep(waiter, now, isHeld ? waiter.freeAt - now > parkedAfterMs : mayBegin || !hasShare);
   }
 
   /** Has a call wait that may not begin, or ends its wait. */
