@@ -9,7 +9,7 @@ import { eventually, expectCodes, linesWith, untilOk } from './support/expectati
 import { newUser } from './support/users.js';
 
 /** Calls of the provider of P13 that hang: those of patient callers, and more than open the breaker. */
-const [patientCallers, impatientCallers, hanging] = [4, 5, 14];
+const [patientCallers, impatientCallers, hanging] = [4, 5, 11];
 const models = {
   P1: 'sim-limit-1-1-P1@P1',
   P1later: 'sim-retry-after-3600@P1',
