@@ -5,8 +5,12 @@ import { patience } from '../../support/patience.js';
 import { codeOf } from './balance.js';
 import type { Books } from './books.js';
 
+/** Less than the limit of a case (`catalogue.ts`), so that one that fails says what did not come. */
+const eventuallyMs = 100_000;
+
 /** Waits until the check passes. */
-export const eventually = (check: () => Promise<void> | void): Promise<void> => vi.waitFor(check, patience);
+export const eventually = (check: () => Promise<void> | void): Promise<void> =>
+  vi.waitFor(check, { ...patience, timeout: eventuallyMs });
 
 /** The lines that the programs have logged in this case with these words. */
 export const linesWith = (books: Books, words: string): string[] =>
