@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
 import type { Config } from '../shared/config/config.js';
 import { fallbackOf } from '../shared/config/pool-config.js';
-import type { ProviderId } from '../shared/contract.js';
+import type { ProviderId } from '../shared/contracts/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { listModels } from '../shared/fleet/models.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../shared/config/config.js';
-import type { ProviderId } from '../shared/contract.js';
+import type { ProviderId } from '../shared/contracts/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../shared/protocol/messages.js';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Config, defaultOwner } from '../shared/config/config.js';
+import { userName } from '../shared/credential-forms.js';
 import { StartupError } from '../shared/runtime/program.js';
-import { userName } from '../shared/user-name.js';
 
 /** Who runs the command, for the audit: the account of the operating system, and its machine. */
 export const actor = (): string => `${account()}@${hostname()}`;

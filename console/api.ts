@@ -1,4 +1,4 @@
-import type { Problem, ProblemCode } from '../shared/contract.ts';
+import type { Problem, ProblemCode } from '../shared/contracts/contract.ts';
 import { endSession } from './session/session.ts';
 
 /** Why a call has no result: the server's problem, or `unreachable` when there was no answer. */

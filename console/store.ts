@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import type { Fleet, FleetProvider, FleetQueue } from '../shared/fleet-contract.ts';
+import type { Fleet, FleetProvider, FleetQueue } from '../shared/contracts/fleet-contract.ts';
 import { endSession } from './session/session.ts';
 import { loadSession } from './session/sign-in.ts';
 

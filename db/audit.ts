@@ -1,5 +1,5 @@
-import type { AuditAction, AuditEntry } from '../shared/accounts.js';
-import { givenFields } from '../shared/given-fields.js';
+import type { AuditAction, AuditEntry } from '../shared/contracts/accounts.js';
+import { givenFields } from '../shared/json/json.js';
 import type { Database } from './database/client.js';
 import type { Drizzle } from './database/connections.js';
 import { and, desc, eq, type SQL, sql } from './database/drizzle.js';

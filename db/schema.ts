@@ -1,5 +1,5 @@
-import type { AuditAction } from '../shared/accounts.js';
-import type { PostStatus, Scope, UserRole } from '../shared/contract.js';
+import type { AuditAction } from '../shared/contracts/accounts.js';
+import type { PostStatus, Scope, UserRole } from '../shared/contracts/contract.js';
 import {
   customType,
   index,

@@ -1,7 +1,7 @@
 import type { Config } from '../shared/config/config.js';
 import { poolConfig } from '../shared/config/pool-config.js';
 import { credentialVariables } from '../shared/config/provider-credentials.js';
-import type { ProviderId } from '../shared/contract.js';
+import type { ProviderId } from '../shared/contracts/contract.js';
 import type { StartCredentials } from './credentials.js';
 
 /** The running services, and their addresses. */

@@ -12,7 +12,7 @@ const entries = {
   simulator: 'dev/simulator/main.js',
   // Threads, which are looked for beside what starts them.
   'markdown-worker': 'api/blog/rendering/markdown-worker.js',
-  'json-worker': 'shared/json-worker.js',
+  'json-worker': 'shared/json/json-worker.js',
 };
 
 /** Stay in node_modules: SDKs are loaded when their pool starts, `pg` with the queue in PostgreSQL, others by path. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Message, providerIds, type Role } from './contract.js';
+import { type Message, providerIds, type Role } from './contracts/contract.js';
 
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 export type TextPart = z.output<typeof textPart>;

@@ -1,4 +1,4 @@
-import type { ProblemCode, ProblemError, ProviderId } from './contract.js';
+import type { ProblemCode, ProblemError, ProviderId } from './contracts/contract.js';
 
 /** The `code` of a problem: why a request failed. */
 export type FailureCode = ProblemCode;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ProblemError } from './contract.js';
+import type { ProblemError } from './contracts/contract.js';
 import { isBlank } from './conversation.js';
 import { Failure } from './failures.js';
 

@@ -1,12 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../shared/config/config.js';
-import { isRebound } from '../shared/hosts.js';
 import type { WorkerInstruments } from '../shared/metrics/instruments.js';
 import { type QueueStore, reasonOf } from '../shared/queue/queue-store.js';
 import type { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { explainListenError, notifyParent } from '../shared/runtime/program.js';
 import { release } from '../shared/runtime/release.js';
+import { isRebound } from '../shared/urls/hosts.js';
 
 interface HealthServerDeps {
   config: Pick<Config, 'WORKER_PORT' | 'HOST'>;

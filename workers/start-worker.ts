@@ -8,9 +8,9 @@ import {
   isBesideReal,
   isSimulated,
 } from '../shared/config/provider-credentials.js';
-import type { ProviderId } from '../shared/contract.js';
+import type { ProviderId } from '../shared/contracts/contract.js';
 import type { Turn } from '../shared/conversation.js';
-import { JsonThread } from '../shared/json-thread.js';
+import { JsonThread } from '../shared/json/json-thread.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
 import { withImages } from '../shared/queue/blobs.js';

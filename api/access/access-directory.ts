@@ -4,7 +4,7 @@ import type { ActiveSession, SessionStore } from '../../db/access/sessions.js';
 import type { ActiveToken, TokenStore } from '../../db/access/tokens.js';
 import { type UserIdentity, type UserStore, usersChannel } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
-import { digestOf, isAccessToken } from '../../shared/access-token.js';
+import { digestOf, isAccessToken } from '../../shared/credential-forms.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Caller, CallerSession, SignedIn } from './caller.js';
 import { environmentGrants, type Grant, KnownGrants, sessionKey, tokenKey } from './known-grants.js';

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { WriteToken } from '../../db/access/tokens.js';
-import type { Scope } from '../../shared/contract.js';
+import type { Scope } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest, Caller, ReaderRequest } from './caller.js';
 import { parseBasic, parseBearer } from './credentials.js';

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { UserIdentity } from '../../db/access/users.js';
-import type { Scope } from '../../shared/contract.js';
+import type { Scope } from '../../shared/contracts/contract.js';
 
 /** The authenticated user of a request: the same by Basic, by each access token, and by a session of the console. */
 export interface Caller extends UserIdentity {

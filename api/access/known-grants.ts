@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { digestOf } from '../../shared/access-token.js';
+import { digestOf } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
 import type { Caller } from './caller.js';
 import type { EnvironmentUsers } from './known-users.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { UserDigest, UserIdentity } from '../../db/access/users.js';
-import { digestOf, sameDigest } from '../../shared/access-token.js';
-import type { Scope, UserRole } from '../../shared/contract.js';
+import type { Scope, UserRole } from '../../shared/contracts/contract.js';
+import { digestOf, sameDigest } from '../../shared/credential-forms.js';
 import type { SignedIn } from './caller.js';
 
 /** A user that the environment names. A user of the database with that name is the same user, with a second secret. */

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Scope } from '../../shared/contract.js';
+import type { Scope } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { requestIdOf } from '../http/problem.js';

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler } from 'express';
-import type { Scope } from '../../shared/contract.js';
+import type { Scope } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { isLoopback } from '../../shared/hosts.js';
+import { isLoopback } from '../../shared/urls/hosts.js';
 import { requestIdOf } from '../http/problem.js';
 import type { Caller, SignedIn } from './caller.js';
 import { parseBearer, parseSessions } from './credentials.js';

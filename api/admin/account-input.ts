@@ -1,9 +1,9 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import { type AuditAction, auditActions } from '../../shared/accounts.js';
-import { scopes, userRoles } from '../../shared/contract.js';
+import { type AuditAction, auditActions } from '../../shared/contracts/accounts.js';
+import { scopes, userRoles } from '../../shared/contracts/contract.js';
+import { userName } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
-import { userName } from '../../shared/user-name.js';
 import { type PageQuery, pageLimit } from '../http/query.js';
 import { isUuid } from '../http/uuid-param.js';
 

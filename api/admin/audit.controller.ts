@@ -9,8 +9,8 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import { listAudit } from '../../db/audit.js';
-import type { AuditPage } from '../../shared/accounts.js';
-import type { Problem } from '../../shared/contract.js';
+import type { AuditPage } from '../../shared/contracts/accounts.js';
+import type { Problem } from '../../shared/contracts/contract.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
 import { type AuditQuery, auditQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';

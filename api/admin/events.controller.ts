@@ -10,7 +10,7 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
-import type { Problem } from '../../shared/contract.js';
+import type { Problem } from '../../shared/contracts/contract.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { mayStillOperate } from '../access/operators.js';
 import { checkQuery } from '../http/query.js';

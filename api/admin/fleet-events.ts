@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Response as HttpResponse } from 'express';
+import type { Fleet } from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { FleetState } from '../../shared/fleet/fleet-state.js';
-import type { Fleet } from '../../shared/fleet-contract.js';
 import { EventResponse, type ServerSentEvent } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
 import type { History } from './history/history.js';

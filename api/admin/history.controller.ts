@@ -1,5 +1,5 @@
 import { Controller, Get, Middlewares, Queries, Route, Security, SuccessResponse } from '@tsoa/runtime';
-import type { RecentRequests, Samples } from '../../shared/history.js';
+import type { RecentRequests, Samples } from '../../shared/contracts/history.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
 import type { History } from './history/history.js';
 import { type RequestQuery, requestQuery, type SampleQuery, sampleQuery } from './history/history-query.js';

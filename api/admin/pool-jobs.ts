@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import type { PoolJobPage, PoolJobState } from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { PoolJobPage, PoolJobState } from '../../shared/fleet-contract.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';

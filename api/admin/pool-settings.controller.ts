@@ -13,9 +13,9 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { RequestHandler } from 'express';
-import { type Problem, type ProviderId, providerIds } from '../../shared/contract.js';
+import { type Problem, type ProviderId, providerIds } from '../../shared/contracts/contract.js';
+import type { PoolSettings, PoolSettingsInput } from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { PoolSettings, PoolSettingsInput } from '../../shared/fleet-contract.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';

@@ -9,9 +9,9 @@ import {
   Security,
   SuccessResponse,
 } from '@tsoa/runtime';
-import type { Problem } from '../../shared/contract.js';
+import type { Problem } from '../../shared/contracts/contract.js';
+import type { Fleet, PoolJobPage } from '../../shared/contracts/fleet-contract.js';
 import type { FleetState } from '../../shared/fleet/fleet-state.js';
-import type { Fleet, PoolJobPage } from '../../shared/fleet-contract.js';
 import { checkQuery } from '../http/query.js';
 import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
 import { checkProvider, providerOf } from './pool-settings.controller.js';

@@ -9,7 +9,7 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import { z } from 'zod';
-import type { Preview, PreviewInput, Problem } from '../../shared/contract.js';
+import type { Preview, PreviewInput, Problem } from '../../shared/contracts/contract.js';
 import { text } from '../../shared/validation.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 

@@ -16,7 +16,7 @@ import {
 import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'express';
 import { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ConsoleSession, Problem, SignInInput } from '../../shared/contract.js';
+import type { ConsoleSession, Problem, SignInInput } from '../../shared/contracts/contract.js';
 import { invalidRequest, text } from '../../shared/validation.js';
 import { type AccessDirectory, sessionLifetimeMs } from '../access/access-directory.js';
 import type { AuthenticatedRequest } from '../access/caller.js';

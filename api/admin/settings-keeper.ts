@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pruneAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
 import { listPoolSettings } from '../../db/settings/pool-settings.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import type { FleetSettings } from '../../shared/fleet/live-settings.js';
 import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';

@@ -15,9 +15,9 @@ import {
 } from '@tsoa/runtime';
 import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
-import { digestOf, makeAccessToken } from '../../shared/access-token.js';
-import type { NewToken, TokenInput, TokenPage } from '../../shared/accounts.js';
-import { type Problem, scopes } from '../../shared/contract.js';
+import type { NewToken, TokenInput, TokenPage } from '../../shared/contracts/accounts.js';
+import { type Problem, scopes } from '../../shared/contracts/contract.js';
+import { digestOf, makeAccessToken } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';

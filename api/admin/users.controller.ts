@@ -16,9 +16,9 @@ import {
 } from '@tsoa/runtime';
 import { createUserStore } from '../../db/access/users.js';
 import type { Database } from '../../db/database/client.js';
-import { digestOf, makeUserSecret } from '../../shared/access-token.js';
-import type { UserInfo, UserInput, UserPage, UserSecret } from '../../shared/accounts.js';
-import type { Problem } from '../../shared/contract.js';
+import type { UserInfo, UserInput, UserPage, UserSecret } from '../../shared/contracts/accounts.js';
+import type { Problem } from '../../shared/contracts/contract.js';
+import { digestOf, makeUserSecret } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';

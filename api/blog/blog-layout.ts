@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { Config } from '../../shared/config/config.js';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { isUuid } from '../http/uuid-param.js';
 import { layOut } from './page-layout.js';
 import { escapeHtml } from './rendering/markdown.js';

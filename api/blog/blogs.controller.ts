@@ -20,8 +20,8 @@ import type { WriteCondition } from '../../db/posts/post-changes.js';
 import { postInput, postPatch, toPostChanges, toPostFields } from '../../db/posts/post-rules.js';
 import type { PostStore } from '../../db/posts/post-store.js';
 // `Post` is also a decorator, and tsoa identifies decorators and schemas by name: neither can have an alias.
-import type * as contract from '../../shared/contract.js';
-import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contract.js';
+import type * as contract from '../../shared/contracts/contract.js';
+import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { writeTokenOf } from '../access/authentication.js';
 import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/caller.js';

@@ -1,5 +1,5 @@
 import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { type Blog, postPath } from './blog-layout.js';
 
 /** A format of a feed. */

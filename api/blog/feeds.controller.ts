@@ -1,6 +1,6 @@
 import { Controller, Get, Header, Request, Response, Route, Security, SuccessResponse } from '@tsoa/runtime';
 import type { Request as HttpRequest } from 'express';
-import type { Problem } from '../../shared/contract.js';
+import type { Problem } from '../../shared/contracts/contract.js';
 import { sendDocument } from '../http/conditional.js';
 import type { FeedFormat } from './feed-formats.js';
 import type { Feeds } from './feeds.js';

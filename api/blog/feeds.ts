@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { PostVersion } from '../../db/posts/post-rows.js';
 import type { PostStore } from '../../db/posts/post-store.js';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { type FeedEntry, type FeedFormat, type FeedSource, feedDocuments } from './feed-formats.js';
 import { headingOf } from './post-page.js';

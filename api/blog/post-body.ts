@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { PostFields, PostRequest } from '../../db/posts/post-creation.js';
 import { postInput, type postPatch } from '../../db/posts/post-rules.js';
-import type { ProblemError } from '../../shared/contract.js';
+import type { ProblemError } from '../../shared/contracts/contract.js';
 import { invalidRequest, maxErrorsListed } from '../../shared/validation.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';

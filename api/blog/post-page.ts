@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import {
   type Blog,
   canonicalLink,

@@ -2,7 +2,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { z } from 'zod';
 import type { Position, PostFilter } from '../../db/posts/post-lists.js';
 import { slug } from '../../db/posts/post-rules.js';
-import type { PostStatus } from '../../shared/contract.js';
+import type { PostStatus } from '../../shared/contracts/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { text } from '../../shared/validation.js';

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import type { ReaderRequest } from '../access/caller.js';
 import { preferredOf } from '../http/accept.js';
 import { type Content, sendDocument } from '../http/conditional.js';

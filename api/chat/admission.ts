@@ -1,4 +1,4 @@
-import type { Target } from '../../shared/contract.js';
+import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';

@@ -1,9 +1,14 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import { type ChatStatus, type ProviderId, providerIds, type Target } from '../../shared/contract.js';
+import {
+  type ChatStatus,
+  type ProviderId,
+  providerIds,
+  type Target,
+} from '../../shared/contracts/contract.js';
+import type { RequestCode } from '../../shared/contracts/history.js';
 import { partsOf, type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
-import type { RequestCode } from '../../shared/history.js';
 import { type ConversationChange, changesFor } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';

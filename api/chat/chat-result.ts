@@ -1,4 +1,4 @@
-import type { ChatStatus, ProviderId } from '../../shared/contract.js';
+import type { ChatStatus, ProviderId } from '../../shared/contracts/contract.js';
 import { describeExcess, Failure } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';

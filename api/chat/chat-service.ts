@@ -1,4 +1,4 @@
-import type { ProviderId, Target } from '../../shared/contract.js';
+import type { ProviderId, Target } from '../../shared/contracts/contract.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';

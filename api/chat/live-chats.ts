@@ -1,4 +1,4 @@
-import type { RequestCode } from '../../shared/history.js';
+import type { RequestCode } from '../../shared/contracts/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { Delta } from '../../shared/protocol/deltas.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';

@@ -1,4 +1,4 @@
-import type { Target } from '../../shared/contract.js';
+import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { type Delta, sliceText } from '../../shared/protocol/deltas.js';
 import { writerOf } from '../../shared/protocol/outcome.js';

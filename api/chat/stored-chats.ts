@@ -1,5 +1,5 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import type { ChatStatus, ProviderId } from '../../shared/contract.js';
+import type { ChatStatus, ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { attemptAfter, jobIdOf } from '../../shared/protocol/attempts.js';
 import {

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';

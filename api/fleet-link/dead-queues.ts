@@ -1,6 +1,6 @@
 import { Job, type Queue } from 'bullmq';
 import PQueue from 'p-queue';
-import { type ProviderId, providerIds, type Target } from '../../shared/contract.js';
+import { type ProviderId, providerIds, type Target } from '../../shared/contracts/contract.js';
 import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { type Attempt, attemptAfter, jobIdOf } from '../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';

@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { FleetSource } from '../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';

@@ -1,5 +1,5 @@
 import { Job, type Queue } from 'bullmq';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';

@@ -1,4 +1,4 @@
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { type Cancel, topics } from '../../shared/protocol/messages.js';
 import {
   decodeRemovedUsers,

@@ -11,7 +11,7 @@ import {
   readJson,
   type TreeLimits,
   writeChat,
-} from '../../shared/json-worker.js';
+} from '../../shared/json/json-worker.js';
 import { parseBody } from '../../shared/validation.js';
 import { LargeWork } from './large-work.js';
 import { readBody } from './read-body.js';

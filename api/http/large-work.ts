@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import { JsonThread } from '../../shared/json-thread.js';
+import { JsonThread } from '../../shared/json/json-thread.js';
 import { Semaphore } from '../../shared/runtime/semaphore.js';
 
 /** How many users' work is done at once. Each has a thread of the decoders, or waits for that of JSON. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { ValidateError } from '@tsoa/runtime';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
-import type { Problem, ProblemError, ProviderId } from '../../shared/contract.js';
+import type { Problem, ProblemError, ProviderId } from '../../shared/contracts/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { invalidRequest } from '../../shared/validation.js';
 import { drainRequest } from './drain-request.js';

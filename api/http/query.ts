@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import type { ProblemError } from '../../shared/contract.js';
+import type { ProblemError } from '../../shared/contracts/contract.js';
 import { invalidRequest } from '../../shared/validation.js';
 
 /**

@@ -1,5 +1,5 @@
-import { type ProviderId, providerIds } from '../../shared/contract.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
+import { givenFields } from '../../shared/json/json.js';
 import { findAlias, type ModelAlias } from '../../shared/model-names.js';
 import {
   findUnsupported,

@@ -4,9 +4,9 @@ import type {
   CompletionToolCall,
   CompletionUsage,
   ExtraContent,
-} from '../../shared/completion-contract.js';
-import type { ProviderId, Target } from '../../shared/contract.js';
-import { givenFields } from '../../shared/given-fields.js';
+} from '../../shared/contracts/completion-contract.js';
+import type { ProviderId, Target } from '../../shared/contracts/contract.js';
+import { givenFields } from '../../shared/json/json.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
 import { type CallMark, hasCalls, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';

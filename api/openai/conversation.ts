@@ -1,4 +1,4 @@
-import type { ProviderId, Role } from '../../shared/contract.js';
+import type { ProviderId, Role } from '../../shared/contracts/contract.js';
 import {
   isBlank,
   type Part,
@@ -8,8 +8,8 @@ import {
   textOf,
 } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { withWholePairs } from '../../shared/json.js';
-import { measureTree } from '../../shared/json-worker.js';
+import { withWholePairs } from '../../shared/json/json.js';
+import { measureTree } from '../../shared/json/json-worker.js';
 import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';

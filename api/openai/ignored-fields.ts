@@ -1,5 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { findUnsupported } from '../../shared/protocol/model-parameters.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';

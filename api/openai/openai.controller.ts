@@ -12,8 +12,8 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
-import type { ChatCompletion } from '../../shared/completion-contract.js';
-import type { AcceptedChat, ProviderId } from '../../shared/contract.js';
+import type { ChatCompletion } from '../../shared/contracts/completion-contract.js';
+import type { AcceptedChat, ProviderId } from '../../shared/contracts/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
 import type { ModelAlias } from '../../shared/model-names.js';
 import type { AuthenticatedRequest } from '../access/caller.js';

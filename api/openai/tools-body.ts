@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
-import { isObject } from '../../shared/json.js';
+import { givenFields, isObject } from '../../shared/json/json.js';
 import {
   type JsonSchema,
   type ReplyFormat,

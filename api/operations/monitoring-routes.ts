@@ -1,12 +1,12 @@
 import type { RequestHandler } from 'express';
 import type { Database } from '../../db/database/client.js';
 import { Failure } from '../../shared/failures.js';
-import { isRebound } from '../../shared/hosts.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
 import { release } from '../../shared/runtime/release.js';
 import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { isRebound } from '../../shared/urls/hosts.js';
 
 /** The checks of `/readyz`. */
 export interface HealthDeps {

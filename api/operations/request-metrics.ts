@@ -1,5 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { FailureCode } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { onEventsBegun } from '../http/event-response.js';

@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { layOut, type Page, policyOf } from '../blog/page-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
 import type { ProviderState, ProviderStates } from './provider-states.js';

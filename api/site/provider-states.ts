@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 

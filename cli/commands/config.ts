@@ -1,5 +1,5 @@
 import { type Environment, environmentSchema, parseConfig } from '../../shared/config/config.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 
 /** `quillgate config`: see its options; throws `ConfigError` when the configuration in force has problems. */
 export function printConfig(

@@ -3,7 +3,7 @@ import { changePoolSettings, readPoolSettings } from '../../db/settings/change-s
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
 import { poolConfig, rulesOf } from '../../shared/config/pool-config.js';
 import { parseTargets } from '../../shared/config/targets.js';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';

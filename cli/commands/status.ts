@@ -1,8 +1,8 @@
 import { type Config, type Environment, namesSet, parseConfig } from '../../shared/config/config.js';
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
-import type { Fleet } from '../../shared/fleet-contract.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
+import type { Fleet } from '../../shared/contracts/fleet-contract.js';
+import { givenFields } from '../../shared/json/json.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns, openForCommand, patienceMs } from '../database.js';
 import { hearFleet, type ListenTimes } from '../fleet.js';

@@ -1,8 +1,8 @@
 import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
-import { digestOf, makeAccessToken } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
-import { scopes } from '../../shared/contract.js';
+import { scopes } from '../../shared/contracts/contract.js';
+import { digestOf, makeAccessToken } from '../../shared/credential-forms.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, nameInEnvironment, ownerByDefault } from '../identities.js';

@@ -1,7 +1,7 @@
 import { createUserStore } from '../../db/access/users.js';
-import { digestOf, makeUserSecret } from '../../shared/access-token.js';
 import type { Environment } from '../../shared/config/config.js';
-import { userRoles } from '../../shared/contract.js';
+import { userRoles } from '../../shared/contracts/contract.js';
+import { digestOf, makeUserSecret } from '../../shared/credential-forms.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
 import { actor, checkName, secretVariablesOf } from '../identities.js';

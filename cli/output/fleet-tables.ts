@@ -1,11 +1,11 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type {
   ConcurrencySuggestion,
   Fleet,
   FleetBreaker,
   FleetProvider,
   FleetWorker,
-} from '../../shared/fleet-contract.js';
+} from '../../shared/contracts/fleet-contract.js';
 import { printable, renderTable } from './table.js';
 
 /** Tables of the providers, failing ones first, and of their workers; `now` is in milliseconds since the epoch. */

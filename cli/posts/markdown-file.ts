@@ -1,5 +1,5 @@
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 
 /** A field of front matter: a text as it was written, null, a list of these, or an empty object for anything else. */
 export interface Field {

@@ -1,4 +1,4 @@
-import { readJson } from '../../shared/json.js';
+import { readJson } from '../../shared/json/json.js';
 import { EventBytes } from '../../workers/providers/event-bytes.js';
 import {
   type Connecting,

@@ -1,4 +1,4 @@
-import type { ProviderError } from '../../shared/history.ts';
+import type { ProviderError } from '../../shared/contracts/history.ts';
 
 const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });

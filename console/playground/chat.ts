@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import type { CompletionToolCall, CompletionUsage } from '../../shared/completion-contract.ts';
-import type { Problem } from '../../shared/contract.ts';
+import type { CompletionToolCall, CompletionUsage } from '../../shared/contracts/completion-contract.ts';
+import type { Problem } from '../../shared/contracts/contract.ts';
 import { ApiError, open } from '../api.ts';
 import { type PlaygroundMessage, type PlaygroundRequest, toStream, usesTools } from './request.ts';
 

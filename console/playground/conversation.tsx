@@ -1,5 +1,5 @@
 import { useId } from 'preact/hooks';
-import type { Role } from '../../shared/contract.ts';
+import type { Role } from '../../shared/contracts/contract.ts';
 import { Options } from '../parts/field.tsx';
 import type { PlaygroundMessage } from './request.ts';
 import { CallText } from './tool.tsx';

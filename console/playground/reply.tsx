@@ -1,4 +1,4 @@
-import type { RecentRequests } from '../../shared/history.ts';
+import type { RecentRequests } from '../../shared/contracts/history.ts';
 import { ApiError } from '../api.ts';
 import { useAnswer } from '../parts/answer.ts';
 import { describeProviderError, formatDuration } from '../parts/format.ts';

@@ -1,5 +1,5 @@
-import type { CompletionToolCall } from '../../shared/completion-contract.ts';
-import type { Role } from '../../shared/contract.ts';
+import type { CompletionToolCall } from '../../shared/contracts/completion-contract.ts';
+import type { Role } from '../../shared/contracts/contract.ts';
 
 /** The request. Empty texts mean the server's defaults. */
 export interface PlaygroundRequest {

@@ -1,5 +1,5 @@
 import { useId } from 'preact/hooks';
-import type { CompletionToolCall } from '../../shared/completion-contract.ts';
+import type { CompletionToolCall } from '../../shared/contracts/completion-contract.ts';
 import { TextField } from '../parts/field.tsx';
 import { parseObject, type ToolFields } from './request.ts';
 

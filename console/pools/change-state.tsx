@@ -1,4 +1,4 @@
-import type { PoolSettings } from '../../shared/fleet-contract.ts';
+import type { PoolSettings } from '../../shared/contracts/fleet-contract.ts';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { fleet } from '../store.ts';

@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks';
-import type { ConcurrencySuggestion } from '../../shared/fleet-contract.ts';
+import type { ConcurrencySuggestion } from '../../shared/contracts/fleet-contract.ts';
 import { labelOf } from './setting-fields.ts';
 import { SettingSource } from './setting-source.tsx';
 import type { PoolSettingsEditor } from './settings.ts';

@@ -1,5 +1,5 @@
-import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
-import type { FleetChats } from '../../shared/history.ts';
+import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/contracts/fleet-contract.ts';
+import type { FleetChats } from '../../shared/contracts/history.ts';
 import { formatNumber } from '../parts/format.ts';
 
 /** How a state looks: the name of a class. */

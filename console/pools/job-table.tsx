@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { ProviderId } from '../../shared/contract.ts';
-import type { PoolJob, PoolJobState } from '../../shared/fleet-contract.ts';
+import type { ProviderId } from '../../shared/contracts/contract.ts';
+import type { PoolJob, PoolJobState } from '../../shared/contracts/fleet-contract.ts';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { SelectField } from '../parts/field.tsx';

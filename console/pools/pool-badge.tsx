@@ -1,4 +1,4 @@
-import type { FleetProvider } from '../../shared/fleet-contract.ts';
+import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
 import { type Described, describeProvider } from './describe.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 

@@ -1,4 +1,4 @@
-import type { Sample } from '../../shared/history.ts';
+import type { Sample } from '../../shared/contracts/history.ts';
 import { Chart, type ChartLine } from '../parts/chart.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber } from '../parts/format.ts';

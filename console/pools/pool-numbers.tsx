@@ -1,4 +1,4 @@
-import type { FleetProvider } from '../../shared/fleet-contract.ts';
+import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';

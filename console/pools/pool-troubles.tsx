@@ -1,4 +1,4 @@
-import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/fleet-contract.ts';
+import type { FleetBreaker, FleetProvider, FleetWorker } from '../../shared/contracts/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatTime } from '../parts/format.ts';
 import { describeBreaker, describeFailed, toneOfBreaker } from './describe.ts';

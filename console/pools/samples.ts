@@ -1,4 +1,4 @@
-import type { Sample, Samples } from '../../shared/history.ts';
+import type { Sample, Samples } from '../../shared/contracts/history.ts';
 import { Followed } from '../parts/followed.ts';
 
 const slotMs = 5000;

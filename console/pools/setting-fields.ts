@@ -1,4 +1,4 @@
-import type { PoolSettingsInput } from '../../shared/fleet-contract.ts';
+import type { PoolSettingsInput } from '../../shared/contracts/fleet-contract.ts';
 import { formatDuration, splitList } from '../parts/format.ts';
 
 /** A setting that is written as text: how it is shown and read. */

@@ -1,4 +1,4 @@
-import type { PoolSetting } from '../../shared/fleet-contract.ts';
+import type { PoolSetting } from '../../shared/contracts/fleet-contract.ts';
 import { labelOf } from './setting-fields.ts';
 import type { PoolSettingsEditor, SettingsChange } from './settings.ts';
 

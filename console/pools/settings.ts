@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { ProviderId } from '../../shared/contract.ts';
+import type { ProviderId } from '../../shared/contracts/contract.ts';
 import type {
   FleetProvider,
   PoolSetting,
   PoolSettings,
   PoolSettingsInput,
-} from '../../shared/fleet-contract.ts';
+} from '../../shared/contracts/fleet-contract.ts';
 import { ApiError, call } from '../api.ts';
 
 /** The changes that an operator wants; null takes back the operators' value. */

@@ -1,4 +1,4 @@
-import type { FleetWorker } from '../../shared/fleet-contract.ts';
+import type { FleetWorker } from '../../shared/contracts/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatShare } from '../parts/format.ts';
 import { Table } from '../parts/table.tsx';

@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import type { Post, PostStatus } from '../../shared/contract.ts';
+import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
 import { ApiError, type CallOptions, call } from '../api.ts';
 import {
   fieldsOf,

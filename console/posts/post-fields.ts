@@ -1,4 +1,4 @@
-import type { Post, PostInput, PostPatch, PostStatus } from '../../shared/contract.ts';
+import type { Post, PostInput, PostPatch, PostStatus } from '../../shared/contracts/contract.ts';
 import { splitList } from '../parts/format.ts';
 
 /** A post as its form holds it. */

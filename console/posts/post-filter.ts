@@ -1,4 +1,4 @@
-import type { Post, PostStatus } from '../../shared/contract.ts';
+import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
 import { addressOf } from '../parts/paged-list.ts';
 
 /** Which posts the list shows; empty parts hold for every post. */

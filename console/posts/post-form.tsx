@@ -1,5 +1,5 @@
 import { useEffect, useId } from 'preact/hooks';
-import type { Post, PostStatus } from '../../shared/contract.ts';
+import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';

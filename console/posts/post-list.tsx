@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Post } from '../../shared/contract.ts';
+import type { Post } from '../../shared/contracts/contract.ts';
 import { SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';

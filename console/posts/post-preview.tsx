@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { Preview } from '../../shared/contract.ts';
+import type { Preview } from '../../shared/contracts/contract.ts';
 import { call } from '../api.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 

@@ -1,4 +1,4 @@
-import type { RecentRequest, RecentRequests } from '../../shared/history.ts';
+import type { RecentRequest, RecentRequests } from '../../shared/contracts/history.ts';
 import { Followed } from '../parts/followed.ts';
 import { addressOf } from '../parts/paged-list.ts';
 

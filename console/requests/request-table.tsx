@@ -1,5 +1,5 @@
-import type { Target } from '../../shared/contract.ts';
-import type { RecentRequest, RequestCode } from '../../shared/history.ts';
+import type { Target } from '../../shared/contracts/contract.ts';
+import type { RecentRequest, RequestCode } from '../../shared/contracts/history.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
 import { Table } from '../parts/table.tsx';

@@ -1,4 +1,4 @@
-import type { RecentRequest } from '../../shared/history.ts';
+import type { RecentRequest } from '../../shared/contracts/history.ts';
 import { formatDuration } from '../parts/format.ts';
 
 /** When a chat was queued, started, answered and ended: as text, and as a bar as long as `longestMs` is wide. */

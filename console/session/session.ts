@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { ConsoleSession } from '../../shared/contract.ts';
+import type { ConsoleSession } from '../../shared/contracts/contract.ts';
 
 /** The user who is signed in: undefined before the first look; null without a session. */
 export const session = signal<ConsoleSession | null | undefined>(undefined);

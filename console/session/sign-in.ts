@@ -1,4 +1,4 @@
-import type { ConsoleSession } from '../../shared/contract.ts';
+import type { ConsoleSession } from '../../shared/contracts/contract.ts';
 import { ApiError, call } from '../api.ts';
 import { beginSession, endSession, followOtherTabs, maybeSignedIn, session } from './session.ts';
 

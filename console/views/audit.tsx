@@ -1,4 +1,4 @@
-import type { AuditAction, AuditEntry } from '../../shared/accounts.ts';
+import type { AuditAction, AuditEntry } from '../../shared/contracts/accounts.ts';
 import { SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, showFiltered, usePagedList } from '../parts/paged-list.ts';

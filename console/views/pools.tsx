@@ -1,4 +1,4 @@
-import type { FleetProvider } from '../../shared/fleet-contract.ts';
+import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { ChoiceControl } from '../pools/choice-control.tsx';
 import { ConcurrencyControl } from '../pools/concurrency-control.tsx';

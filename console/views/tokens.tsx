@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { NewToken, TokenInfo, TokenInput } from '../../shared/accounts.ts';
-import type { Scope } from '../../shared/contract.ts';
+import type { NewToken, TokenInfo, TokenInput } from '../../shared/contracts/accounts.ts';
+import type { Scope } from '../../shared/contracts/contract.ts';
 import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { UserInfo, UserInput, UserSecret } from '../../shared/accounts.ts';
-import type { UserRole } from '../../shared/contract.ts';
+import type { UserInfo, UserInput, UserSecret } from '../../shared/contracts/accounts.ts';
+import type { UserRole } from '../../shared/contracts/contract.ts';
 import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';

@@ -1,4 +1,4 @@
-import type { UserRole } from '../../shared/contract.js';
+import type { UserRole } from '../../shared/contracts/contract.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { and, desc, eq, gt, inArray, lte, or, type SQL, sql } from '../database/drizzle.js';

@@ -1,6 +1,6 @@
 import { v7 as uuidv7, validate } from 'uuid';
-import type { TokenInfo } from '../../shared/accounts.js';
-import type { Scope } from '../../shared/contract.js';
+import type { TokenInfo } from '../../shared/contracts/accounts.js';
+import type { Scope } from '../../shared/contracts/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';

@@ -1,6 +1,6 @@
 import { v5 as uuidv5 } from 'uuid';
-import type { AuditAction, UserInfo } from '../../shared/accounts.js';
-import type { UserRole } from '../../shared/contract.js';
+import type { AuditAction, UserInfo } from '../../shared/contracts/accounts.js';
+import type { UserRole } from '../../shared/contracts/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isActiveToken } from '../access/tokens.js';
 import type { UserIdentity } from '../access/users.js';

@@ -1,4 +1,4 @@
-import type { Post, PostStatus } from '../../shared/contract.js';
+import type { Post, PostStatus } from '../../shared/contracts/contract.js';
 import { postFields, type Statement, toIsoTime } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */

@@ -1,4 +1,4 @@
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import type { Purpose, Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { type Column, sql } from '../database/drizzle.js';

@@ -1,4 +1,4 @@
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requireActive, type WriteToken } from '../access/tokens.js';
 import type { Database, Statements } from '../database/client.js';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuidv7 } from 'uuid';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { and, asc, eq, gt, or, sql } from '../database/drizzle.js';

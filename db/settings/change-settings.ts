@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { isSettable, type ModelRules } from '../../shared/model-names.js';
 import type { PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';

@@ -1,6 +1,6 @@
 import { v5 as uuidv5 } from 'uuid';
-import type { AuditAction } from '../../shared/accounts.js';
-import type { ProviderId } from '../../shared/contract.js';
+import type { AuditAction } from '../../shared/contracts/accounts.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import {
   type PoolOverrides,
   type ProviderSettings,

@@ -1,5 +1,5 @@
 import { EventEmitter, on } from 'node:events';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Call, type CallContent, type CallEnd, type CallFacts } from './call.js';
 
 /** Which calls to list. */

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import type { CallParameters } from './wire-format.js';
 

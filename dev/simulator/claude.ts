@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
-import { isObject, type JsonObject } from '../../shared/json.js';
+import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
 import { type Breach, type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';

@@ -1,5 +1,5 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
-import { readJson } from '../../shared/json.js';
+import { readJson } from '../../shared/json/json.js';
 import type { CallsBehaviour } from './behaviour.js';
 import { splitInto } from './echo.js';
 import { fill } from './fill.js';

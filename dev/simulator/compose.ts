@@ -1,5 +1,5 @@
 import type { Turn } from '../../shared/conversation.js';
-import type { JsonObject } from '../../shared/json.js';
+import type { JsonObject } from '../../shared/json/json.js';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';

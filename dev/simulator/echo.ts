@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
 
 const maxCharsOfTurn = 80;

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../shared/json.js';
+import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { resolve } from './schemas.js';
 
 // Properties that are not required are left out below this depth, so that recursive schemas end.

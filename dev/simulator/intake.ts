@@ -1,5 +1,5 @@
 import type { Turn } from '../../shared/conversation.js';
-import { isObject, type JsonObject, readJson } from '../../shared/json.js';
+import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
 import type { Behaviour } from './behaviour.js';

@@ -1,5 +1,5 @@
 import { type Part, partsOf, type StoredImage, type Turn } from '../../shared/conversation.js';
-import type { JsonObject } from '../../shared/json.js';
+import type { JsonObject } from '../../shared/json/json.js';
 import { imageTypeOf } from './image.js';
 import { firstRefusal, type Refusal } from './refusal.js';
 import type { CallParameters, OfferedTool } from './wire-format.js';

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../shared/json.js';
+import { isObject, type JsonObject } from '../../shared/json/json.js';
 
 /** The part of a schema that a local reference names; undefined if there is none. */
 export function resolve(root: JsonObject, reference: string): unknown {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isRebound } from '../../shared/hosts.js';
+import { isRebound } from '../../shared/urls/hosts.js';
 import { answer, refuse } from './answer.js';
 import { isGated } from './behaviours.js';
 import type { Call } from './call.js';

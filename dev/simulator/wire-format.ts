@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
-import type { JsonObject } from '../../shared/json.js';
+import type { JsonObject } from '../../shared/json/json.js';
 import type { PartRules } from './part-rules.js';
 import type { ErrorBodies, Refusal } from './refusal.js';
 import type { MadeCall } from './signature.js';

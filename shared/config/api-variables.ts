@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { userName } from '../user-name.js';
+import { userName } from '../credential-forms.js';
 import {
   aliases,
   byteCount,

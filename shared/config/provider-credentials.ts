@@ -1,4 +1,4 @@
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 
 /** The variables that give a provider its credentials, in words for people. */
 export const credentialVariables: Record<ProviderId, string> = {

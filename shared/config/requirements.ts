@@ -1,4 +1,4 @@
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { credentialVariables, hasCredentials, isBesideReal, isSimulated } from './provider-credentials.js';
 
 /** The programs that read the configuration. Each requires other variables; `command`, `start`, `config` none. */

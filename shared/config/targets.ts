@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds, type Target } from '../contract.js';
+import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { isModelName, type ModelAlias, modelPattern } from '../model-names.js';
 
 /** A caller does not wait for more than this many, one after another. */

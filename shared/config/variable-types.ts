@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { modelPattern } from '../model-names.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
 import { parseAlias, parseTargets } from './targets.js';

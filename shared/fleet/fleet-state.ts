@@ -1,6 +1,6 @@
-import { type ProviderId, providerIds } from '../contract.js';
-import type { Fleet, FleetProvider, FleetQueue } from '../fleet-contract.js';
-import type { Sample } from '../history.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
+import type { Fleet, FleetProvider, FleetQueue } from '../contracts/fleet-contract.js';
+import type { Sample } from '../contracts/history.js';
 import { type QueueDepth, type QueueStore, reasonOf } from '../queue/queue-store.js';
 import { release } from '../runtime/release.js';
 import { singleFlight } from '../runtime/single-flight.js';

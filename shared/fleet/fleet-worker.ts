@@ -1,4 +1,4 @@
-import type { FleetBreaker, FleetError, FleetWorker } from '../fleet-contract.js';
+import type { FleetBreaker, FleetError, FleetWorker } from '../contracts/fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 
 /** Names of models that are shown of a worker; admission knows all. */

@@ -1,5 +1,5 @@
-import { type ProviderId, providerIds } from '../contract.js';
-import type { FleetProvider, FleetWorker } from '../fleet-contract.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
+import type { FleetProvider, FleetWorker } from '../contracts/fleet-contract.js';
 import type { Heartbeats } from './heartbeats.js';
 
 /** A provider's workers. Only the store knows how many jobs wait. */

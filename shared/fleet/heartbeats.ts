@@ -1,5 +1,5 @@
-import type { ProviderId } from '../contract.js';
-import type { FleetWorker } from '../fleet-contract.js';
+import type { ProviderId } from '../contracts/contract.js';
+import type { FleetWorker } from '../contracts/fleet-contract.js';
 import type { EndedChats } from '../protocol/ended-chats.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 import { ChatTotals } from './chat-totals.js';

@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds, type Target } from '../contract.js';
+import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { Failure } from '../failures.js';
 import { isModelAllowed } from '../model-names.js';
 import type { ModelBreaker, PoolHeartbeat } from '../protocol/messages.js';

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import { topics } from '../protocol/messages.js';
 import { type PoolOverrides, type ProviderSettings, settingsRecordSchema } from '../protocol/settings.js';
 import type { Relay } from '../queue/relay.js';

@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds } from '../contract.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
 import type { Heartbeats } from './heartbeats.js';
 
 /** A model that callers may name. */

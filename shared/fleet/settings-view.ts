@@ -6,8 +6,8 @@ import {
   poolConfig,
   rulesOf,
 } from '../config/pool-config.js';
-import type { ProviderId } from '../contract.js';
-import type { PoolSetting } from '../fleet-contract.js';
+import type { ProviderId } from '../contracts/contract.js';
+import type { PoolSetting } from '../contracts/fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 import { type PoolOverrides, settingNames } from '../protocol/settings.js';
 

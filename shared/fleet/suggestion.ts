@@ -1,4 +1,4 @@
-import type { ConcurrencySuggestion } from '../fleet-contract.js';
+import type { ConcurrencySuggestion } from '../contracts/fleet-contract.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
 
 type Stats = NonNullable<PoolHeartbeat['service']>;

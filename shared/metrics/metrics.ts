@@ -1,4 +1,4 @@
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
 import { release } from '../runtime/release.js';
 

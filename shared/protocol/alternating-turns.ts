@@ -1,4 +1,4 @@
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import { isBlank, type Part, partsOf, type ToolCallPart, type Turn, textOf } from '../conversation.js';
 
 /**

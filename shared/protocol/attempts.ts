@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
 
 /** A chat is a sequence of attempts, each a job on the queue of its provider; the first has the id of the chat. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { markSchema } from './parts.js';
 import { version } from './version.js';
 

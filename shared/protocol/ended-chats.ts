@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 
 const count = z.int().min(0).max(1_000_000_000);
 const shortText = z.string().max(300);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
 import { providerErrorSchema } from './attempts.js';
 import { eachOf, version } from './version.js';

@@ -1,6 +1,6 @@
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import type { ImagePart } from '../conversation.js';
-import { isPublicHost } from '../hosts.js';
+import { isPublicHost } from '../urls/hosts.js';
 
 /** The images that a provider takes. */
 interface ImageLimits {

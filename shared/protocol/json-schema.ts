@@ -1,5 +1,5 @@
-import type { ProviderId } from '../contract.js';
-import { isObject } from '../json.js';
+import type { ProviderId } from '../contracts/contract.js';
+import { isObject } from '../json/json.js';
 import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
 import { any, claude, type Dialect, gemini, isChoice, type Taking } from './schema-dialects.js';
 import { toCurrentDraft } from './schema-drafts.js';

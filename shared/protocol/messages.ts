@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { turnSchema } from '../conversation.js';
 import { attemptSchema } from './attempts.js';
 import { versionOf } from './chat-version.js';

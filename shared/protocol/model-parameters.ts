@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import type { Part } from '../conversation.js';
 import { unsupportedImage } from './image-limits.js';
 import { fitSchema, type SchemaUse } from './json-schema.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Target } from '../contract.js';
+import type { Target } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
 import { type Attempt, attemptSchema, endedAttemptSchema, providerErrorSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';

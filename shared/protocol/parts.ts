@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ProviderId, providerIds } from '../contract.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
 import { type OpaqueRole, opaqueRoles } from '../conversation.js';
 
 /**

@@ -1,4 +1,4 @@
-import { isObject } from '../json.js';
+import { isObject } from '../json/json.js';
 
 const maxBytes = 256 * 1024;
 const maxValues = 10_000;

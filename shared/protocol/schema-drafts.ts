@@ -1,5 +1,4 @@
-import { givenFields } from '../given-fields.js';
-import { isObject } from '../json.js';
+import { givenFields, isObject } from '../json/json.js';
 import { type Json, UnfitSchema } from './schema-bounds.js';
 
 /** Schemas of older drafts of JSON Schema, as the draft of 2020-12 writes them. */

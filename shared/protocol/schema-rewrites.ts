@@ -1,4 +1,4 @@
-import { isObject } from '../json.js';
+import { isObject } from '../json/json.js';
 import { childOf, type Json } from './schema-bounds.js';
 
 /** Other ways to write the same schema, for providers that do not take the way of some programs. */

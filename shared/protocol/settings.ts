@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ProviderId, providerIds } from '../contract.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
 import { modelName, modelPattern } from '../model-names.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { providerIds } from '../contract.js';
+import { providerIds } from '../contracts/contract.js';
 import { type Attempt, attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
 import { decodeOutcome, encodeOutcome, type Outcome, outcomeVersion } from './outcome.js';

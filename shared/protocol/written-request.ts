@@ -1,5 +1,5 @@
 import type { Turn } from '../conversation.js';
-import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json-worker.js';
+import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json/json-worker.js';
 import { versionOf } from './chat-version.js';
 import type { ModelParameters } from './model-parameters.js';
 

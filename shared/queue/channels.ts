@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import { type ProviderId, providerIds } from '../contract.js';
+import { type ProviderId, providerIds } from '../contracts/contract.js';
 import type { EndedChats } from '../protocol/ended-chats.js';
 import {
   type ChatJobPayload,

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import { queueName } from '../protocol/messages.js';
 import type { SpanAttributes, TraceSpan } from '../runtime/tracing.js';
 

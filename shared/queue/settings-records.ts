@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { ProviderId } from '../contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 import {
   decodeSettings,
   encodeSettings,

@@ -1,5 +1,5 @@
 import pRetry, { type Options } from 'p-retry';
-import { givenFields } from '../given-fields.js';
+import { givenFields } from '../json/json.js';
 
 /** When to try again; without `maxTries` and `maxMs` there is no end but success and the signal. */
 export interface RetryOptions {

@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import { givenFields } from '../given-fields.js';
+import { givenFields } from '../json/json.js';
 import { tlsOptionsOf } from './postgres-tls.js';
 import { decodePart, parametersOf, readPort, refuseParameters, StoreUrlError } from './store-url-parts.js';
 

@@ -1,4 +1,4 @@
-import { givenFields } from '../given-fields.js';
+import { givenFields } from '../json/json.js';
 import { type RedisTls, redisTlsOf } from './redis-tls.js';
 import { decodePart, parametersOf, readPort, refuseParameters, StoreUrlError } from './store-url-parts.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { directoryOf } from '../support/access-directory.js';
 import { type ChatApp, startChatApp } from '../support/chat-app.js';
 import { openTestDatabase } from '../support/database.js';

@@ -1,4 +1,4 @@
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';
 import { failureOf, launcherOf, type Place, runToEnd, startProgram, thisCheckout } from './programs.js';
 import { openStore, type Store, type StoreName } from './stores.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { paced, type Service, times, until } from './caller.js';
 import { type Figure, figure, percentile } from './report.js';
 

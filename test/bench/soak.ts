@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { memoryOf, readProcessTable } from '../support/process-table.js';
 import { openService, paced, type Service, until } from './caller.js';
 import type { Place } from './programs.js';

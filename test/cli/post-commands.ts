@@ -5,7 +5,7 @@ import type { PostFields } from '../../db/posts/post-creation.js';
 import { PostStore } from '../../db/posts/post-store.js';
 import { PostTransfer } from '../../db/posts/post-transfer.js';
 import type { Environment } from '../../shared/config/config.js';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { openTestDatabase } from '../support/database.js';
 import { makeFolder, readTree, type Tree } from '../support/folders.js';

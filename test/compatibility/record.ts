@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseConfig } from '../../shared/config/config.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { processHeartbeatSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import { chatKey, idempotencyIndexKey, resultKey } from '../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';

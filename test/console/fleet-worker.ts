@@ -1,4 +1,4 @@
-import type { FleetWorker } from '../../shared/fleet-contract.ts';
+import type { FleetWorker } from '../../shared/contracts/fleet-contract.ts';
 
 /** A worker that serves, as the fleet has it. */
 export const fleetWorker = (facts: Partial<FleetWorker> = {}): FleetWorker => ({

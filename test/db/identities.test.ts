@@ -5,7 +5,7 @@ import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
 import { type Database, openDatabase } from '../../db/database/client.js';
 import { migrateDatabase } from '../../db/database/migrate.js';
-import { digestOf } from '../../shared/access-token.js';
+import { digestOf } from '../../shared/credential-forms.js';
 import { startEmptyDatabase } from '../support/database.js';
 import { createRecordingLog } from '../support/recording-log.js';
 

@@ -5,7 +5,7 @@ import { apiVariables } from '../../shared/config/api-variables.js';
 import { environmentSchema } from '../../shared/config/config.js';
 import { tracingVariables } from '../../shared/config/tracing-variables.js';
 import { workerVariables } from '../../shared/config/worker-variables.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 
 const { services } = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true }) as {
   services: Record<string, { environment?: Record<string, unknown> }>;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 
 interface Target {
   readonly expr: string;

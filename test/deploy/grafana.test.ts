@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { panels, queriesOf, withoutVariables } from './dashboard.js';
 import { metricsMissingIn, unknownIn } from './queries.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { banner } from '../../dev/banner.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 
 const file = '.data/kept';
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { failureKinds } from '../../shared/failures.js';
 import { profiles } from '../support/profiles.js';
 import { type BooksRules, codeOf } from './support/balance.js';

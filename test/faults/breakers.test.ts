@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import type { Books } from './support/books.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig } from '../../shared/config/config.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { writeBlob } from '../../shared/queue/blobs.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';

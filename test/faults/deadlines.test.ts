@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { ChatReply } from '../support/deployment.js';
 import { ofEveryPool, profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Fleet, FleetProvider } from '../../shared/fleet-contract.js';
+import type { Fleet, FleetProvider } from '../../shared/contracts/fleet-contract.js';
 import { createToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { readEvents, type StreamEvent } from '../support/event-streams.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { type Balancer, createBalancer } from '../support/balancer.js';
 import type { ChatReply } from '../support/deployment.js';
 import { patienceMs } from '../support/patience.js';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { profiles } from '../support/profiles.js';
 import { catalogue } from './support/catalogue.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { profiles } from '../support/profiles.js';
 import { callsIn, type ReadToolCompletion, type ToolCall } from '../support/tool-completions.js';
 import { catalogue } from './support/catalogue.js';

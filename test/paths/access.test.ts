@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { migrateDatabase } from '../../db/database/migrate.js';
-import type { ConsoleSession, Post } from '../../shared/contract.js';
+import type { ConsoleSession, Post } from '../../shared/contracts/contract.js';
 import { quillgate } from '../support/command-line.js';
 import {
   authorization,

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 import { authorization, type BlogCall, type Deployment, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';

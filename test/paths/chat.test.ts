@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import {
   authorization,
   type Deployment,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import type { Deployment, StartedApi } from '../support/deployment.js';
 import { openStream, readStream, type StreamCall } from '../support/event-streams.js';
 

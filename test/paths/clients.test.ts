@@ -7,7 +7,7 @@ import createClient, { type Client } from 'openapi-fetch';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeApi } from '../../api/app.js';
 import { parseConfig } from '../../shared/config/config.js';
-import { type Post, type Problem, providerIds } from '../../shared/contract.js';
+import { type Post, type Problem, providerIds } from '../../shared/contracts/contract.js';
 import type { paths } from '../generated/api.js';
 import { authorization, blogToken, type Deployment, startDeployment } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Message, type ProviderId, providerIds } from '../../shared/contract.js';
+import { type Message, type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';

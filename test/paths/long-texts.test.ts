@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { partsOf } from '../../shared/conversation.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';

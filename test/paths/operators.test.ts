@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { AuditPage } from '../../shared/accounts.js';
-import type { Chat } from '../../shared/contract.js';
+import type { AuditPage } from '../../shared/contracts/accounts.js';
+import type { Chat } from '../../shared/contracts/contract.js';
 import { addUser, createToken, type TestToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
 import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';

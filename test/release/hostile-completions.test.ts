@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseCompletionBody } from '../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../api/openai/completion-request.js';
 import { RequestImages } from '../../api/openai/images.js';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { leastMsOf, unitMs } from './support/work.js';
 

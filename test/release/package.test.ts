@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { bundled } from '../../dev/release/bundled.js';
 import { startSimulator } from '../../dev/simulator/server.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { startEmptyDatabase } from '../support/database.js';
 import { authorization, password, username } from '../support/deployment.js';
 import { makeFolder } from '../support/folders.js';

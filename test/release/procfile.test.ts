@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { authorization, password, username } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { simulatorEnvironment } from '../support/simulator-environment.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { recordProvider } from '../../cli/commands/record.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { makeFolder } from '../support/folders.js';
 import { differences } from '../support/recorded-shapes.js';
 

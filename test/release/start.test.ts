@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { startSimulator } from '../../dev/simulator/server.js';
 import { credentialVariables } from '../../shared/config/provider-credentials.js';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { freshStore, storeOf } from '../support/stores.js';
 import type { StartProcess } from './support/npm-start.js';
 import { programPid, stillRunning } from './support/processes.js';

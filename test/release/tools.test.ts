@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { promptCanary } from '../support/canaries.js';
 import { type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { tinyImages } from '../support/images.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { providerIds } from '../../shared/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
 import { promptCanary, providerKeys } from '../support/canaries.js';
 import {
   authorization,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Chat } from '../../shared/contract.js';
+import type { Chat } from '../../shared/contracts/contract.js';
 import { buildOlderRelease } from '../compatibility/older-release.js';
 import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';

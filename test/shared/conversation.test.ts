@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Message } from '../../shared/contract.js';
+import type { Message } from '../../shared/contracts/contract.js';
 import { isBlank, toTurns } from '../../shared/conversation.js';
 
 describe('toTurns', () => {

@@ -9,7 +9,7 @@ import { jsonBody } from '../../api/http/json-body.js';
 import { notFound, problemHandler } from '../../api/http/problem.js';
 import { openDatabase } from '../../db/database/client.js';
 import { PostStore } from '../../db/posts/post-store.js';
-import type { Post, Problem } from '../../shared/contract.js';
+import type { Post, Problem } from '../../shared/contracts/contract.js';
 import { createAuthentication } from './authentication.js';
 import { openTestDatabase } from './database.js';
 import { userNamed } from './identities.js';

@@ -1,6 +1,6 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import type { ProviderId } from '../../shared/contract.js';
-import { givenFields } from '../../shared/given-fields.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import { givenFields } from '../../shared/json/json.js';
 import type { Pass } from '../../workers/gate/gated-call.js';
 import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-stream.js';

@@ -1,7 +1,7 @@
 import { parseCompletionBody } from '../../api/openai/completion-body.js';
 import { type CompletionRequest, toCompletionRequest } from '../../api/openai/completion-request.js';
 import { RequestImages } from '../../api/openai/images.js';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 
 /** Reads the body of a chat completion that has these fields besides a model and a greeting. */

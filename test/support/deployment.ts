@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { expect, vi } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
-import { type Message, providerIds } from '../../shared/contract.js';
+import { type Message, providerIds } from '../../shared/contracts/contract.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
 import { patience } from './patience.js';
 import { simulatorEnvironment } from './simulator-environment.js';

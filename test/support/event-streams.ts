@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import type { Message } from '../../shared/contract.js';
+import type { Message } from '../../shared/contracts/contract.js';
 import { promptCanary } from './canaries.js';
 import { authorization } from './deployment.js';
 

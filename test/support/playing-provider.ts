@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
 import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { callsOf, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { providerSetups } from './providers.js';

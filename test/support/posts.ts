@@ -1,4 +1,4 @@
-import type { Post } from '../../shared/contract.js';
+import type { Post } from '../../shared/contracts/contract.js';
 
 /** A published post without a title, with these differences. */
 export const postOf = (differences: Partial<Post> = {}): Post => ({

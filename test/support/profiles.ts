@@ -1,4 +1,4 @@
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 
 /** A variable of every provider's pool, such as its `CONCURRENCY`. */
 export const ofEveryPool = (name: string, value: number): Record<string, string> =>

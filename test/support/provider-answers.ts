@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { PlayedAnswer } from './playing-provider.js';
 
 type Block = Record<string, unknown>;

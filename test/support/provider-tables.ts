@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type ProviderId, providerIds } from '../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { ImagePart, ImageType } from '../../shared/conversation.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import type { Exchange } from '../../cli/record/recording-http.js';
-import { isObject, readJson } from '../../shared/json.js';
+import { isObject, readJson } from '../../shared/json/json.js';
 
 /** The answers and events that only one of two recordings has, each by the places of its values and their types. */
 export function differences(recorded: readonly Exchange[], played: readonly Exchange[]) {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Part, Turn } from '../../shared/conversation.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import { piecesOf } from '../../shared/protocol/parts.js';
 import type {
   FinishReason,

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { DeltaStream } from '../../workers/job/delta-stream.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../../workers/job/running-job.js';

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 
 /** The environment of a worker whose providers are the simulator; `undefined` removes a variable. */
 export function simulatorEnvironment(ids: ProviderId[], url: string): Record<string, string | undefined> {

@@ -1,5 +1,5 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';

@@ -1,4 +1,4 @@
-import type { Target } from '../../shared/contract.js';
+import type { Target } from '../../shared/contracts/contract.js';
 import { versionOf } from '../../shared/protocol/chat-version.js';
 import type { Resend } from '../../shared/protocol/deltas.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
 import { describeJob } from '../../shared/queue/job-spans.js';

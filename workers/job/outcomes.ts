@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { workCodes } from '../../shared/metrics/metrics.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';

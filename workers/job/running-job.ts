@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { ProviderId } from '../../shared/contract.js';
-import { isObject } from '../../shared/json.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import { isObject } from '../../shared/json/json.js';
 import { LockLost } from '../gate/ends.js';
 import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-stream.js';

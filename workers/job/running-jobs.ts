@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Cancel } from '../../shared/protocol/messages.js';
 import { Cancelled } from '../gate/ends.js';
 import { chatIdOf, type QueuedJob, type RunningJob } from './running-job.js';

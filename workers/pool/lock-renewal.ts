@@ -1,5 +1,5 @@
 import type { Worker } from 'bullmq';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { RunningJobs } from '../job/running-jobs.js';
 

@@ -1,5 +1,5 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
 import type { BreakerState } from '../gate/breaker.js';

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { WorkerInstruments } from '../../shared/metrics/instruments.js';
 import {
   type PoolHeartbeat,

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { topics } from '../../shared/protocol/messages.js';
 import { decodeRemovedUsers, removedUsersKey } from '../../shared/protocol/removed-users.js';
 import {

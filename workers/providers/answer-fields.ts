@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject, type JsonObject, readJson } from '../../shared/json.js';
+import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import type { FinishReason } from './provider.js';
 
 const toCount = (value: unknown): number | undefined =>

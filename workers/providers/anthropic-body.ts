@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import type { ImagePart, Part } from '../../shared/conversation.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import { type AlternatingTurn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {

@@ -1,7 +1,7 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import { endReader, laterCounts, modelName, tokenCount, tokenCounts, withCache } from './answer-fields.js';
 import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
 import type { ErrorFacts } from './error-classification.js';

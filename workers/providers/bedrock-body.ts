@@ -7,7 +7,7 @@ import {
   type ToolCallPart,
   type Turn,
 } from '../../shared/conversation.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import { callsIn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { fitSchema } from '../../shared/protocol/json-schema.js';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isBlank, type OpaquePart, type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import { readJson } from '../../shared/json.js';
+import { readJson } from '../../shared/json/json.js';
 import { continuation, partedPlaces } from '../../shared/protocol/alternating-turns.js';
 import type { ProviderRequest } from './provider.js';
 

@@ -1,6 +1,5 @@
 import { Failure, type FailureCode } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
-import { isObject } from '../../shared/json.js';
+import { givenFields, isObject } from '../../shared/json/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../shared/protocol/attempts.js';
 import { detailsIn, listOf, meaningsOf } from './answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';

@@ -1,4 +1,4 @@
-import { isObject, readJson } from '../../shared/json.js';
+import { isObject, readJson } from '../../shared/json/json.js';
 
 /** JSON of which no number loses a digit: ids of 64 bits are common among the arguments of calls. */
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isBlank, type Part, type Turn } from '../../shared/conversation.js';
-import type { Filling } from '../../shared/json-worker.js';
+import type { Filling } from '../../shared/json/json-worker.js';
 import type { Provider } from './provider.js';
 
 /**

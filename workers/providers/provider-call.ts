@@ -1,6 +1,6 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { givenFields } from '../../shared/given-fields.js';
+import { givenFields } from '../../shared/json/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type EndWord, laterCounts } from './answer-fields.js';

@@ -1,6 +1,6 @@
 import { type Config, namesSet } from '../../shared/config/config.js';
 import { isSimulated } from '../../shared/config/provider-credentials.js';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { HttpClient } from './http-client.js';
 import type { Provider } from './provider.js';
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { givenFields } from '../../shared/given-fields.js';
-import { readJson } from '../../shared/json.js';
+import { givenFields, readJson } from '../../shared/json/json.js';
 import { unusableAnswer } from './error-classification.js';
 import { toJsonText } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';

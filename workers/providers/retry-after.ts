@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../shared/json.js';
+import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { detailsIn } from './answer-fields.js';
 
 /** The parts of a provider's answer that may say how long to wait. */

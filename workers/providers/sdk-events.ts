@@ -1,5 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { isObject } from '../../shared/json.js';
+import { isObject } from '../../shared/json/json.js';
 import { parseAnswer } from './exact-json.js';
 
 /** The name of the one event that a body has which is no stream, although one was asked for: its data are all of it. */

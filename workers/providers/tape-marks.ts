@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { OpaqueRole } from '../../shared/conversation.js';
-import { givenFields } from '../../shared/given-fields.js';
-import { readObject } from '../../shared/json.js';
+import { givenFields, readObject } from '../../shared/json/json.js';
 import { callsIn } from '../../shared/protocol/alternating-turns.js';
 import {
   type CallMark,

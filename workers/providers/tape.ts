@@ -1,6 +1,6 @@
-import type { ProviderId } from '../../shared/contract.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
 import { isBlank } from '../../shared/conversation.js';
-import { readJson } from '../../shared/json.js';
+import { readJson } from '../../shared/json/json.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import { type Mark, textOfTape } from '../../shared/protocol/parts.js';
 import { type Unusable, unusableAnswer } from './error-classification.js';

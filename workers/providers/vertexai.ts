@@ -1,6 +1,6 @@
 import { ApiError, GoogleGenAI, type GoogleGenAIOptions } from '@google/genai';
 import { z } from 'zod';
-import { readJson } from '../../shared/json.js';
+import { readJson } from '../../shared/json/json.js';
 import { endReader, errorIn, listOf, modelName, tokenCount, tokenCounts } from './answer-fields.js';
 import { type ErrorFacts, unusableAnswer } from './error-classification.js';
 import { toJsonText } from './exact-json.js';

@@ -1,4 +1,4 @@
-import type { RecentRequest, RequestAttempt, RequestCode } from '../../../shared/history.js';
+import type { RecentRequest, RequestAttempt, RequestCode } from '../../../shared/contracts/history.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
 import { isCompletion } from '../../chat/chat-result.js';

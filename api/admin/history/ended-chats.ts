@@ -1,7 +1,7 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
+import type { RecentRequest, RequestAttempt } from '../../../shared/contracts/history.js';
 import { totalOf } from '../../../shared/fleet/chat-totals.js';
 import type { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import type { RecentRequest, RequestAttempt } from '../../../shared/history.js';
 import type { EndedChats as Counts } from '../../../shared/protocol/ended-chats.js';
 import { topics } from '../../../shared/protocol/messages.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';

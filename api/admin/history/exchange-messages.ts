@@ -1,4 +1,4 @@
-import type { RecentRequest } from '../../../shared/history.js';
+import type { RecentRequest } from '../../../shared/contracts/history.js';
 import {
   type HistoryAnswer,
   maxRequestsSent,

@@ -1,4 +1,4 @@
-import type { Sample } from '../../../shared/history.js';
+import type { Sample } from '../../../shared/contracts/history.js';
 import type { ServerSentEvent } from '../../http/event-response.js';
 import type { RecentRequests } from './recent-requests.js';
 import { sampleEveryMs } from './sample-log.js';

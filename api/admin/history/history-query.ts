@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import type { RequestCode } from '../../../shared/contracts/history.js';
 import { failureCodes } from '../../../shared/failures.js';
-import type { RequestCode } from '../../../shared/history.js';
 import { text } from '../../../shared/validation.js';
 
 /** Query of `GET /admin/requests`. */

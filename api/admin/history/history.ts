@@ -1,11 +1,11 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { FleetState } from '../../../shared/fleet/fleet-state.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type {
   RecentRequest,
   RecentRequests as RecentRequestsAnswer,
   RequestCode,
   Samples,
-} from '../../../shared/history.js';
+} from '../../../shared/contracts/history.js';
+import type { FleetState } from '../../../shared/fleet/fleet-state.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { HistoryExchange } from './exchange.js';
 import { HistoryFeed } from './history-feed.js';

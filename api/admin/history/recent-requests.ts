@@ -1,5 +1,5 @@
-import type { ProviderId } from '../../../shared/contract.js';
-import type { RecentRequest, RequestCode } from '../../../shared/history.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
+import type { RecentRequest, RequestCode } from '../../../shared/contracts/history.js';
 
 /** A chat that has ended, and what is needed to pass it on. */
 export interface EndedRequest {

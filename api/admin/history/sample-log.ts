@@ -1,5 +1,5 @@
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
-import type { RecentRequest, Sample } from '../../../shared/history.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import type { RecentRequest, Sample } from '../../../shared/contracts/history.js';
 import { DurationCounts } from '../../../shared/metrics/duration-counts.js';
 
 /** A sample with its time in milliseconds since the epoch, a multiple of five seconds. */

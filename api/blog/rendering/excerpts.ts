@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import type { MarkdownRenderer } from './markdown.js';
 
 /** A version of a post, with its content or at least 1,001 characters of it. */

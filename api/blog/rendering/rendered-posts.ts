@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Log } from '../../../shared/runtime/log.js';
 import { escapeHtml, type MarkdownRenderer, type Rendering } from './markdown.js';

@@ -6,10 +6,10 @@ import {
   providerIds,
   type Role,
   type Target,
-} from '../../../shared/contract.js';
+} from '../../../shared/contracts/contract.js';
 import { type Turn, toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
-import { isObject } from '../../../shared/json.js';
+import { isObject } from '../../../shared/json/json.js';
 import { isModelName } from '../../../shared/model-names.js';
 import { invalid, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../../access/authentication.js';

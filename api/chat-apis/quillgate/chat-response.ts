@@ -1,5 +1,5 @@
 import type { Response as HttpResponse } from 'express';
-import type { AcceptedChat, ChatResponse } from '../../../shared/contract.js';
+import type { AcceptedChat, ChatResponse } from '../../../shared/contracts/contract.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
 import { answeredBy, attemptsHeader, type Completion } from '../../chat/chat-result.js';
 import { changesHeader } from '../../chat/conversation-changes.js';

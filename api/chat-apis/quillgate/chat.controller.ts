@@ -17,7 +17,7 @@ import type {
   ChatResponse,
   Problem,
   ProviderId,
-} from '../../../shared/contract.js';
+} from '../../../shared/contracts/contract.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { keptOf } from '../../chat/chat-command.js';
 import type { ChatService } from '../../chat/chat-service.js';

@@ -1,5 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ChatResponse, ProviderId } from '../../../shared/contract.js';
+import type { ChatResponse, ProviderId } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import { invalidRequest } from '../../../shared/validation.js';

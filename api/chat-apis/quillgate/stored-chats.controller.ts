@@ -13,11 +13,11 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import { auditCancel } from '../../../db/access/users.js';
-import type { UserInfo } from '../../../shared/accounts.js';
-import type { ChatCompletion } from '../../../shared/completion-contract.js';
-import type { Chat, Problem } from '../../../shared/contract.js';
+import type { UserInfo } from '../../../shared/contracts/accounts.js';
+import type { ChatCompletion } from '../../../shared/contracts/completion-contract.js';
+import type { Chat, Problem } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
 import { invalidRequest } from '../../../shared/validation.js';

@@ -1,5 +1,5 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';

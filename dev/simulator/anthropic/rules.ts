@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json.js';
+import type { JsonObject } from '../../../shared/json/json.js';
 import { claudeEfforts, thinkingConfig } from '../claude.js';
 import { isBlank } from '../json.js';
 import { firstRefusal, type Refusal } from '../refusal.js';

@@ -1,6 +1,5 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
-import { isObject, readJson } from '../../../shared/json.js';
+import { givenFields, isObject, readJson } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../shared/json.js';
+import { isObject } from '../../../shared/json/json.js';
 import { serverSentEvent } from '../json.js';
 import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';

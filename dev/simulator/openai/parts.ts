@@ -1,6 +1,6 @@
-import type { Role } from '../../../shared/contract.js';
+import type { Role } from '../../../shared/contracts/contract.js';
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
 import { readImage } from '../image.js';
 import type { CallParameters, Reply } from '../wire-format.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json.js';
+import type { JsonObject } from '../../../shared/json/json.js';
 import { typeName } from '../json.js';
 import type { Refusal } from '../refusal.js';
 import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';

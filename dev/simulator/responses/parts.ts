@@ -1,5 +1,5 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import { joinTurns, readContent } from '../openai/parts.js';
 import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem } from './rules.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json.js';
+import type { JsonObject } from '../../../shared/json/json.js';
 import { invalid, openAiError } from '../openai/errors.js';
 import {
   checkOptions,

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../shared/json.js';
+import { isObject, type JsonObject } from '../../../shared/json/json.js';
 import type { PartRules } from '../part-rules.js';
 import { snakeCase } from '../refusal.js';
 import { schemasIn } from '../schemas.js';

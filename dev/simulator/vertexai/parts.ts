@@ -1,5 +1,5 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
 import { inputOf } from '../compose-calls.js';
 import { readImage } from '../image.js';

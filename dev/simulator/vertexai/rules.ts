@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json.js';
+import type { JsonObject } from '../../../shared/json/json.js';
 import { firstRefusal, type Refusal, snakeCase } from '../refusal.js';
 import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';
 import { unable, unknownName, vertexError, wrongType } from './errors.js';

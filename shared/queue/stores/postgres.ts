@@ -12,7 +12,7 @@ import {
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
-import { providerIds } from '../../contract.js';
+import { providerIds } from '../../contracts/contract.js';
 import type { Log } from '../../runtime/log.js';
 import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { givenFields } from '../../given-fields.js';
+import { givenFields } from '../../json/json.js';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
 import { writeOncePerTurn } from '../patches/redis-writes.js';
 import { PatientSentinelConnector } from '../patches/sentinel-connector.js';

@@ -4,7 +4,7 @@ import { createSessionStore } from '../../../db/access/sessions.js';
 import { type ActiveToken, createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore, type UserDigest } from '../../../db/access/users.js';
 import { type Database, openDatabase } from '../../../db/database/client.js';
-import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import { digestOf, makeAccessToken } from '../../../shared/credential-forms.js';
 import { directoryOf } from '../../support/access-directory.js';
 import { openTestDatabase } from '../../support/database.js';
 import { userNamed } from '../../support/identities.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { KnownUsers } from '../../../api/access/known-users.js';
 import type { UserDigest } from '../../../db/access/users.js';
-import { digestOf } from '../../../shared/access-token.js';
+import { digestOf } from '../../../shared/credential-forms.js';
 import { userNamed } from '../../support/identities.js';
 
 const first = {

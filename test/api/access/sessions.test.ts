@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { sessionLifetimeMs } from '../../../api/access/access-directory.js';
 import { type ActiveSession } from '../../../db/access/sessions.js';
-import { digestOf } from '../../../shared/access-token.js';
+import { digestOf } from '../../../shared/credential-forms.js';
 import { directoryOf } from '../../support/access-directory.js';
 import { userNamed } from '../../support/identities.js';
 import { MemorySessions } from '../../support/memory-sessions.js';

@@ -3,8 +3,14 @@ import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { digestOf, isAccessToken } from '../../../shared/access-token.js';
-import type { AuditPage, NewToken, TokenPage, UserPage, UserSecret } from '../../../shared/accounts.js';
+import type {
+  AuditPage,
+  NewToken,
+  TokenPage,
+  UserPage,
+  UserSecret,
+} from '../../../shared/contracts/accounts.js';
+import { digestOf, isAccessToken } from '../../../shared/credential-forms.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { openTestDatabase } from '../../support/database.js';
 import { asOperator } from '../../support/operator-client.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Problem } from '../../../shared/contract.js';
-import { type RecentRequests, type Samples } from '../../../shared/history.js';
+import type { Problem } from '../../../shared/contracts/contract.js';
+import { type RecentRequests, type Samples } from '../../../shared/contracts/history.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { recentRequest } from '../../support/history.js';
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
+import type { PoolSettings } from '../../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
-import type { PoolSettings } from '../../../shared/fleet-contract.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Fleet } from '../../../shared/contracts/fleet-contract.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import type { Fleet } from '../../../shared/fleet-contract.js';
 import { type ChatApp, startChatApp } from '../../support/chat-app.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { asOperator } from '../../support/operator-client.js';

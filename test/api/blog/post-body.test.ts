@@ -5,7 +5,7 @@ import { checkPost } from '../../../api/blog/post-body.js';
 import { jsonBody } from '../../../api/http/json-body.js';
 import { problemHandler } from '../../../api/http/problem.js';
 import { postInput, postPatch, toPostChanges, toPostFields } from '../../../db/posts/post-rules.js';
-import type { Problem } from '../../../shared/contract.js';
+import type { Problem } from '../../../shared/contracts/contract.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
 

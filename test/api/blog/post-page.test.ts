@@ -4,7 +4,7 @@ import { blogOf } from '../../../api/blog/blog-layout.js';
 import { createPostPages, headingOf } from '../../../api/blog/post-page.js';
 import { createExcerpts } from '../../../api/blog/rendering/excerpts.js';
 import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { postOf } from '../../support/posts.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { unhurriedRenderer } from '../../support/renderers.js';

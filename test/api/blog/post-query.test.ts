@@ -8,7 +8,7 @@ import {
   toNewerCursor,
   toPostFilter,
 } from '../../../api/blog/post-query.js';
-import type { ProblemError } from '../../../shared/contract.js';
+import type { ProblemError } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 
 const id = '01900000-0000-7000-8000-000000000001';

@@ -4,7 +4,7 @@ import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js'
 import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import { countAll } from '../../../shared/queue/priority.js';
 import { attach, command, leave } from '../../support/attached.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { RemovedUsers } from '../../../api/fleet-link/removed-users.js';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { topics } from '../../../shared/protocol/messages.js';
 import { decodeRemovedUsers, removedUsersKey } from '../../../shared/protocol/removed-users.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';

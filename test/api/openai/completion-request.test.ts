@@ -3,7 +3,7 @@ import { parseCompletionBody } from '../../../api/openai/completion-body.js';
 import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
 import { RequestImages } from '../../../api/openai/images.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { readBody, refusalOf } from '../../support/completion-bodies.js';
 
 describe('a field', () => {

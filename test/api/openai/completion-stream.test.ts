@@ -6,7 +6,7 @@ import type { ChatReply } from '../../../api/chat/chat-command.js';
 import type { Completion } from '../../../api/chat/chat-result.js';
 import { toChatCompletion } from '../../../api/openai/completion.js';
 import { CompletionStream } from '../../../api/openai/completion-stream.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { Failure, failureKinds } from '../../../shared/failures.js';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { isChunkOfOpenAi } from '../../support/openai-schemas.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Completion } from '../../../api/chat/chat-result.js';
 import { toChatCompletion, toStoredCompletion } from '../../../api/openai/completion.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
 
 const reply = (more: Partial<Completion>): Completion =>

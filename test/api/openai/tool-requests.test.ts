@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ignoredFieldsOf } from '../../../api/openai/completion-request.js';
 import { toOpenAiError } from '../../../api/openai/openai-error.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { readBody, refusalOf } from '../../support/completion-bodies.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createProviderStates } from '../../../api/site/provider-states.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';

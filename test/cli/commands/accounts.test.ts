@@ -6,8 +6,8 @@ import { addUser, listUsers, removeUser, resetUser, suspendUser } from '../../..
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { digestOf, isAccessToken } from '../../../shared/access-token.js';
 import type { Environment } from '../../../shared/config/config.js';
+import { digestOf, isAccessToken } from '../../../shared/credential-forms.js';
 import { openTestDatabase } from '../../support/database.js';
 import { plant } from '../../support/folders.js';
 import { printedBy } from '../output.js';

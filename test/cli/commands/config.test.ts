@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { printConfig, renderEnvExample, renderVariableTable } from '../../../cli/commands/config.js';
 import { ConfigError, environmentSchema, parseConfig } from '../../../shared/config/config.js';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { collectOutput } from '../output.js';
 
 const root = resolve(import.meta.dirname, '../../..');

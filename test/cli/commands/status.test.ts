@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { expectedProviders, printStatus } from '../../../cli/commands/status.js';
 import { type Environment, parseConfig } from '../../../shared/config/config.js';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { plant } from '../../support/folders.js';
 import { collectOutput } from '../output.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fleetLines, renderFleet } from '../../../cli/output/fleet-tables.js';
-import type { Fleet, FleetWorker } from '../../../shared/fleet-contract.js';
+import type { Fleet, FleetWorker } from '../../../shared/contracts/fleet-contract.js';
 
 const now = Date.UTC(2026, 10, 22, 12);
 const ago = (ms: number) => new Date(now - ms).toISOString();

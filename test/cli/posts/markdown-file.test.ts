@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readMarkdown, renderMarkdown } from '../../../cli/posts/markdown-file.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 
 const read = (yaml: string) => {
   const { fields, problems } = readMarkdown(`---\n${yaml}---\n`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeProvider, failingFirst, p95Of, reachOf } from '../../../console/pools/describe.ts';
-import type { FleetProvider, FleetWorker } from '../../../shared/fleet-contract.ts';
+import type { FleetProvider, FleetWorker } from '../../../shared/contracts/fleet-contract.ts';
 import { fleetWorker as worker } from '../fleet-worker.ts';
 
 const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetProvider => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openBreakersOf } from '../../../console/pools/pool-troubles.tsx';
-import type { FleetBreaker, FleetWorker } from '../../../shared/fleet-contract.ts';
+import type { FleetBreaker, FleetWorker } from '../../../shared/contracts/fleet-contract.ts';
 import { fleetWorker } from '../fleet-worker.ts';
 
 const worker = (breakers: FleetBreaker[], state: FleetWorker['state'] = 'serving') =>

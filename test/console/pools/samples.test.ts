@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addSample, loadOf, summaryOf } from '../../../console/pools/samples.ts';
-import type { Sample } from '../../../shared/history.ts';
+import type { Sample } from '../../../shared/contracts/history.ts';
 
 const sample = (second: number, arrivals = 0): Sample => ({
   ...{ provider: 'openai', at: new Date(second * 1000).toISOString(), waiting: 0, active: 0, inFlight: 0 },

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PoolSettingsEditor } from '../../../console/pools/settings.ts';
-import type { PoolSettings } from '../../../shared/fleet-contract.ts';
+import type { PoolSettings } from '../../../shared/contracts/fleet-contract.ts';
 import { patience } from '../../support/patience.ts';
 
 /** The server's settings, and each change that it was asked for. */

@@ -7,7 +7,7 @@ import {
   unsavedPosts,
 } from '../../../console/posts/post-editor.ts';
 import { fieldsOf, toPostPatch } from '../../../console/posts/post-fields.ts';
-import type { Post } from '../../../shared/contract.ts';
+import type { Post } from '../../../shared/contracts/contract.ts';
 
 /** The server's posts, and its requests. */
 let stored: Post | undefined;

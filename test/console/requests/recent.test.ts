@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { maxShown, openRequests } from '../../../console/requests/recent.ts';
 import { followFleet } from '../../../console/store.ts';
-import type { RecentRequest } from '../../../shared/history.ts';
+import type { RecentRequest } from '../../../shared/contracts/history.ts';
 import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';
 import { type StubEventSource, stubEventSources } from '../event-source.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { targetsOf } from '../../../console/requests/request-table.tsx';
-import type { RequestAttempt } from '../../../shared/history.ts';
+import type { RequestAttempt } from '../../../shared/contracts/history.ts';
 import { recentRequest } from '../../support/history.js';
 
 const first: RequestAttempt = { provider: 'openai', model: 'gpt', code: 'provider_error' };

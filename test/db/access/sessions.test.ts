@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSessionStore } from '../../../db/access/sessions.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { digestOf } from '../../../shared/access-token.js';
+import { digestOf } from '../../../shared/credential-forms.js';
 import { openTestDatabase } from '../../support/database.js';
 
 const { database, stop } = await openTestDatabase();

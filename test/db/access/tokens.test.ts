@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { createTokenStore, type NewToken } from '../../../db/access/tokens.js';
 import { eq, sql } from '../../../db/database/drizzle.js';
 import { tokens as table } from '../../../db/schema.js';
-import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import { digestOf, makeAccessToken } from '../../../shared/credential-forms.js';
 import { openTestDatabase } from '../../support/database.js';
 
 const { database, stop } = await openTestDatabase();

@@ -5,7 +5,7 @@ import { createTokenStore, isActiveToken } from '../../../db/access/tokens.js';
 import { auditCancel, createUserStore, firstUserOf, usersChannel } from '../../../db/access/users.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
+import { digestOf, makeAccessToken } from '../../../shared/credential-forms.js';
 import { openTestDatabase } from '../../support/database.js';
 
 const { database, url, stop } = await openTestDatabase();

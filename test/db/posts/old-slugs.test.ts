@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../../db/posts/post-creation.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { fields, openPostStores } from '../post-stores.js';
 
 const stores = await openPostStores();

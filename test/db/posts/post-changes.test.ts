@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Change, PostChanges } from '../../../db/posts/post-changes.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import type { PostStore } from '../../../db/posts/post-store.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { failure, fields, openPostStores, parallel } from '../post-stores.js';
 
 const stores = await openPostStores();

@@ -3,7 +3,7 @@ import { sql } from '../../../db/database/drizzle.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import type { PostFilter } from '../../../db/posts/post-lists.js';
 import { PostStore } from '../../../db/posts/post-store.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { openTestDatabase } from '../../support/database.js';
 
 const { database, stop } = await openTestDatabase({ poolSize: 4 });

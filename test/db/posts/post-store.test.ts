@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import type { PostStore } from '../../../db/posts/post-store.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { userNamed } from '../../support/identities.js';
 import { failure, fields, openPostStores, parallel } from '../post-stores.js';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sql } from '../../../db/database/drizzle.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { type ImportedPost, PostTransfer } from '../../../db/posts/post-transfer.js';
-import type { Post } from '../../../shared/contract.js';
+import type { Post } from '../../../shared/contracts/contract.js';
 import { openTestDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
 

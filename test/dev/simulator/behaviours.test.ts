@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { behaviourList, findBehaviour } from '../../../dev/simulator/behaviours.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { requestOf, send } from './requests.js';
 
 let simulator: Simulator;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Call } from '../../../dev/simulator/call.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { patience } from '../../support/patience.js';
 import { city, requestOf, send, type TestRequest } from './requests.js';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { CallParameters } from '../../../dev/simulator/wire-format.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { ImageType, Part, StoredImage } from '../../../shared/conversation.js';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 
 /** A request that a test can bend before it sends it. */
 export interface TestRequest {

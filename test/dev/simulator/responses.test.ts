@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { isObject } from '../../../shared/json.js';
+import { isObject } from '../../../shared/json/json.js';
 import { replace, valuesIn } from './bodies.js';
 import { type Asked, city, everything, type SaidPart, send, type TestRequest } from './requests.js';
 import { broken } from './rules.js';

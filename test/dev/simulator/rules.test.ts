@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { free, replace, valuesIn } from './bodies.js';
 import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
 import { broken, ownRules, ranges, refusals, schemas } from './rules.js';

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { ToolCallPart, ToolResultPart } from '../../../shared/conversation.js';
 import { type Asked, imageOf, type SaidPart } from './requests.js';
 

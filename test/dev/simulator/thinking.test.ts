@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { type Asked, city, requestOf, send } from './requests.js';
 
 let simulator: Simulator;

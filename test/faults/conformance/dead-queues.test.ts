@@ -3,7 +3,7 @@ import type { Queue } from 'bullmq';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LiveChats } from '../../../api/chat/live-chats.js';
 import { DeadQueues } from '../../../api/fleet-link/dead-queues.js';
-import { type ProviderId, providerIds, type Target } from '../../../shared/contract.js';
+import { type ProviderId, providerIds, type Target } from '../../../shared/contracts/contract.js';
 import { jobIdOf } from '../../../shared/protocol/attempts.js';
 import { encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import {

@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { addUser, createToken } from '../../support/accounts.js';
 import { quillgate } from '../../support/command-line.js';
 import type { ChatReply, Deployment } from '../../support/deployment.js';

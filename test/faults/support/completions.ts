@@ -1,4 +1,4 @@
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { promptCanary } from '../../support/canaries.js';
 import type { ChatReply, Deployment } from '../../support/deployment.js';
 import {

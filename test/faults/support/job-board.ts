@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import type { ChildProgram } from '../../../dev/child-program.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import type { Deployment } from '../../support/deployment.js';

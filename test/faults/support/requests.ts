@@ -1,5 +1,5 @@
 import type { Call } from '../../../dev/simulator/call.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { promptCanary } from '../../support/canaries.js';
 import type { ChatCall, ChatReply, Deployment } from '../../support/deployment.js';
 import type { Entry } from './balance.js';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { environmentSchema, parseConfig } from '../../../shared/config/config.js';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { example, hasKubectl, ofKind, podTemplates, render, selectedBy } from './manifests.js';
 import { documentedSecrets, environmentOf, secretsOf } from './pod-environment.js';
 

@@ -1,4 +1,4 @@
-import type { PostInput } from '../../../shared/contract.js';
+import type { PostInput } from '../../../shared/contracts/contract.js';
 import { isBlank } from '../../../shared/conversation.js';
 import type { DescribedOperation } from '../../support/openapi-document.js';
 import type { SentRequest } from './request.js';

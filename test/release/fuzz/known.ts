@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { providerIds, scopes } from '../../../shared/contract.js';
+import { providerIds, scopes } from '../../../shared/contracts/contract.js';
 import type { Header } from './client.js';
 import { visibleText } from './texts.js';
 

@@ -1,8 +1,8 @@
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { openDatabase } from '../../../db/database/client.js';
-import { digestOf, makeAccessToken } from '../../../shared/access-token.js';
-import type { NewToken } from '../../../shared/accounts.js';
-import type { Post, Scope } from '../../../shared/contract.js';
+import type { NewToken } from '../../../shared/contracts/accounts.js';
+import type { Post, Scope } from '../../../shared/contracts/contract.js';
+import { digestOf, makeAccessToken } from '../../../shared/credential-forms.js';
 import { authorization, blogToken, type Deployment, startDeployment } from '../../support/deployment.js';
 import { profiles } from '../../support/profiles.js';
 import { createRecordingLog } from '../../support/recording-log.js';

@@ -3,7 +3,7 @@ import { ConfigError, type Environment, namesSet, parseConfig } from '../../../s
 import { configuredSettings, defaultSettings, poolConfig } from '../../../shared/config/pool-config.js';
 import { hasCredentials } from '../../../shared/config/provider-credentials.js';
 import type { Program } from '../../../shared/config/requirements.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 
 const parse = (environment: Environment) => parseConfig(environment, 'config');
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import type { ImagePart, ImageType } from '../../../shared/conversation.js';
 import { unsupportedImage } from '../../../shared/protocol/image-limits.js';
 

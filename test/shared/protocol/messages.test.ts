@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Part } from '../../../shared/conversation.js';
 import { failureCodes } from '../../../shared/failures.js';
-import { queuedBytesOf, writeChat } from '../../../shared/json-worker.js';
+import { queuedBytesOf, writeChat } from '../../../shared/json/json-worker.js';
 import {
   type ChatJob,
   chatJobSchema,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Part } from '../../../shared/conversation.js';
 import {
   findUnsupported,

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { providerIds } from '../../../shared/contract.js';
+import { providerIds } from '../../../shared/contracts/contract.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { startPruner } from '../../../shared/queue/pruner.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';

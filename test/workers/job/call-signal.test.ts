@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { givenFields } from '../../../shared/given-fields.js';
+import { givenFields } from '../../../shared/json/json.js';
 import { CallSignal } from '../../../workers/job/call-signal.js';
 import { madeCallOf } from '../../support/calls.js';
 import { openStream } from '../../support/running-jobs.js';

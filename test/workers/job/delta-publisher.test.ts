@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Target } from '../../../shared/contract.js';
+import type { Target } from '../../../shared/contracts/contract.js';
 import {
   type Delta,
   type DeltasMessage,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { type PoolConfig, poolConfig } from '../../../shared/config/pool-config.js';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { ImagePart, Turn } from '../../../shared/conversation.js';
 import { type ModelParameters, parametersFor } from '../../../shared/protocol/model-parameters.js';
 import { toModelRequest } from '../../../workers/job/model-request.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type OpaquePart, type Part, partsOf, type Turn } from '../../../shared/conversation.js';
-import { isObject } from '../../../shared/json.js';
+import { isObject } from '../../../shared/json/json.js';
 import { callsIn } from '../../../shared/protocol/alternating-turns.js';
 import { toBody } from '../../../workers/providers/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock-body.js';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { eventFrame } from '../../../dev/simulator/bedrock/event-frame.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
 import { plain } from '../../support/provider-answers.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
 import { replyModes } from '../../support/providers.js';

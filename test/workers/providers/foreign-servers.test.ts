@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { chatCompletions } from '../../../workers/providers/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';

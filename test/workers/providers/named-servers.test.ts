@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type JsonObject, readObject } from '../../../shared/json.js';
+import { type JsonObject, readObject } from '../../../shared/json/json.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
 import type { ModelRequest } from '../../../workers/job/model-request.js';

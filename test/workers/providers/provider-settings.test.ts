@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import { wireOf } from '../../../workers/providers/openai.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';

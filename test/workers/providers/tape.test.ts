@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
 import { startPlaying } from '../../support/playing-provider.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProviderId } from '../../../shared/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
 import {
   anthropic,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ProviderId, providerIds } from '../../../shared/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { markSystem } from '../../../shared/protocol/alternating-turns.js';
 import { startPlaying } from '../../support/playing-provider.js';

@@ -3,7 +3,7 @@ import { ChatRecorder } from '../../../../api/admin/history/chat-recorder.js';
 import type { AttachedRequest } from '../../../../api/chat/attached-request.js';
 import type { ChatCommand, StoreOptions, StreamOptions } from '../../../../api/chat/chat-command.js';
 import { LiveChats } from '../../../../api/chat/live-chats.js';
-import type { RecentRequest, RequestCode } from '../../../../shared/history.js';
+import type { RecentRequest, RequestCode } from '../../../../shared/contracts/history.js';
 import type { Attempt } from '../../../../shared/protocol/attempts.js';
 import type { Outcome } from '../../../../shared/protocol/outcome.js';
 import { writeRequest } from '../../../../shared/protocol/written-request.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EndedChats } from '../../../../api/admin/history/ended-chats.js';
-import type { ProviderId } from '../../../../shared/contract.js';
-import type { RecentRequest, RequestAttempt, RequestCode } from '../../../../shared/history.js';
+import type { ProviderId } from '../../../../shared/contracts/contract.js';
+import type { RecentRequest, RequestAttempt, RequestCode } from '../../../../shared/contracts/history.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 
 let nowMs: number;

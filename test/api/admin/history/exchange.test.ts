@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HistoryExchange } from '../../../../api/admin/history/exchange.js';
 import { RecentRequests } from '../../../../api/admin/history/recent-requests.js';
 import { sampleEveryMs, type TimedSample } from '../../../../api/admin/history/sample-log.js';
-import type { RecentRequest } from '../../../../shared/history.js';
+import type { RecentRequest } from '../../../../shared/contracts/history.js';
 import type { HistoryAnswer } from '../../../../shared/protocol/history.js';
 import { openBus, recentRequest } from '../../../support/history.js';
 import { createRecordingLog } from '../../../support/recording-log.js';

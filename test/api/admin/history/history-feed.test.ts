@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HistoryFeed } from '../../../../api/admin/history/history-feed.js';
 import { RecentRequests } from '../../../../api/admin/history/recent-requests.js';
-import type { Sample } from '../../../../shared/history.js';
+import type { Sample } from '../../../../shared/contracts/history.js';
 import { recentRequest } from '../../../support/history.js';
 
 function open(wanted = { requests: true, samples: true }) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { History } from '../../../../api/admin/history/history.js';
-import type { RecentRequest, RequestCode } from '../../../../shared/history.js';
+import type { RecentRequest, RequestCode } from '../../../../shared/contracts/history.js';
 import { promptCanary as canary } from '../../../support/canaries.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Rendering } from '../../../../api/blog/rendering/markdown.js';
 import { createPreview, createRenderedPosts } from '../../../../api/blog/rendering/rendered-posts.js';
-import type { Post } from '../../../../shared/contract.js';
+import type { Post } from '../../../../shared/contracts/contract.js';
 import { postOf } from '../../../support/posts.js';
 import { createRecordingLog } from '../../../support/recording-log.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkConversation } from '../../../../api/chat-apis/quillgate/chat-request.js';
-import { type Problem, providerIds } from '../../../../shared/contract.js';
+import { type Problem, providerIds } from '../../../../shared/contracts/contract.js';
 import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
 import { growthOfVisits } from '../../../support/visits.js';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { isPublicHost, isRebound } from '../../shared/hosts.js';
+import { isPublicHost, isRebound } from '../../../shared/urls/hosts.js';
 
 /** As `URL` writes the host of this address. */
 const hostOf = (host: string): string => new URL(`https://${host}/`).hostname;

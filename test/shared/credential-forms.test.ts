@@ -7,7 +7,7 @@ import {
   makeAccessToken,
   makeUserSecret,
   sameDigest,
-} from '../../shared/access-token.js';
+} from '../../shared/credential-forms.js';
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

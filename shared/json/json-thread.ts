@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { Failure } from './failures.js';
+import { Failure } from '../failures.js';
 import {
   type ChatBytes,
   type ChatTexts,

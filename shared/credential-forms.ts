@@ -1,5 +1,6 @@
 import { hash, randomInt, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { z } from 'zod';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 32 characters out of 62 are 190 bits. */
@@ -39,3 +40,10 @@ function checksumOf(payload: string): string {
     digits = alphabet.charAt(rest % alphabet.length) + digits;
   return digits;
 }
+
+/** The form of a user's name: in HTTP Basic a colon ends it (RFC 7617). */
+export const userName = z
+  .string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') })
+  .min(1, { error: 'must not be empty' })
+  .max(128, { error: 'must be at most 128 characters' })
+  .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters');
