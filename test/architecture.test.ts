@@ -11,12 +11,20 @@ const rooms: Record<string, string[]> = {
   'shared/contracts': [],
   'shared/json': ['shared'],
   'shared/urls': base,
-  'shared/config': [...base, 'shared/urls'],
-  'shared/protocol': [...base, 'shared/urls'],
+  'shared/config': [...base, 'shared/models', 'shared/urls'],
+  'shared/models': [...base, 'shared/urls'],
+  'shared/protocol': [...base, 'shared/models'],
   'shared/runtime': [...base, 'shared/config'],
   'shared/metrics': [...base, 'shared/runtime'],
   'shared/queue': [...base, 'shared/protocol', 'shared/runtime', 'shared/urls'],
-  'shared/fleet': [...base, 'shared/config', 'shared/protocol', 'shared/queue', 'shared/runtime'],
+  'shared/fleet': [
+    ...base,
+    'shared/models',
+    'shared/config',
+    'shared/protocol',
+    'shared/queue',
+    'shared/runtime',
+  ],
   'shared/queue/stores': [
     ...[...base, 'shared/config', 'shared/runtime', 'shared/urls'],
     ...['shared/queue', 'shared/queue/patches'],
@@ -26,7 +34,7 @@ const rooms: Record<string, string[]> = {
   'db/database': [...base, 'shared/runtime', 'shared/urls', 'db/patches'],
   'db/patches': ['shared/urls'],
   'db/access': [...base, 'db', 'db/database'],
-  'db/settings': [...base, 'shared/protocol', 'shared/queue', 'db', 'db/database'],
+  'db/settings': [...base, 'shared/models', 'shared/protocol', 'shared/queue', 'db', 'db/database'],
   'db/posts': [...base, 'db', 'db/database', 'db/access'],
   api: ['shared/**', 'db/**', 'api/**'],
   'api/http': [...base, 'shared/runtime'],
@@ -34,7 +42,7 @@ const rooms: Record<string, string[]> = {
   'api/fleet-link': ['shared/**'],
   // Neither HTTP nor the queue.
   'api/chat': [
-    ...[...base, 'shared/protocol', 'shared/runtime', 'shared/fleet'],
+    ...[...base, 'shared/models', 'shared/protocol', 'shared/runtime', 'shared/fleet'],
     ...['db/access', 'api/access', 'api/fleet-link'],
     ...[
       'shared/queue/priority.ts',
@@ -49,7 +57,7 @@ const rooms: Record<string, string[]> = {
     ...['api/chat', 'api/fleet-link'],
   ],
   'api/openai': [
-    ...[...base, 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
+    ...[...base, 'shared/models', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
     'api/chat-apis/quillgate',
   ],
   'api/blog': [
@@ -85,7 +93,7 @@ const rooms: Record<string, string[]> = {
   'workers/job': ['shared/**', 'workers/gate', 'workers/providers'],
   'workers/gate': [...base, 'shared/protocol', 'shared/runtime', 'workers/providers'],
   'workers/providers': [
-    ...[...base, 'shared/config', 'shared/protocol', 'shared/runtime'],
+    ...[...base, 'shared/models', 'shared/config', 'shared/protocol', 'shared/runtime'],
     'workers/providers/patches',
   ],
   'workers/providers/patches': [],

@@ -9,7 +9,7 @@ import type { LivePools } from '../../shared/fleet/live-pools.js';
 import { viewSettings } from '../../shared/fleet/settings-view.js';
 import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
 import { givenFields } from '../../shared/json/json.js';
-import type { ModelRules } from '../../shared/model-names.js';
+import type { ModelRules } from '../../shared/models/model-names.js';
 import type { ProviderSettings } from '../../shared/protocol/settings.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 

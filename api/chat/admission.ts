@@ -1,7 +1,7 @@
 import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
+import { findUnsupported, ignoredHints } from '../../shared/models/model-parameters.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { findUnsupported, ignoredHints } from '../../shared/protocol/model-parameters.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { orUnavailable } from '../fleet-link/job-records.js';

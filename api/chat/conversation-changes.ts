@@ -1,5 +1,5 @@
+import { findUnsupported } from '../../shared/models/model-parameters.js';
 import { type ConversationChange, changesFor, listChanges } from '../../shared/protocol/alternating-turns.js';
-import { findUnsupported } from '../../shared/protocol/model-parameters.js';
 import type { Asked } from '../../shared/protocol/written-request.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from './chat-command.js';

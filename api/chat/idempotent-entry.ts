@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
+import type { ModelParameters } from '../../shared/models/model-parameters.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import type { ModelParameters } from '../../shared/protocol/model-parameters.js';
 import {
   currentOf,
   encodeStoredChat,

@@ -1,13 +1,13 @@
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { givenFields } from '../../shared/json/json.js';
-import { findAlias, type ModelAlias } from '../../shared/model-names.js';
+import { findAlias, type ModelAlias } from '../../shared/models/model-names.js';
 import {
   findUnsupported,
   ignoredHints,
   type ModelParameters,
   modelParametersSchema,
   type ParameterName,
-} from '../../shared/protocol/model-parameters.js';
+} from '../../shared/models/model-parameters.js';
 import type { Asked } from '../../shared/protocol/written-request.js';
 import { invalid } from '../../shared/validation.js';
 import type { ChatCommand } from '../chat/chat-command.js';

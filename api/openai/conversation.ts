@@ -10,8 +10,8 @@ import {
 import { Failure } from '../../shared/failures.js';
 import { withWholePairs } from '../../shared/json/json.js';
 import { measureTree } from '../../shared/json/json-worker.js';
+import { whyUnfit } from '../../shared/models/model-parameters.js';
 import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
-import { whyUnfit } from '../../shared/protocol/model-parameters.js';
 import { invalid } from '../../shared/validation.js';
 import type { ReadConversation } from '../chat-apis/quillgate/chat-request.js';
 import { partsBeforeCalls } from './extra-content.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { toolSchema } from '../../shared/protocol/model-parameters.js';
+import { toolSchema } from '../../shared/models/model-parameters.js';
 import { maxOpaqueLength } from '../../shared/protocol/parts.js';
 import { maxTools } from './tools-body.js';
 

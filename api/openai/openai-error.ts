@@ -1,6 +1,6 @@
 import type { Response as HttpResponse, RequestHandler } from 'express';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
-import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import type { ParameterName } from '../../shared/models/model-parameters.js';
 import { sendFailuresBy } from '../http/problem.js';
 import { fieldNames } from './completion-body.js';
 

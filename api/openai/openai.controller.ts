@@ -15,7 +15,7 @@ import type { Response as HttpResponse } from 'express';
 import type { ChatCompletion } from '../../shared/contracts/completion-contract.js';
 import type { AcceptedChat, ProviderId } from '../../shared/contracts/contract.js';
 import type { ListedModel } from '../../shared/fleet/models.js';
-import type { ModelAlias } from '../../shared/model-names.js';
+import type { ModelAlias } from '../../shared/models/model-names.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { keptOf } from '../chat/chat-command.js';
 import { answeredBy } from '../chat/chat-result.js';

@@ -7,8 +7,8 @@ import {
   type Tool,
   type ToolChoice,
   toolSchema,
-} from '../../shared/protocol/model-parameters.js';
-import { checkSchemas } from '../../shared/protocol/schema-bounds.js';
+} from '../../shared/models/model-parameters.js';
+import { checkSchemas } from '../../shared/models/schema-bounds.js';
 import { invalid } from '../../shared/validation.js';
 import { pointerStep } from '../http/ignored-fields.js';
 

@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { isSettable, type ModelRules } from '../../shared/model-names.js';
+import { isSettable, type ModelRules } from '../../shared/models/model-names.js';
 import type { PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 import { copySettings, readSettings, type SettingsChannel } from '../../shared/queue/settings-records.js';
 import { invalidRequest } from '../../shared/validation.js';

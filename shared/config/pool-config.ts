@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ProviderId, Target } from '../contracts/contract.js';
-import type { ModelRules } from '../model-names.js';
+import type { ModelRules } from '../models/model-names.js';
 import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
 

@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
-import { isModelName, type ModelAlias, modelPattern } from '../model-names.js';
+import { isModelName, type ModelAlias, modelPattern } from '../models/model-names.js';
 
 /** A caller does not wait for more than this many, one after another. */
 const maxTargets = 4;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { providerIds } from '../contracts/contract.js';
-import { modelPattern } from '../model-names.js';
+import { modelPattern } from '../models/model-names.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
 import { parseAlias, parseTargets } from './targets.js';
 

@@ -1,6 +1,6 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { Failure } from '../failures.js';
-import { isModelAllowed } from '../model-names.js';
+import { isModelAllowed } from '../models/model-names.js';
 import type { ModelBreaker, PoolHeartbeat } from '../protocol/messages.js';
 import { type HeardPool, type Heartbeats, silence } from './heartbeats.js';
 import { FleetSettings } from './live-settings.js';

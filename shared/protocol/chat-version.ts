@@ -1,5 +1,5 @@
 import type { Turn } from '../conversation.js';
-import type { ModelParameters } from './model-parameters.js';
+import type { ModelParameters } from '../models/model-parameters.js';
 import { partsVersion, reasoningVersion, writtenVersion } from './version.js';
 
 interface Chat {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { providerIds } from '../contracts/contract.js';
 import { turnSchema } from '../conversation.js';
+import { modelParametersSchema } from '../models/model-parameters.js';
 import { attemptSchema } from './attempts.js';
 import { versionOf } from './chat-version.js';
 import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
-import { modelParametersSchema } from './model-parameters.js';
 import { configuredSchema } from './settings.js';
 import { besideVersion, eachOf, version } from './version.js';
 import type { WrittenRequest } from './written-request.js';

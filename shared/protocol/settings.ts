@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ProviderId, providerIds } from '../contracts/contract.js';
-import { modelName, modelPattern } from '../model-names.js';
+import { modelName, modelPattern } from '../models/model-names.js';
 import { jsonText } from './json-text.js';
 import { version, writtenVersion } from './version.js';
 

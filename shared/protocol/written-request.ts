@@ -1,7 +1,7 @@
 import type { Turn } from '../conversation.js';
 import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json/json-worker.js';
+import type { ModelParameters } from '../models/model-parameters.js';
 import { versionOf } from './chat-version.js';
-import type { ModelParameters } from './model-parameters.js';
 
 /** The texts of a chat as they go to the queue: written once. */
 export interface WrittenRequest {

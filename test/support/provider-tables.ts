@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { ImagePart, ImageType } from '../../shared/conversation.js';
-import { fitSchema } from '../../shared/protocol/json-schema.js';
+import { fitSchema } from '../../shared/models/json-schema.js';
 import {
   findUnsupported,
   ignoredHints,
   type JsonSchema,
   type ModelParameters,
   whyUnfit,
-} from '../../shared/protocol/model-parameters.js';
-import { UnfitSchema } from '../../shared/protocol/schema-bounds.js';
+} from '../../shared/models/model-parameters.js';
+import { UnfitSchema } from '../../shared/models/schema-bounds.js';
 
 /** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */
 

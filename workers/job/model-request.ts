@@ -2,16 +2,16 @@ import { createHmac, hash } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { isModelAllowed, outputLimitOf } from '../../shared/model-names.js';
-import { isFromElsewhere } from '../../shared/protocol/image-limits.js';
-import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
+import { isFromElsewhere } from '../../shared/models/image-limits.js';
+import { isModelAllowed, outputLimitOf } from '../../shared/models/model-names.js';
 import {
   hints,
   type ModelParameters,
   neutralValues,
   type ParameterName,
   parametersFor,
-} from '../../shared/protocol/model-parameters.js';
+} from '../../shared/models/model-parameters.js';
+import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 import { type AddedPart, addedParts } from '../providers/refusals.js';
 

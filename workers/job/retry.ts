@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import { hints, type ModelParameters } from '../../shared/protocol/model-parameters.js';
+import { hints, type ModelParameters } from '../../shared/models/model-parameters.js';
 import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 import type { Refusal } from '../providers/refusals.js';

@@ -1,5 +1,5 @@
 import { type PoolConfig, rulesOf } from '../../shared/config/pool-config.js';
-import { isSettable } from '../../shared/model-names.js';
+import { isSettable } from '../../shared/models/model-names.js';
 import type { ConfiguredSettings, PoolOverrides, ProviderSettings } from '../../shared/protocol/settings.js';
 
 /** The environment's settings, some replaced by operators, and the settings that only operators can make. */

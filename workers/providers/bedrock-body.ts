@@ -8,14 +8,14 @@ import {
   type Turn,
 } from '../../shared/conversation.js';
 import { givenFields } from '../../shared/json/json.js';
-import { callsIn, toAlternating } from '../../shared/protocol/alternating-turns.js';
-import { fitSchema } from '../../shared/protocol/json-schema.js';
+import { fitSchema } from '../../shared/models/json-schema.js';
 import {
   claudeEffort,
   type ModelParameters,
   type Tool,
   useOf,
-} from '../../shared/protocol/model-parameters.js';
+} from '../../shared/models/model-parameters.js';
+import { callsIn, toAlternating } from '../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from './claude-thinking.js';
 import { asNumericValue, parseExactly } from './exact-json.js';
 import { argumentsOf, isCached, resultText, toFittingId } from './message-shaping.js';

@@ -2,7 +2,7 @@ import type OpenAI from 'openai';
 import { z } from 'zod';
 import { type ImagePart, type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
 import { givenFields, readJson } from '../../shared/json/json.js';
-import type { ReplyFormat, Tool, ToolChoice } from '../../shared/protocol/model-parameters.js';
+import type { ReplyFormat, Tool, ToolChoice } from '../../shared/models/model-parameters.js';
 import { toFittingId } from './message-shaping.js';
 import type { ProviderRequest } from './provider.js';
 

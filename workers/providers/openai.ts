@@ -1,5 +1,5 @@
 import OpenAI, { APIError } from 'openai';
-import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import type { ParameterName } from '../../shared/models/model-parameters.js';
 import { errorIn } from './answer-fields.js';
 import { chatCompletions, isOpenAiHost } from './chat-completions.js';
 import type { ErrorFacts } from './error-classification.js';

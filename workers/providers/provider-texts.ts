@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../shared/failures.js';
-import { keywords } from '../../shared/protocol/schema-bounds.js';
+import { keywords } from '../../shared/models/schema-bounds.js';
 
 /** Reads the texts of providers' errors. They are compared, and kept nowhere: they may quote a prompt or a key. */
 

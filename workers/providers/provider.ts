@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
+import type { ModelParameters, ParameterName } from '../../shared/models/model-parameters.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
-import type { ModelParameters, ParameterName } from '../../shared/protocol/model-parameters.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { AddedPart } from './refusals.js';

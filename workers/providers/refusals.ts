@@ -1,4 +1,4 @@
-import type { ParameterName } from '../../shared/protocol/model-parameters.js';
+import type { ParameterName } from '../../shared/models/model-parameters.js';
 import { unquoted } from './provider-texts.js';
 
 /**

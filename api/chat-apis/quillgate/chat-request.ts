@@ -10,7 +10,7 @@ import {
 import { type Turn, toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { isObject } from '../../../shared/json/json.js';
-import { isModelName } from '../../../shared/model-names.js';
+import { isModelName } from '../../../shared/models/model-names.js';
 import { invalid, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../../access/authentication.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, failureCodes } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
-import type { ParameterName } from '../../../shared/protocol/model-parameters.js';
+import type { ParameterName } from '../../../shared/models/model-parameters.js';
 import type { Call, PreparedCall } from '../../../workers/job/call.js';
 import { prepare } from '../../../workers/job/call-chain.js';
 import type { DeltaStream } from '../../../workers/job/delta-stream.js';

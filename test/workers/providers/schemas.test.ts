@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import { fitSchema } from '../../../shared/protocol/json-schema.js';
+import { fitSchema } from '../../../shared/models/json-schema.js';
 import { callsOf } from '../../../shared/protocol/parts.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { type RandomSchema, randomSchemas } from '../../support/random-schemas.js';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import type { Failure } from '../../../shared/failures.js';
-import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
+import type { ModelParameters } from '../../../shared/models/model-parameters.js';
 import { callsOf, type Mark, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
 import type { FinishReason, ProviderRequest } from '../../../workers/providers/provider.js';
 import { type CallPiece, Tape } from '../../../workers/providers/tape.js';

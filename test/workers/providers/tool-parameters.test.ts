@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
-import type { ModelParameters } from '../../../shared/protocol/model-parameters.js';
+import type { ModelParameters } from '../../../shared/models/model-parameters.js';
 import { startPlaying } from '../../support/playing-provider.js';
 import { plain } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';

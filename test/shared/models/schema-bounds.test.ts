@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkSchemas } from '../../../shared/protocol/schema-bounds.js';
+import { checkSchemas } from '../../../shared/models/schema-bounds.js';
 
 type Json = Record<string, unknown>;
 const text = { type: 'string' };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { providerIds } from '../../../shared/contracts/contract.js';
 import type { ImagePart, ImageType } from '../../../shared/conversation.js';
-import { unsupportedImage } from '../../../shared/protocol/image-limits.js';
+import { unsupportedImage } from '../../../shared/models/image-limits.js';
 
 const stored = (mediaType: ImageType, bytes: number): ImagePart => ({
   ...{ type: 'image', mediaType, bytes },

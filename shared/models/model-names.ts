@@ -1,4 +1,4 @@
-import type { ProviderId } from './contracts/contract.js';
+import type { ProviderId } from '../contracts/contract.js';
 
 /** The form of a model's name. It becomes part of providers' URLs: no `..`, and no character that needs escaping. */
 export const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fitSchema } from '../../../shared/protocol/json-schema.js';
-import { UnfitSchema } from '../../../shared/protocol/schema-bounds.js';
+import { fitSchema } from '../../../shared/models/json-schema.js';
+import { UnfitSchema } from '../../../shared/models/schema-bounds.js';
 import { growthOfVisits } from '../../support/visits.js';
 
 type Json = Record<string, unknown>;

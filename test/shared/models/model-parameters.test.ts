@@ -8,7 +8,7 @@ import {
   modelParametersSchema,
   parametersFor,
   whyUnfit,
-} from '../../../shared/protocol/model-parameters.js';
+} from '../../../shared/models/model-parameters.js';
 
 const all: Required<ModelParameters> = {
   maxOutputTokens: 5,

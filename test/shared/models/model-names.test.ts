@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { isModelAllowed, isSettable } from '../../shared/model-names.js';
+import { isModelAllowed, isSettable } from '../../../shared/models/model-names.js';
 
 const arn = 'arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude';
 
