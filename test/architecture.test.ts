@@ -5,6 +5,18 @@ import { describe, expect, it } from 'vitest';
 /** What nearly every room may import. */
 const base = ['shared', 'shared/contracts', 'shared/json'];
 
+/** What jobs need of the providers: not the adapters. */
+const providerRooms = [
+  'workers/providers',
+  'workers/providers/errors',
+  'workers/providers/http',
+  'workers/providers/reply',
+];
+const adapter = [
+  ...[...base, 'shared/models', 'shared/protocol', 'shared/runtime', ...providerRooms],
+  'workers/providers/http/patches',
+];
+
 /** Each room, and what it may import beside itself: rooms, `x/**` for a room and all below it, or single files. */
 const rooms: Record<string, string[]> = {
   shared: ['shared/contracts', 'shared/json'],
@@ -89,17 +101,28 @@ const rooms: Record<string, string[]> = {
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http'],
   workers: ['shared/**', 'workers/**'],
-  'workers/pool': ['shared/**', 'workers/job', 'workers/gate', 'workers/providers'],
-  'workers/job': ['shared/**', 'workers/gate', 'workers/providers'],
-  'workers/gate': [...base, 'shared/protocol', 'shared/runtime', 'workers/providers'],
-  'workers/providers': [
-    ...[...base, 'shared/models', 'shared/config', 'shared/protocol', 'shared/runtime'],
-    'workers/providers/patches',
+  'workers/pool': ['shared/**', 'workers/job', 'workers/gate', ...providerRooms],
+  'workers/job': ['shared/**', 'workers/gate', ...providerRooms],
+  'workers/gate': [...base, 'shared/protocol', 'shared/runtime', 'workers/providers/errors'],
+  // The only room that knows the adapters: it loads the one that is needed.
+  'workers/providers': ['shared/**', 'workers/providers/**'],
+  'workers/providers/http': [
+    ...[...base, 'shared/runtime', 'workers/providers/errors', 'workers/providers/http/patches'],
+    'workers/providers/reply/exact-json.ts',
   ],
-  'workers/providers/patches': [],
+  'workers/providers/http/patches': [],
+  'workers/providers/errors': [
+    ...[...base, 'shared/models', 'shared/protocol', 'workers/providers/http'],
+    'workers/providers/reply/answer-fields.ts',
+  ],
+  'workers/providers/reply': [...base, 'shared/protocol', 'shared/runtime', ...providerRooms],
+  'workers/providers/openai': adapter,
+  'workers/providers/anthropic': adapter,
+  'workers/providers/bedrock': adapter,
+  'workers/providers/vertexai': adapter,
   cli: ['shared/**', 'db/**', 'cli/**'],
-  'cli/commands': ['shared/**', 'db/**', 'cli/**', 'workers/providers'],
-  'cli/record': [...base, 'shared/protocol', 'workers/providers'],
+  'cli/commands': ['shared/**', 'db/**', 'cli/**', 'workers/providers', 'workers/providers/errors'],
+  'cli/record': [...base, 'shared/protocol', ...providerRooms],
   'cli/output': base,
   'cli/posts': ['shared/**', 'db/**', 'cli', 'cli/output'],
   dev: ['shared/**', 'db/database', 'dev/**'],
@@ -132,17 +155,12 @@ const libraries: [name: RegExp, ...places: string[]][] = [
   [/^postgres$/, 'db/database'],
   [/^(uuid|@sindresorhus\/slugify)$/, 'db'],
   [/^opossum$/, 'workers/gate/breaker.ts'],
-  [/^undici/, 'workers/providers'],
+  [/^undici/, 'workers/providers/http'],
   [/^eventsource-parser/, 'workers/providers', 'console/playground'],
-  [
-    /^openai/,
-    ...['workers/providers/openai.ts', 'workers/providers/chat-completions.ts'],
-    ...['workers/providers/chat-completions-body.ts', 'workers/providers/responses.ts'],
-    'workers/providers/responses-body.ts',
-  ],
-  [/^@anthropic-ai\//, 'workers/providers/anthropic.ts', 'workers/providers/anthropic-body.ts'],
-  [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock.ts', 'workers/providers/bedrock-body.ts'],
-  [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai.ts', 'workers/providers/vertexai-body.ts'],
+  [/^openai/, 'workers/providers/openai'],
+  [/^@anthropic-ai\//, 'workers/providers/anthropic'],
+  [/^(@aws-sdk|@smithy)\//, 'workers/providers/bedrock'],
+  [/^(@google\/|google-auth-library)/, 'workers/providers/vertexai'],
   [/^p-retry$/, 'shared/runtime/retry.ts'],
   [/^pino$/, 'shared/runtime/log.ts'],
   [/^@opentelemetry\//, 'shared/runtime/otlp-tracing.ts'],

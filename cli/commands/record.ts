@@ -8,7 +8,7 @@ import { Failure } from '../../shared/failures.js';
 import { readObject } from '../../shared/json/json.js';
 import { hasCalls } from '../../shared/protocol/parts.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { describeFailure } from '../../workers/providers/error-classification.js';
+import { describeFailure } from '../../workers/providers/errors/error-classification.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { connectingOf, openProvider } from '../../workers/providers/provider-settings.js';
 import { readNames } from '../names.js';

@@ -1,11 +1,11 @@
 import { readJson } from '../../shared/json/json.js';
-import { EventBytes } from '../../workers/providers/event-bytes.js';
+import { EventBytes } from '../../workers/providers/http/event-bytes.js';
 import {
   type Connecting,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
-} from '../../workers/providers/http-client.js';
+} from '../../workers/providers/http/http-client.js';
 
 /** A request and its answer, without credentials, and without the names of accounts and projects. */
 export interface Exchange {

@@ -36,7 +36,7 @@ const spine = [
   'workers/pool/intake.ts',
   'workers/job/chat-job.ts',
   'workers/job/call-chain.ts',
-  'workers/providers/responses.ts',
+  'workers/providers/openai/responses.ts',
 ];
 /** Beyond these lies what no reader of the path has to open: libraries, and the queue that is between the programs. */
 const boundary = /node_modules\/(?!p-retry|opossum)|^shared\/queue\//;

@@ -1,5 +1,5 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { HttpClient } from '../../workers/providers/http-client.js';
+import { HttpClient } from '../../workers/providers/http/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { loadProvider, type ProviderSettings } from '../../workers/providers/provider-settings.js';
 

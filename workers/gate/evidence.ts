@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
+import { callErrorOf, refusesCredentials } from '../providers/errors/error-classification.js';
 import type { Ending } from './breaker.js';
 import type { EndedCall, Rule } from './breakers.js';
 import { Cancelled, CutForFallback } from './ends.js';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { Failure } from '../../shared/failures.js';
 import type { ModelBreaker } from '../../shared/protocol/messages.js';
-import { callErrorOf } from '../providers/error-classification.js';
+import { callErrorOf } from '../providers/errors/error-classification.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import { Breakers, type OwnBreaker, type Rule } from './breakers.js';
 import { NotBegun } from './ends.js';

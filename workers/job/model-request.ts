@@ -12,8 +12,8 @@ import {
   parametersFor,
 } from '../../shared/models/model-parameters.js';
 import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
+import { type AddedPart, addedParts } from '../providers/errors/refusals.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
-import { type AddedPart, addedParts } from '../providers/refusals.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
 export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;

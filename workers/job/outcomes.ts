@@ -5,9 +5,13 @@ import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { Cancelled, LockLost } from '../gate/ends.js';
-import { callErrorOf, providerErrorOf, refusesCredentials } from '../providers/error-classification.js';
+import {
+  callErrorOf,
+  providerErrorOf,
+  refusesCredentials,
+} from '../providers/errors/error-classification.js';
+import type { Refusal } from '../providers/errors/refusals.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { Refusal } from '../providers/refusals.js';
 
 export type Timings = Pick<Outcome, 'queueMs' | 'providerMs' | 'firstTokenMs'>;
 

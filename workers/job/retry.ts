@@ -1,8 +1,8 @@
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/models/model-parameters.js';
-import { callErrorOf, refusesCredentials } from '../providers/error-classification.js';
+import { callErrorOf, refusesCredentials } from '../providers/errors/error-classification.js';
+import type { Refusal } from '../providers/errors/refusals.js';
 import type { ProviderReply } from '../providers/provider.js';
-import type { Refusal } from '../providers/refusals.js';
 import { type Call, longestPatienceMs, type Next, patienceFor, retryOf } from './call.js';
 import { keyOf, mayOmit, narrow, type Omittable } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';

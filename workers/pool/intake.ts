@@ -17,7 +17,7 @@ import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import type { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
-import { describeFailure } from '../providers/error-classification.js';
+import { describeFailure } from '../providers/errors/error-classification.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';

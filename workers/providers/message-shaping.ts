@@ -6,8 +6,8 @@ import {
   type ToolResultPart,
   type Turn,
 } from '../../shared/conversation.js';
-import { toObjectText } from './exact-json.js';
 import type { ProviderRequest } from './provider.js';
+import { toObjectText } from './reply/exact-json.js';
 
 /**
  * Whether the provider is asked to cache the request: where its beginning will most likely be sent again, because an

@@ -1,15 +1,15 @@
 import { type Config, namesSet } from '../../shared/config/config.js';
 import { isSimulated } from '../../shared/config/provider-credentials.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { HttpClient } from './http-client.js';
+import { HttpClient } from './http/http-client.js';
 import type { Provider } from './provider.js';
 
 // One line per provider. Imported on demand, so that a process loads only the SDKs of the pools it runs.
 const registry = {
-  openai: async () => (await import('./openai.js')).createOpenAiProvider,
-  anthropic: async () => (await import('./anthropic.js')).createAnthropicProvider,
-  bedrock: async () => (await import('./bedrock.js')).createBedrockProvider,
-  vertexai: async () => (await import('./vertexai.js')).createVertexAiProvider,
+  openai: async () => (await import('./openai/openai.js')).createOpenAiProvider,
+  anthropic: async () => (await import('./anthropic/anthropic.js')).createAnthropicProvider,
+  bedrock: async () => (await import('./bedrock/bedrock.js')).createBedrockProvider,
+  vertexai: async () => (await import('./vertexai/vertexai.js')).createVertexAiProvider,
 };
 
 /** The credentials and the address for each provider's adapter. */

@@ -4,7 +4,7 @@ import type { ModelParameters, ParameterName } from '../../shared/models/model-p
 import type { Usage } from '../../shared/protocol/attempts.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/with-timeout.js';
-import type { AddedPart } from './refusals.js';
+import type { AddedPart } from './errors/refusals.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {

@@ -5,7 +5,7 @@ import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Breakers, type OwnBreaker, type Rule } from '../../../workers/gate/breakers.js';
 import { Cancelled, CutForFallback, LockLost } from '../../../workers/gate/ends.js';
 import { accountRule, failuresRule, limitsRule } from '../../../workers/gate/evidence.js';
-import { ProviderCallError, unusableAnswer } from '../../../workers/providers/error-classification.js';
+import { ProviderCallError, unusableAnswer } from '../../../workers/providers/errors/error-classification.js';
 
 const resetMs = 100;
 let timeoutMs: number;

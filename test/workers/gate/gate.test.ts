@@ -3,7 +3,7 @@ import { Failure } from '../../../shared/failures.js';
 import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
-import { ProviderCallError } from '../../../workers/providers/error-classification.js';
+import { ProviderCallError } from '../../../workers/providers/errors/error-classification.js';
 import { callOf } from '../../support/calls.js';
 import { openGate } from '../../support/gate.js';
 

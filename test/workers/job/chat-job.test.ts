@@ -13,7 +13,7 @@ import type { DeltaStream } from '../../../workers/job/delta-stream.js';
 import type { RunningJob } from '../../../workers/job/running-job.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
-import { classifyError, ProviderCallError } from '../../../workers/providers/error-classification.js';
+import { classifyError, ProviderCallError } from '../../../workers/providers/errors/error-classification.js';
 import type { Provider, ProviderReply } from '../../../workers/providers/provider.js';
 import { chatJobOf, runJob } from '../../support/chat-jobs.js';
 import { openGate } from '../../support/gate.js';

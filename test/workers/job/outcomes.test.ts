@@ -5,7 +5,7 @@ import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { conclude, toEndedAttempt, toFailedOutcome } from '../../../workers/job/outcomes.js';
-import { classifyError } from '../../../workers/providers/error-classification.js';
+import { classifyError } from '../../../workers/providers/errors/error-classification.js';
 
 const times = (queueMs: number, providerMs: number) => ({ queueMs, providerMs });
 const limited: EndedAttempt = {

@@ -9,7 +9,7 @@ import type { ModelRequest } from '../../../workers/job/model-request.js';
 import { RefusedParts } from '../../../workers/job/refused-parts.js';
 import { withOneRetry } from '../../../workers/job/retry.js';
 import { RetryBudget } from '../../../workers/job/retry-budget.js';
-import { classifyError } from '../../../workers/providers/error-classification.js';
+import { classifyError } from '../../../workers/providers/errors/error-classification.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { callOf, pass } from '../../support/calls.js';
 import { openStream } from '../../support/running-jobs.js';

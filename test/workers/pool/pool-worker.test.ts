@@ -11,7 +11,7 @@ import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { PoolWorker } from '../../../workers/pool/pool-worker.js';
-import { classifyError } from '../../../workers/providers/error-classification.js';
+import { classifyError } from '../../../workers/providers/errors/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
 import { openGate } from '../../support/gate.js';

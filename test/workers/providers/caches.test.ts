@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Turn } from '../../../shared/conversation.js';
-import { type BodyOptions, toBody } from '../../../workers/providers/anthropic-body.js';
-import { toInput } from '../../../workers/providers/bedrock-body.js';
-import { HttpClient } from '../../../workers/providers/http-client.js';
+import { type BodyOptions, toBody } from '../../../workers/providers/anthropic/anthropic-body.js';
+import { toInput } from '../../../workers/providers/bedrock/bedrock-body.js';
+import { HttpClient } from '../../../workers/providers/http/http-client.js';
+import { toBody as toResponsesBody } from '../../../workers/providers/openai/responses-body.js';
 import type { ProviderRequest } from '../../../workers/providers/provider.js';
 import { loadProvider } from '../../../workers/providers/provider-settings.js';
-import { toBody as toResponsesBody } from '../../../workers/providers/responses-body.js';
 
 const { signal } = new AbortController();
 const hello: Turn = { role: 'user', content: 'Hello' };

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import * as zlib from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import { singleFields } from '../../../workers/providers/http-client.js';
+import { singleFields } from '../../../workers/providers/http/http-client.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask } from '../../support/replies.js';
 import { serve } from '../../support/serve.js';

@@ -3,7 +3,7 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../../shared/conversation.js';
-import { chatCompletions } from '../../../workers/providers/chat-completions.js';
+import { chatCompletions } from '../../../workers/providers/openai/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
   anthropic,

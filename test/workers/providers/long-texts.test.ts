@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { fillText } from '../../../shared/json/json-worker.js';
-import type { HttpClient, HttpRequest } from '../../../workers/providers/http-client.js';
+import type { HttpClient, HttpRequest } from '../../../workers/providers/http/http-client.js';
 import { standIn } from '../../../workers/providers/long-texts.js';
 import { loadProvider, type ProviderSettings } from '../../../workers/providers/provider-settings.js';
 

@@ -5,7 +5,7 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
-import { wireOf } from '../../../workers/providers/openai.js';
+import { wireOf } from '../../../workers/providers/openai/openai.js';
 import { openProvider } from '../../../workers/providers/provider-settings.js';
 import { patienceMs } from '../../support/patience.js';
 import { serve } from '../../support/serve.js';
