@@ -1,11 +1,11 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
 import { operatorsBase } from './access/operators.js';
+import { useOpenAiErrors } from './chat-apis/openai-chat/openai-error.js';
+import { refuseOtherApis } from './chat-apis/openai-chat/other-apis.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
-import { useOpenAiErrors } from './openai/openai-error.js';
-import { refuseOtherApis } from './openai/other-apis.js';
 
 /** Where the operations are mounted. */
 export type BaseUrls = Pick<Config, 'CHAT_BASE_URL' | 'CHAT_BASE_URL_ALT' | 'BLOG_BASE_URL'>;

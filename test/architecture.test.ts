@@ -68,7 +68,7 @@ const rooms: Record<string, string[]> = {
     ...['shared/**', 'db/access', 'api/http', 'api/access'],
     ...['api/chat', 'api/fleet-link'],
   ],
-  'api/openai': [
+  'api/chat-apis/openai-chat': [
     ...[...base, 'shared/models', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
     'api/chat-apis/quillgate',
   ],

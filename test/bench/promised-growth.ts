@@ -1,7 +1,7 @@
 import postgres from 'postgres';
 import { expectedVersions } from '../../api/blog/post-etag.js';
+import { readDataUrl } from '../../api/chat-apis/openai-chat/images.js';
 import { preferenceOf } from '../../api/http/prefer.js';
-import { readDataUrl } from '../../api/openai/images.js';
 import { readMarkdown } from '../../cli/posts/markdown-file.js';
 import { postInput } from '../../db/posts/post-rules.js';
 import { fitSchema } from '../../shared/models/json-schema.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseCompletionBody } from '../../api/openai/completion-body.js';
-import { ignoredFieldsOf, toCompletionRequest } from '../../api/openai/completion-request.js';
-import { RequestImages } from '../../api/openai/images.js';
+import { parseCompletionBody } from '../../api/chat-apis/openai-chat/completion-body.js';
+import { ignoredFieldsOf, toCompletionRequest } from '../../api/chat-apis/openai-chat/completion-request.js';
+import { RequestImages } from '../../api/chat-apis/openai-chat/images.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { leastMsOf, unitMs } from './support/work.js';

@@ -1,6 +1,9 @@
-import { parseCompletionBody } from '../../api/openai/completion-body.js';
-import { type CompletionRequest, toCompletionRequest } from '../../api/openai/completion-request.js';
-import { RequestImages } from '../../api/openai/images.js';
+import { parseCompletionBody } from '../../api/chat-apis/openai-chat/completion-body.js';
+import {
+  type CompletionRequest,
+  toCompletionRequest,
+} from '../../api/chat-apis/openai-chat/completion-request.js';
+import { RequestImages } from '../../api/chat-apis/openai-chat/images.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import { describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../../api/chat/chat-result.js';
+import { toStoredCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
 import { StoredChatsController } from '../../../../api/chat-apis/quillgate/stored-chats.controller.js';
-import { toStoredCompletion } from '../../../../api/openai/completion.js';
 import { Failure } from '../../../../shared/failures.js';
 import type { StoredChat } from '../../../../shared/protocol/stored-chat.js';
 import { userNamed } from '../../../support/identities.js';

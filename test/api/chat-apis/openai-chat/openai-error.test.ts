@@ -1,12 +1,12 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { problemHandler } from '../../../api/http/problem.js';
-import { modelNotFound, useOpenAiErrors } from '../../../api/openai/openai-error.js';
-import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../shared/failures.js';
-import { modelNotAllowed } from '../../../shared/fleet/live-pools.js';
-import { invalidRequest } from '../../../shared/validation.js';
-import { createRecordingLog } from '../../support/recording-log.js';
-import { serve } from '../../support/serve.js';
+import { modelNotFound, useOpenAiErrors } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { problemHandler } from '../../../../api/http/problem.js';
+import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../../shared/failures.js';
+import { modelNotAllowed } from '../../../../shared/fleet/live-pools.js';
+import { invalidRequest } from '../../../../shared/validation.js';
+import { createRecordingLog } from '../../../support/recording-log.js';
+import { serve } from '../../../support/serve.js';
 
 let thrown: unknown;
 const app = express();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { modelParametersSchema, type ParameterName } from '../../shared/models/model-parameters.js';
-import { invalid } from '../../shared/validation.js';
+import { modelParametersSchema, type ParameterName } from '../../../shared/models/model-parameters.js';
+import { invalid } from '../../../shared/validation.js';
 import { message } from './message-body.js';
 import { maxTools, toolFields } from './tools-body.js';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { RequestImages, readDataUrl, UnfitImage } from '../../../api/openai/images.js';
-import type { ImageType } from '../../../shared/conversation.js';
-import { tinyImages } from '../../support/images.js';
+import { RequestImages, readDataUrl, UnfitImage } from '../../../../api/chat-apis/openai-chat/images.js';
+import type { ImageType } from '../../../../shared/conversation.js';
+import { tinyImages } from '../../../support/images.js';
 
 const png = tinyImages['image/png'];
 const dataUrl = (bytes: Uint8Array, claimed = 'image/png') =>

@@ -1,10 +1,10 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ProviderId } from '../../shared/contracts/contract.js';
-import { findUnsupported } from '../../shared/models/model-parameters.js';
-import { invalidRequest } from '../../shared/validation.js';
-import type { ChatCommand } from '../chat/chat-command.js';
-import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
-import { prefersStrict } from '../http/prefer.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
+import { findUnsupported } from '../../../shared/models/model-parameters.js';
+import { invalidRequest } from '../../../shared/validation.js';
+import type { ChatCommand } from '../../chat/chat-command.js';
+import { listFields, type UnknownField, unknownFieldsOf } from '../../http/ignored-fields.js';
+import { prefersStrict } from '../../http/prefer.js';
 import { type CompletionBody, unservedFields } from './completion-body.js';
 import { ignoredFieldsOf } from './completion-request.js';
 

@@ -1,8 +1,8 @@
-import type { ExtraContent } from '../../shared/contracts/completion-contract.js';
-import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
-import { isBlank, type OpaquePart, type Part } from '../../shared/conversation.js';
-import { givenFields, isObject, readJson, readObject } from '../../shared/json/json.js';
-import type { CallMark, OpaquePiece, ReplyPiece } from '../../shared/protocol/parts.js';
+import type { ExtraContent } from '../../../shared/contracts/completion-contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import { isBlank, type OpaquePart, type Part } from '../../../shared/conversation.js';
+import { givenFields, isObject, readJson, readObject } from '../../../shared/json/json.js';
+import type { CallMark, OpaquePiece, ReplyPiece } from '../../../shared/protocol/parts.js';
 import type { ToolCallBody } from './message-body.js';
 
 /**

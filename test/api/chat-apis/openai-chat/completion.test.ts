@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Completion } from '../../../api/chat/chat-result.js';
-import { toChatCompletion, toStoredCompletion } from '../../../api/openai/completion.js';
-import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
-import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
+import type { Completion } from '../../../../api/chat/chat-result.js';
+import { toChatCompletion, toStoredCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
+import { type ProviderId, providerIds } from '../../../../shared/contracts/contract.js';
+import { isCompletionOfOpenAi } from '../../../support/openai-schemas.js';
 
 const reply = (more: Partial<Completion>): Completion =>
   ({ kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0, ...more }) as Completion;

@@ -1,17 +1,17 @@
-import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
-import { givenFields } from '../../shared/json/json.js';
-import { findAlias, type ModelAlias } from '../../shared/models/model-names.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import { givenFields } from '../../../shared/json/json.js';
+import { findAlias, type ModelAlias } from '../../../shared/models/model-names.js';
 import {
   findUnsupported,
   ignoredHints,
   type ModelParameters,
   modelParametersSchema,
   type ParameterName,
-} from '../../shared/models/model-parameters.js';
-import type { Asked } from '../../shared/protocol/written-request.js';
-import { invalid } from '../../shared/validation.js';
-import type { ChatCommand } from '../chat/chat-command.js';
-import { checkModel } from '../chat-apis/quillgate/chat-request.js';
+} from '../../../shared/models/model-parameters.js';
+import type { Asked } from '../../../shared/protocol/written-request.js';
+import { invalid } from '../../../shared/validation.js';
+import type { ChatCommand } from '../../chat/chat-command.js';
+import { checkModel } from '../quillgate/chat-request.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { readConversation } from './conversation.js';
 import type { RequestImages } from './images.js';

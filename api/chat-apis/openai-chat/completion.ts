@@ -4,13 +4,13 @@ import type {
   CompletionToolCall,
   CompletionUsage,
   ExtraContent,
-} from '../../shared/contracts/completion-contract.js';
-import type { ProviderId, Target } from '../../shared/contracts/contract.js';
-import { givenFields } from '../../shared/json/json.js';
-import { writerOf } from '../../shared/protocol/outcome.js';
-import { type CallMark, hasCalls, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
-import type { StoredChat } from '../../shared/protocol/stored-chat.js';
-import { answeredBy, type Completion } from '../chat/chat-result.js';
+} from '../../../shared/contracts/completion-contract.js';
+import type { ProviderId, Target } from '../../../shared/contracts/contract.js';
+import { givenFields } from '../../../shared/json/json.js';
+import { writerOf } from '../../../shared/protocol/outcome.js';
+import { type CallMark, hasCalls, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
+import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
+import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import { PartsBeforeCall } from './extra-content.js';
 
 /** The fields that all forms of a completion share. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { toolSchema } from '../../shared/models/model-parameters.js';
-import { maxOpaqueLength } from '../../shared/protocol/parts.js';
+import { toolSchema } from '../../../shared/models/model-parameters.js';
+import { maxOpaqueLength } from '../../../shared/protocol/parts.js';
 import { maxTools } from './tools-body.js';
 
 /** The messages of `POST /v1/chat/completions`. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ignoredFieldsOf } from '../../../api/openai/completion-request.js';
-import { toOpenAiError } from '../../../api/openai/openai-error.js';
-import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
-import { Failure } from '../../../shared/failures.js';
-import { readBody, refusalOf } from '../../support/completion-bodies.js';
+import { ignoredFieldsOf } from '../../../../api/chat-apis/openai-chat/completion-request.js';
+import { toOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { type ProviderId, providerIds } from '../../../../shared/contracts/contract.js';
+import { Failure } from '../../../../shared/failures.js';
+import { readBody, refusalOf } from '../../../support/completion-bodies.js';
 
 const user = { role: 'user', content: 'Hello' };
 const tool = (name: string, more: object = {}) => ({ type: 'function', function: { name, ...more } });

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { parseCompletionBody } from '../../../api/openai/completion-body.js';
-import { ignoredFieldsOf, toCompletionRequest } from '../../../api/openai/completion-request.js';
-import { RequestImages } from '../../../api/openai/images.js';
-import { parseConfig } from '../../../shared/config/config.js';
-import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
-import { readBody, refusalOf } from '../../support/completion-bodies.js';
+import { parseCompletionBody } from '../../../../api/chat-apis/openai-chat/completion-body.js';
+import {
+  ignoredFieldsOf,
+  toCompletionRequest,
+} from '../../../../api/chat-apis/openai-chat/completion-request.js';
+import { RequestImages } from '../../../../api/chat-apis/openai-chat/images.js';
+import { parseConfig } from '../../../../shared/config/config.js';
+import { type ProviderId, providerIds } from '../../../../shared/contracts/contract.js';
+import { readBody, refusalOf } from '../../../support/completion-bodies.js';
 
 describe('a field', () => {
   it.each([

@@ -1,4 +1,4 @@
-import type { ProviderId, Role } from '../../shared/contracts/contract.js';
+import type { ProviderId, Role } from '../../../shared/contracts/contract.js';
 import {
   isBlank,
   type Part,
@@ -6,14 +6,14 @@ import {
   type ToolResultPart,
   type Turn,
   textOf,
-} from '../../shared/conversation.js';
-import { Failure } from '../../shared/failures.js';
-import { withWholePairs } from '../../shared/json/json.js';
-import { measureTree } from '../../shared/json/json-worker.js';
-import { whyUnfit } from '../../shared/models/model-parameters.js';
-import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
-import { invalid } from '../../shared/validation.js';
-import type { ReadConversation } from '../chat-apis/quillgate/chat-request.js';
+} from '../../../shared/conversation.js';
+import { Failure } from '../../../shared/failures.js';
+import { withWholePairs } from '../../../shared/json/json.js';
+import { measureTree } from '../../../shared/json/json-worker.js';
+import { whyUnfit } from '../../../shared/models/model-parameters.js';
+import type { ConversationChange } from '../../../shared/protocol/alternating-turns.js';
+import { invalid } from '../../../shared/validation.js';
+import type { ReadConversation } from '../quillgate/chat-request.js';
 import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';

@@ -1,7 +1,7 @@
 import type { Response as HttpResponse, RequestHandler } from 'express';
-import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
-import type { ParameterName } from '../../shared/models/model-parameters.js';
-import { sendFailuresBy } from '../http/problem.js';
+import { Failure, type FailureCode, failureKinds } from '../../../shared/failures.js';
+import type { ParameterName } from '../../../shared/models/model-parameters.js';
+import { sendFailuresBy } from '../../http/problem.js';
 import { fieldNames } from './completion-body.js';
 
 /** Body of every error below `/v1`. */

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
-import { Failure } from '../../shared/failures.js';
-import { requestIdOf, type SendFailure, sendFailuresBy } from '../http/problem.js';
+import { Failure } from '../../../shared/failures.js';
+import { requestIdOf, type SendFailure, sendFailuresBy } from '../../http/problem.js';
 import { sendOpenAiError } from './openai-error.js';
 
 /** APIs that programs look for here and that this server does not have. */

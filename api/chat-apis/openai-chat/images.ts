@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { ImagePart, ImageType, StoredImage } from '../../shared/conversation.js';
-import { Failure } from '../../shared/failures.js';
-import type { UploadedImage } from '../chat/chat-command.js';
+import type { ImagePart, ImageType, StoredImage } from '../../../shared/conversation.js';
+import { Failure } from '../../../shared/failures.js';
+import type { UploadedImage } from '../../chat/chat-command.js';
 
 /** Thrown for a data URL that is no image; its message follows the name of the field, and quotes nothing. */
 export class UnfitImage extends Error {

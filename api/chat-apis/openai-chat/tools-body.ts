@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import type { Failure } from '../../shared/failures.js';
-import { givenFields, isObject } from '../../shared/json/json.js';
+import type { Failure } from '../../../shared/failures.js';
+import { givenFields, isObject } from '../../../shared/json/json.js';
 import {
   type JsonSchema,
   type ReplyFormat,
   type Tool,
   type ToolChoice,
   toolSchema,
-} from '../../shared/models/model-parameters.js';
-import { checkSchemas } from '../../shared/models/schema-bounds.js';
-import { invalid } from '../../shared/validation.js';
-import { pointerStep } from '../http/ignored-fields.js';
+} from '../../../shared/models/model-parameters.js';
+import { checkSchemas } from '../../../shared/models/schema-bounds.js';
+import { invalid } from '../../../shared/validation.js';
+import { pointerStep } from '../../http/ignored-fields.js';
 
 /** The tools of `POST /v1/chat/completions`, and the form of its reply. */
 

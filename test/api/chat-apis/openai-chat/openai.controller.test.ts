@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
-import { Failure } from '../../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
-import { userNamed } from '../../support/identities.js';
-import { readMetrics } from '../../support/metrics.js';
-import { isCompletionOfOpenAi } from '../../support/openai-schemas.js';
+import type { ChatCommand, ChatReply } from '../../../../api/chat/chat-command.js';
+import { Failure } from '../../../../shared/failures.js';
+import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { userNamed } from '../../../support/identities.js';
+import { readMetrics } from '../../../support/metrics.js';
+import { isCompletionOfOpenAi } from '../../../support/openai-schemas.js';
 
 let app: ChatApp;
 let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
