@@ -1,8 +1,7 @@
 import { Failure } from '../../shared/failures.js';
-import { retryBriefly } from '../../shared/queue/add-attempt.js';
 import { type BlobName, type BlobStore, writeBlob } from '../../shared/queue/blobs.js';
 import { nameOfTexts, removeTexts } from '../../shared/queue/job-texts.js';
-import { retry } from '../../shared/runtime/retry.js';
+import { retry, retryBriefly } from '../../shared/runtime/retry.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import type { NewJob } from '../fleet-link/chat-receiver.js';
 import { orUnavailable } from '../fleet-link/job-records.js';

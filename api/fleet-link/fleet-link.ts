@@ -13,7 +13,7 @@ import {
 } from '../../shared/protocol/messages.js';
 import { cancelledOutcome, encodeOutcome } from '../../shared/protocol/outcome.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { addJob, retryBriefly } from '../../shared/queue/add-attempt.js';
+import { addJob } from '../../shared/queue/add-attempt.js';
 import { closeChannels, queueOf } from '../../shared/queue/channels.js';
 import { startSend } from '../../shared/queue/job-spans.js';
 import { priorityOf } from '../../shared/queue/priority.js';
@@ -22,7 +22,7 @@ import type { Relay } from '../../shared/queue/relay.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
 import { whenReady } from '../../shared/queue/when-ready.js';
 import { LagFreeClock } from '../../shared/runtime/lag-free-clock.js';
-import { retry } from '../../shared/runtime/retry.js';
+import { retry, retryBriefly } from '../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { ChatReceiver, JobResult, NewJob, PendingJob, PolledChat } from './chat-receiver.js';

@@ -6,11 +6,12 @@ import type { Call } from './call.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
+import type { CallParameters } from './exchange.js';
 import type { Gates } from './gates.js';
 import type { PromptCaches } from './prompt-caches.js';
 import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
-import type { CallParameters, WireFormat } from './wire-format.js';
+import type { WireFormat } from './wire-format.js';
 
 /** A valid call, and what is needed to answer it. */
 export interface Exchange {

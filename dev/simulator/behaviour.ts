@@ -1,4 +1,5 @@
-import type { Ending, Lull } from './wire-format.js';
+import type { Ending } from './exchange.js';
+import type { Lull } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens; half,

@@ -1,6 +1,6 @@
 import { type Behaviour, calls, type Delivery, type Row, reply } from './behaviour.js';
+import type { Ending } from './exchange.js';
 import { thinkingRows } from './thinking-behaviours.js';
-import type { Ending } from './wire-format.js';
 
 const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, () => reply({ ending: how })];
 /** Numbered deltas of a stream, and what becomes of it behind them. */

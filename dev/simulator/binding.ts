@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
+import type { CallParameters, Thought } from './exchange.js';
 import type { Place } from './part-rules.js';
 import type { Breach } from './refusal.js';
-import type { CallParameters, Thought } from './wire-format.js';
 
 interface Asked {
   readonly call: { readonly model: string | undefined };

@@ -1,6 +1,6 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
-import type { CallParameters } from './wire-format.js';
+import type { CallParameters } from './exchange.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {

@@ -3,10 +3,10 @@ import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
+import type { Reply, ReplyCall } from './exchange.js';
 import { type Breach, type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';
 import { type MadeCall, sign } from './signature.js';
-import type { Reply, ReplyCall } from './wire-format.js';
 
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 

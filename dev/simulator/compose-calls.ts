@@ -2,8 +2,8 @@ import { partsOf, type Turn } from '../../shared/conversation.js';
 import { readJson } from '../../shared/json/json.js';
 import type { CallsBehaviour } from './behaviour.js';
 import { splitInto } from './echo.js';
+import type { CallParameters, Ending, OfferedTool, ReplyCall } from './exchange.js';
 import { fill } from './fill.js';
-import type { CallParameters, Ending, OfferedTool, ReplyCall } from './wire-format.js';
 
 const usualPieces = 8;
 

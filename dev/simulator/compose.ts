@@ -5,9 +5,9 @@ import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
 import { composeCalls, textBefore } from './compose-calls.js';
 import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
+import type { CallParameters, Reply, Thought } from './exchange.js';
 import { fill } from './fill.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { CallParameters, Reply, Thought } from './wire-format.js';
 
 /** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
 const thinkingTokens = 200;

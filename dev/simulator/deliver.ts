@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { joinFrames } from './blocks.js';
-import type { Frame, Lull, Reply, StreamFrames, WireFormat } from './wire-format.js';
+import type { Reply } from './exchange.js';
+import type { Frame, Lull, StreamFrames, WireFormat } from './wire-format.js';
 
 interface Delivered {
   readonly format: WireFormat;

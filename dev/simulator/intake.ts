@@ -5,12 +5,13 @@ import { bedrockFormat } from './bedrock/format.js';
 import type { Behaviour } from './behaviour.js';
 import { findBehaviour } from './behaviours.js';
 import type { CallContent, CallFacts } from './call.js';
+import type { CallParameters } from './exchange.js';
 import { openAiFormat } from './openai/format.js';
 import { checkParts } from './part-rules.js';
 import type { Refusal } from './refusal.js';
 import { responsesFormat } from './responses/format.js';
 import { vertexFormat } from './vertexai/format.js';
-import type { CallParameters, RequestHead, Route, WireFormat } from './wire-format.js';
+import type { RequestHead, Route, WireFormat } from './wire-format.js';
 
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];

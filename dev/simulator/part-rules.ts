@@ -1,8 +1,8 @@
 import { type Part, partsOf, type StoredImage, type Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json/json.js';
+import type { CallParameters, OfferedTool } from './exchange.js';
 import { imageTypeOf } from './image.js';
 import { firstRefusal, type Refusal } from './refusal.js';
-import type { CallParameters, OfferedTool } from './wire-format.js';
 
 /** Where something is in a conversation without its system texts: the turn, and the part of it. */
 export interface Place {

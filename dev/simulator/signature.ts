@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { partsOf, type Turn } from '../../shared/conversation.js';
-import type { ReplyCall } from './wire-format.js';
+import type { ReplyCall } from './exchange.js';
 
 /** A call that a model has made. */
 export type MadeCall = Pick<ReplyCall, 'name' | 'arguments'>;

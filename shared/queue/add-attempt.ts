@@ -4,9 +4,6 @@ import { type ChatJobPayload, jobRecordTtlMs } from '../protocol/messages.js';
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../protocol/stored-chat.js';
 import type { QueueStore } from './queue-store.js';
 
-/** A lost connection is back within half a second; adding a job again whose add was executed does nothing. */
-export const retryBriefly = { pauseMs: 50, maxMs: 700 };
-
 const removal = { age: jobRecordTtlMs / 1000 };
 
 interface NewJob {

@@ -1,7 +1,6 @@
 import type { Part, StoredImage, Turn } from '../conversation.js';
 import { Failure } from '../failures.js';
-import { retry } from '../runtime/retry.js';
-import { retryBriefly } from './add-attempt.js';
+import { retry, retryBriefly } from '../runtime/retry.js';
 
 /** Names the bytes of an image or of a job's texts: those of two users are apart, even if they are the same. */
 export interface BlobName {

@@ -1,15 +1,4 @@
-import type { Config } from '../config/config.js';
-import type { Log } from './log.js';
-import type { Tracing } from './tracing.js';
-
-/** The dependencies of the program's traces. */
-export interface TracingDeps {
-  config: Config;
-  program: 'api' | 'worker';
-  log: Log;
-  /** How long the last export may take at shutdown, in milliseconds. */
-  closingMs?: number;
-}
+import type { Tracing, TracingDeps } from './tracing.js';
 
 /** Records the program's traces; undefined when they are off, and then nothing is loaded. */
 export async function openTracing(deps: TracingDeps): Promise<Tracing | undefined> {

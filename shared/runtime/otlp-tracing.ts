@@ -21,9 +21,8 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Config } from '../config/config.js';
 import type { Log } from './log.js';
-import type { TracingDeps } from './open-tracing.js';
 import { release } from './release.js';
-import type { TraceSpan, Tracing } from './tracing.js';
+import type { TraceSpan, Tracing, TracingDeps } from './tracing.js';
 import { withTimeout } from './with-timeout.js';
 
 /** Longer values are cut: no name or code is as long. */

@@ -23,6 +23,12 @@ export interface RetryOptions {
   unref?: boolean;
 }
 
+/**
+ * For a command to the queue's store that does nothing when it was executed before: a lost connection is back within
+ * half a second.
+ */
+export const retryBriefly = { pauseMs: 50, maxMs: 700 };
+
 /** Gives the result of the work, tried again after any error. Throws its last error, never the signal's reason. */
 export async function retry<T>(work: () => T | Promise<T>, options: RetryOptions): Promise<Awaited<T>> {
   const tried: { last?: Promise<Awaited<T>> } = {};

@@ -1,3 +1,6 @@
+import type { Config } from '../config/config.js';
+import type { Log } from './log.js';
+
 /** The attributes of spans (decision 38): ids, codes, numbers, models. No texts, addresses, credentials or users. */
 export interface SpanAttributes {
   'http.request.method'?: string | undefined;
@@ -62,6 +65,15 @@ export interface TraceSpan {
   set(attributes: SpanAttributes): void;
   /** Ends it, as failed when there is an `error`: a code. */
   end(how?: { error?: string | undefined; at?: number }): void;
+}
+
+/** The dependencies of the program's traces. */
+export interface TracingDeps {
+  config: Config;
+  program: 'api' | 'worker';
+  log: Log;
+  /** How long the last export may take at shutdown, in milliseconds. */
+  closingMs?: number;
 }
 
 /** Records traces. */

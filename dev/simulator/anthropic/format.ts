@@ -1,6 +1,7 @@
 import { joinBlocks, type WrittenBlock } from '../blocks.js';
+import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
-import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
 import { anthropicPartRules } from './part-rules.js';
 import {

@@ -3,9 +3,9 @@ import { givenFields } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose-calls.js';
+import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
 import type { MadeCall } from '../signature.js';
-import type { CallParameters, Reply } from '../wire-format.js';
 import type { AnthropicBlock, AnthropicBody } from './rules.js';
 
 /** The conversation of a valid body. */

@@ -1,7 +1,8 @@
 import { joinBlocks, type WrittenBlock } from '../blocks.js';
+import type { Ending, Reply } from '../exchange.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import type { Ending, Frame, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Frame, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
 import { bedrockPartRules } from './part-rules.js';

@@ -1,6 +1,7 @@
 import { isObject } from '../../../shared/json/json.js';
+import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
-import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
 import { openAiPartRules } from './part-rules.js';
 import { readOpenAiParameters, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';

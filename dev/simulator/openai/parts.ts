@@ -2,8 +2,8 @@ import type { Role } from '../../../shared/contracts/contract.js';
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
+import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
-import type { CallParameters, Reply } from '../wire-format.js';
 import type { OpenAiBody, OpenAiMessage } from './rules.js';
 
 const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };

@@ -1,9 +1,10 @@
 import { joinBlocks } from '../blocks.js';
+import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
 import { responsesPartRules } from '../openai/part-rules.js';
-import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
 import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
 
 import { readResponsesParameters, readResponsesTurns } from './parts.js';

@@ -1,7 +1,7 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
+import type { CallParameters } from '../exchange.js';
 import { joinTurns, readContent } from '../openai/parts.js';
-import type { CallParameters } from '../wire-format.js';
 import type { ResponsesBody, ResponsesItem } from './rules.js';
 
 /**

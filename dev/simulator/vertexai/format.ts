@@ -1,8 +1,9 @@
+import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
 import { sign, signText } from '../signature.js';
-import type { Ending, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type { RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
 import { vertexPartRules } from './part-rules.js';
 import { readVertexParameters, readVertexTurns, writeVertexCalls } from './parts.js';

@@ -2,9 +2,9 @@ import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
 import { inputOf } from '../compose-calls.js';
+import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
 import { sign } from '../signature.js';
-import type { CallParameters, Reply } from '../wire-format.js';
 import { hopOf, type VertexBody, type VertexPart } from './rules.js';
 
 /**
