@@ -174,10 +174,18 @@ const variablesOf = (
   { HOST, PORT, DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL }: Config,
   { credentials, admin, tokens }: StartCredentials,
 ): Environment => ({
-  ...{ HOST, PORT: String(PORT), DATABASE_URL, CHAT_BASE_URL, CHAT_BASE_URL_ALT, BLOG_BASE_URL },
-  ...{ CHAT_USERNAME: credentials.username, CHAT_PASSWORD: credentials.password },
-  ...{ ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password },
-  ...{ BLOG_TOKEN: tokens.blog.token, CHAT_TOKEN: tokens.chat.token },
+  HOST,
+  PORT: String(PORT),
+  DATABASE_URL,
+  CHAT_BASE_URL,
+  CHAT_BASE_URL_ALT,
+  BLOG_BASE_URL,
+  CHAT_USERNAME: credentials.username,
+  CHAT_PASSWORD: credentials.password,
+  ADMIN_USERNAME: admin.username,
+  ADMIN_PASSWORD: admin.password,
+  BLOG_TOKEN: tokens.blog.token,
+  CHAT_TOKEN: tokens.chat.token,
 });
 
 interface ProgramOptions {

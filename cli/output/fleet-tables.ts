@@ -61,8 +61,17 @@ function providerCells(provider: FleetProvider, now: number): Cells {
 }
 
 const workerColumns = [
-  ...['worker', 'state', 'in flight', 'p50', 'p95', 'errors', '429'],
-  ...['breakers', 'last error', 'settings', 'release'],
+  'worker',
+  'state',
+  'in flight',
+  'p50',
+  'p95',
+  'errors',
+  '429',
+  'breakers',
+  'last error',
+  'settings',
+  'release',
 ];
 
 function workerCells(worker: FleetWorker, now: number): Cells {

@@ -45,7 +45,11 @@ const time = z
 const publicationTimes = ['publishedAt', 'publishDate', 'date'] as const;
 const schema = postInput.extend({
   id: z.uuid({ error: 'must be a UUID' }).toLowerCase().nullish(),
-  ...{ publishedAt: time, publishDate: time, date: time, createdAt: time, updatedAt: time },
+  publishedAt: time,
+  publishDate: time,
+  date: time,
+  createdAt: time,
+  updatedAt: time,
   // Leaves room for all later changes of the post.
   version: z.coerce.number(whole).int(whole).min(1, whole).max(999_999_999, whole).nullish(),
 });
@@ -99,7 +103,12 @@ function toChecked(raw: RawPost, data: z.output<typeof schema>, defaultAuthor: s
   // A version without an id is not that of a post.
   const idle: string[] = [...publicationTimes.filter((field) => field !== when), ...(id ? [] : ['version'])];
   const post = {
-    ...{ id, source, defaultAuthor, content: data.content, title: titleOf(data), tags: data.tags ?? [] },
+    id,
+    source,
+    defaultAuthor,
+    content: data.content,
+    title: titleOf(data),
+    tags: data.tags ?? [],
     slug: data.slug ?? slugFor(raw),
     author: data.author ?? undefined,
     status: data.status ?? (hiddenBy.length > 0 ? ('draft' as const) : ('published' as const)),

@@ -30,26 +30,33 @@ const user = (content: Turn['content']): Turn[] => [{ role: 'user', content }];
 export const conversations: readonly Conversation[] = [
   { name: 'text', model: 'sim-echo', turns: user(`${capital} Answer with one word.`) },
   {
-    ...{ name: 'tools', model: 'sim-tool-signed' },
+    name: 'tools',
+    model: 'sim-tool-signed',
     turns: user('Where is it warmer now, in Bern or in Rome? Ask for both.'),
     parameters: { tools: [weather] },
   },
   {
-    ...{ name: 'thinking', model: 'sim-think-1' },
+    name: 'thinking',
+    model: 'sim-think-1',
     turns: user('How many primes below 200 end with a 7?'),
     parameters: { reasoningEffort: 'high' },
   },
   {
-    ...{ name: 'schema', model: 'sim-echo', turns: user(capital) },
+    name: 'schema',
+    model: 'sim-echo',
+    turns: user(capital),
     parameters: { format: { type: 'json_schema', name: 'capital', schema, strict: true } },
   },
   {
-    ...{ name: 'image', model: 'sim-echo' },
+    name: 'image',
+    model: 'sim-echo',
     turns: user([{ type: 'text', text: 'Which colour is this?' }, image]),
   },
   // A temperature above all, and for those that are sent none, bytes that are no image.
   {
-    ...{ name: 'refused', model: 'sim-echo', parameters: { temperature: 9 } },
+    name: 'refused',
+    model: 'sim-echo',
+    parameters: { temperature: 9 },
     turns: user([{ ...image, data: 'bm9uZQ==', bytes: 4 }]),
   },
 ];

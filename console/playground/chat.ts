@@ -118,7 +118,8 @@ const readChunk: Reader = ({ data }, { text, calls, completion }) => {
     text: text + (choice?.delta.content ?? ''),
     calls: (choice?.delta.tool_calls ?? []).reduce<readonly CompletionToolCall[]>(addPiece, calls),
     completion: {
-      ...{ provider, model: names.join('/') },
+      provider,
+      model: names.join('/'),
       finishReason: choice?.finish_reason ?? completion?.finishReason ?? '',
       ...(usage && { usage: { inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens } }),
     },

@@ -18,9 +18,13 @@ import type { ViewProps } from '../router.ts';
 import { fleet } from '../store.ts';
 
 const first: PlaygroundRequest = {
-  ...{ provider: 'openai', model: '', fallback: '', wait: '' },
+  provider: 'openai',
+  model: '',
+  fallback: '',
+  wait: '',
   tool: {
-    ...{ name: '', description: '' },
+    name: '',
+    description: '',
     parameters: JSON.stringify({ type: 'object', properties: { city: { type: 'string' } } }, null, 2),
   },
   messages: [{ role: 'user', content: 'Say hello in three languages.' }],
@@ -135,8 +139,16 @@ function Target({ request, onChange }: TargetProps) {
 
 /** A few that fail, are slow or call a tool; docs/simulator.md has all. */
 const simulatedModels = [
-  ...['sim-status-503', 'sim-status-400', 'sim-retry-after-5', 'sim-hang', 'sim-empty', 'sim-blocked'],
-  ...['sim-stream-50-100', 'sim-stream-error-10', 'sim-latency-5000', 'sim-tools'],
+  'sim-status-503',
+  'sim-status-400',
+  'sim-retry-after-5',
+  'sim-hang',
+  'sim-empty',
+  'sim-blocked',
+  'sim-stream-50-100',
+  'sim-stream-error-10',
+  'sim-latency-5000',
+  'sim-tools',
 ];
 
 const fields = [

@@ -52,9 +52,23 @@ function describeList(shown: number, isFiltered: boolean): string {
 }
 
 const codes = [
-  ...['ok', 'truncated', 'blocked', 'cancelled', 'overloaded', 'timeout', 'provider_unavailable'],
-  ...['provider_error', 'provider_timeout', 'provider_rate_limited', 'provider_rejected', 'content_blocked'],
-  ...['context_length_exceeded', 'invalid_request', 'queue_unavailable', 'rate_limited', 'internal'],
+  'ok',
+  'truncated',
+  'blocked',
+  'cancelled',
+  'overloaded',
+  'timeout',
+  'provider_unavailable',
+  'provider_error',
+  'provider_timeout',
+  'provider_rate_limited',
+  'provider_rejected',
+  'content_blocked',
+  'context_length_exceeded',
+  'invalid_request',
+  'queue_unavailable',
+  'rate_limited',
+  'internal',
 ];
 
 function FilterForm({ filter }: { filter: RequestFilter }) {

@@ -123,7 +123,9 @@ async function list(database: Runs, { after, names, limit }: ListPart = {}): Pro
     return limit === undefined ? sorted : sorted.limit(limit);
   });
   return rows.map(({ id, name, role, secretHash, createdAt, suspendedAt }) => ({
-    ...{ id, name, role },
+    id,
+    name,
+    role,
     hasSecret: secretHash.length > 0,
     createdAt: createdAt.toISOString(),
     ...(suspendedAt && { suspendedAt: suspendedAt.toISOString() }),

@@ -131,7 +131,11 @@ function valuesOf(post: ImportedPost, stored?: Post) {
   const { title, content, tags, slug, status } = post;
   const published = status === 'published' ? (stored ? undefined : post.createdAt) : null;
   return {
-    ...{ title, content, tags, slug, status },
+    title,
+    content,
+    tags,
+    slug,
+    status,
     author: post.author ?? stored?.author ?? post.defaultAuthor,
     publishedAt: post.publishedAt ?? stored?.publishedAt ?? published,
     createdAt: post.createdAt ?? stored?.createdAt,

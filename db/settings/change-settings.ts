@@ -56,7 +56,9 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
   if ((current?.version ?? 0) !== expected) throw changedBefore(current);
   checkModels(wanted, { before: current?.overrides ?? {}, rulesOf: deps.rulesOf });
   const changed = await changePoolSetting(deps.database, {
-    ...{ provider, overrides, changedBy },
+    provider,
+    overrides,
+    changedBy,
     expected: stored?.version ?? 0,
     version: expected + 1,
   });

@@ -114,8 +114,14 @@ async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<voi
 
 /** The parameters that only tune a reply, and the values that do not even do that. */
 const hints = {
-  ...{ temperature: 1, topP: 1, seed: undefined, frequencyPenalty: 0, presencePenalty: 0 },
-  ...{ reasoningEffort: undefined, verbosity: undefined, parallelToolCalls: true },
+  temperature: 1,
+  topP: 1,
+  seed: undefined,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  reasoningEffort: undefined,
+  verbosity: undefined,
+  parallelToolCalls: true,
 };
 
 /** The error for what a model of this behaviour does not take. */

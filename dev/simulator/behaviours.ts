@@ -7,7 +7,10 @@ const ending = (how: Ending, summary: string): Row => [`sim-${how}`, summary, ()
 const broken = (n = 0, delivery: Delivery = 'whole') =>
   reply({ says: 2 * n, delivery, gapMs: 20, afterDeltas: n });
 const error = (status = 0, times = Number.POSITIVE_INFINITY, retryAfterS?: number): Behaviour => ({
-  ...{ kind: 'error', status, times, retryAfterS },
+  kind: 'error',
+  status,
+  times,
+  retryAfterS,
 });
 
 const rows: Row[] = [

@@ -78,7 +78,9 @@ export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter)
 
 /** A block of thinking as a part. */
 export const thought = (provider: ProviderId, block: object): Part => ({
-  ...{ type: 'opaque', provider, data: JSON.stringify([block]) },
+  type: 'opaque',
+  provider,
+  data: JSON.stringify([block]),
 });
 
 /** The content of a turn: thinking that is not interrupted is one part, with the JSON text of its blocks. */
@@ -128,8 +130,21 @@ function findToolFault(root: JsonObject): string | undefined {
 const annotations = ['title', 'description', 'default', '$schema', '$id', '$comment', 'examples'];
 const taken = new Set([
   ...annotations,
-  ...['type', 'properties', 'required', 'additionalProperties', 'items', 'enum', 'const', 'anyOf', 'allOf'],
-  ...['$ref', '$defs', 'definitions', 'format', 'minItems', 'pattern'],
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'items',
+  'enum',
+  'const',
+  'anyOf',
+  'allOf',
+  '$ref',
+  '$defs',
+  'definitions',
+  'format',
+  'minItems',
+  'pattern',
 ]);
 const typing = ['type', 'enum', 'const', 'anyOf', 'allOf', '$ref'];
 const formats = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));

@@ -70,7 +70,8 @@ export class FleetState {
       const isHeard = workers.some(({ state }) => state !== 'silent');
       return {
         provider,
-        ...{ waiting: depth?.waiting ?? null, active: depth?.active ?? null },
+        waiting: depth?.waiting ?? null,
+        active: depth?.active ?? null,
         ...(isHeard ? { inFlight, concurrency } : { inFlight: null, concurrency: null }),
       };
     });

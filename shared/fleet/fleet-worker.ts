@@ -22,7 +22,11 @@ export function describeWorker(
   const { worker, concurrency, inFlight, meanJobMs, oldestJobMs, breakers = [], lastError } = heartbeat;
   const { pausedBy, defaultModel, models, calls, simulated, settingsVersion, release, host } = heartbeat;
   return {
-    ...{ worker, state, pausedBy, concurrency, inFlight },
+    worker,
+    state,
+    pausedBy,
+    concurrency,
+    inFlight,
     oldestJobSince:
       oldestJobMs === undefined ? undefined : timeOf(-oldestJobMs, moment, moment.before?.oldestJobSince),
     meanJobMs: Math.round(meanJobMs),
@@ -31,7 +35,10 @@ export function describeWorker(
     breakers: breakers.map((breaker) => describeBreaker(breaker, moment)),
     calls,
     lastError: lastError && describeError(lastError, moment),
-    ...{ simulated, settingsVersion, release, host },
+    simulated,
+    settingsVersion,
+    release,
+    host,
   };
 }
 
@@ -44,7 +51,10 @@ function describeBreaker(
     (each) => each.model === model && each.user === user && each.state === state,
   );
   return {
-    ...{ model, state, reason, user },
+    model,
+    state,
+    reason,
+    user,
     nextProbeAt: nextProbeMs > 0 ? timeOf(nextProbeMs, moment, before?.nextProbeAt) : undefined,
     since: before?.since ?? timeOf(0, moment, undefined),
   };

@@ -20,7 +20,8 @@ function describeProvider(provider: ProviderId, heartbeats: Heartbeats): ServedP
   const failing = takesJobs ? heartbeats.chats.failingOf(provider) : undefined;
   const chats = heartbeats.chats.of(provider);
   return {
-    ...{ provider, state },
+    provider,
+    state,
     ...(failing && { failing }),
     ...(chats && { chats }),
     kind: kindOf(live.length > 0 ? live : workers),

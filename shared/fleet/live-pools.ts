@@ -180,7 +180,8 @@ export const modelNotAllowed = (provider: ProviderId): Failure =>
 /** For a request whose model, by its checked name, has an open breaker; with the time until its next call. */
 export const modelFailing = ({ provider, model }: Target, retryAfterMs: number): Failure =>
   new Failure('provider_unavailable', {
-    ...{ provider, retryAfterMs },
+    provider,
+    retryAfterMs,
     ...(model !== undefined && {
       model,
       detail: `${provider}/${model} is failing; the next try is in ${Math.ceil(retryAfterMs / 1000)} s.`,

@@ -58,7 +58,9 @@ export const sentRequestSchema = z.object({
   attempts: z
     .array(
       z.object({
-        ...{ provider, model: shortText.optional(), code: attemptCode },
+        provider,
+        model: shortText.optional(),
+        code: attemptCode,
         providerError: providerErrorSchema,
       }),
     )

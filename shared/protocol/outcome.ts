@@ -91,8 +91,11 @@ export const cancelledOutcome: Outcome = { kind: 'cancelled', queueMs: 0, provid
 
 /** Stands in for an outcome that cannot be parsed. */
 export const brokenOutcome = {
-  ...({ kind: 'failed', code: 'internal' } as const),
-  ...{ retryable: false, queueMs: 0, providerMs: 0 },
+  kind: 'failed',
+  code: 'internal',
+  retryable: false,
+  queueMs: 0,
+  providerMs: 0,
 } satisfies Outcome;
 
 /** Stands in for a job that broke or was given up: outages do that, so another attempt is worth it. */

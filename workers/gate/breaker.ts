@@ -112,8 +112,14 @@ export class Breaker {
     const isFiltered = (_error: unknown, _make: unknown, ending: () => Ending) =>
       circuit !== this.#circuit || !this.#counts(ending());
     const options = {
-      ...{ state, resetTimeout, volumeThreshold, errorThresholdPercentage, rollingCountBuckets },
-      ...({ timeout: false, rollingPercentilesEnabled: false, enableSnapshots: false } as const),
+      state,
+      resetTimeout,
+      volumeThreshold,
+      errorThresholdPercentage,
+      rollingCountBuckets,
+      timeout: false,
+      rollingPercentilesEnabled: false,
+      enableSnapshots: false,
       rollingCountTimeout: this.options.windowMs(),
       errorFilter: isFiltered as (error: unknown) => boolean,
     } as const;

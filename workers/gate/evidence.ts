@@ -123,5 +123,8 @@ const isRefusal = (error: unknown): boolean =>
   (refusals.has(error.code) || callErrorOf(error)?.isUnusable === true);
 
 const refusals: ReadonlySet<string> = new Set([
-  ...['provider_rate_limited', 'provider_rejected', 'context_length_exceeded', 'content_blocked'],
+  'provider_rate_limited',
+  'provider_rejected',
+  'context_length_exceeded',
+  'content_blocked',
 ]);

@@ -206,7 +206,9 @@ export class Gate {
   #createModel(model: string): Model {
     const { times, publishLimit } = this.#options;
     const limits = new Breakers({
-      ...{ rule: limitsRule(times), model, own: this.#own },
+      rule: limitsRule(times),
+      model,
+      own: this.#own,
       onChange: (_, user, holdMs) => {
         if (holdMs !== undefined) publishLimit({ model, user, holdMs });
         this.#onChange({ model, user });
@@ -217,7 +219,9 @@ export class Gate {
 
   #countFailures(rule: Rule, model?: string): Breakers {
     return new Breakers({
-      ...{ rule, model, own: this.#own },
+      rule,
+      model,
+      own: this.#own,
       onChange: (state, user) => {
         if (state === 'open') this.#room.refuse({ model, user });
         if (state === 'open') this.#room.leaveSlots({ model, user });

@@ -71,8 +71,13 @@ const cache = {
 };
 const parallel = { disable_parallel_tool_use: z.boolean().optional() };
 const tool = z.strictObject({
-  ...{ type: z.literal('custom').nullish(), name: text, description: text.optional(), input_schema: json },
-  ...{ strict: z.boolean().optional(), eager_input_streaming: z.boolean().nullish(), ...cache },
+  type: z.literal('custom').nullish(),
+  name: text,
+  description: text.optional(),
+  input_schema: json,
+  strict: z.boolean().optional(),
+  eager_input_streaming: z.boolean().nullish(),
+  ...cache,
 });
 const choice = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('auto'), ...parallel }),
@@ -89,7 +94,10 @@ const source = z.discriminatedUnion('type', [
 ]);
 const image = z.strictObject({ type: z.literal('image'), source, ...cache });
 const result = z.strictObject({
-  ...{ type: z.literal('tool_result'), tool_use_id: text, is_error: z.boolean().optional(), ...cache },
+  type: z.literal('tool_result'),
+  tool_use_id: text,
+  is_error: z.boolean().optional(),
+  ...cache,
   content: z.union([text, z.array(said)]).optional(),
 });
 const call = z.strictObject({ type: z.literal('tool_use'), id: text, name: text, input: json, ...cache });

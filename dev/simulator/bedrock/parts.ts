@@ -49,7 +49,9 @@ export function readBedrockParameters({
   // An empty one is no schema that Claude takes.
   const schema = readJson(format?.schema ?? '');
   return givenFields({
-    ...{ maxOutputTokens, stop, ...sampling },
+    maxOutputTokens,
+    stop,
+    ...sampling,
     tools: tools
       ?.flatMap(({ toolSpec = [] }) => toolSpec)
       .map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema.json })),

@@ -167,8 +167,11 @@ function unknownParameter(path: Path, [key = '']: readonly string[]): Refusal {
 }
 
 const typeNames: Record<string, string> = {
-  ...{ string: 'a string', boolean: 'a boolean', array: 'an array of objects' },
-  ...{ number: 'a decimal', int: 'an integer' },
+  string: 'a string',
+  boolean: 'a boolean',
+  array: 'an array of objects',
+  number: 'a decimal',
+  int: 'an integer',
 };
 
 const missing = (param: string): Refusal =>

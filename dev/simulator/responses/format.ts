@@ -79,9 +79,17 @@ function writeResponse(reply: Reply, items?: readonly WrittenItem[]): object {
 
 /** The fields of a request that stand in its response, with their values where they are not asked for. */
 const unasked = {
-  ...{ instructions: null, max_output_tokens: null, metadata: {}, store: true, temperature: 1, top_p: 1 },
-  ...{ reasoning: { effort: null, summary: null } },
-  ...{ tools: [], tool_choice: 'auto', parallel_tool_calls: true, text: { format: { type: 'text' } } },
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  store: true,
+  temperature: 1,
+  top_p: 1,
+  reasoning: { effort: null, summary: null },
+  tools: [],
+  tool_choice: 'auto',
+  parallel_tool_calls: true,
+  text: { format: { type: 'text' } },
 };
 
 const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({

@@ -64,7 +64,8 @@ export function readVertexParameters({
   const choices = { AUTO: 'auto', VALIDATED: 'auto', NONE: 'none', ANY: any } as const;
   const json = type === 'application/json' ? ({ type: 'json_object' } as const) : undefined;
   return givenFields({
-    ...{ stop, ...sampling },
+    stop,
+    ...sampling,
     tools: tools
       ?.flatMap(({ functionDeclarations }) => functionDeclarations)
       .map(({ parametersJsonSchema: parameters, ...tool }) => ({

@@ -97,7 +97,10 @@ const number = z.number().optional();
 const generationConfig = z
   .strictObject({
     maxOutputTokens: z.int().optional(),
-    ...{ temperature: number, topP: number, frequencyPenalty: number, presencePenalty: number },
+    temperature: number,
+    topP: number,
+    frequencyPenalty: number,
+    presencePenalty: number,
     seed: z.int32().optional(),
     stopSequences: z.array(text.min(1)).max(5).optional(),
     responseMimeType: z.enum(['text/plain', 'application/json']).optional(),

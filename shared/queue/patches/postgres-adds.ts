@@ -42,8 +42,21 @@ const silentMs = 2000;
 
 /** The arguments of BullMQ's function, as its own command casts them. */
 const types = [
-  ...['text', 'text', 'text', 'jsonb', 'jsonb', 'integer', 'bigint', 'bigint', 'integer'],
-  ...['text', 'text', 'text', 'text', 'text', 'boolean'],
+  'text',
+  'text',
+  'text',
+  'jsonb',
+  'jsonb',
+  'integer',
+  'bigint',
+  'bigint',
+  'integer',
+  'text',
+  'text',
+  'text',
+  'text',
+  'text',
+  'boolean',
 ];
 
 /** The calls are a JSON array of arrays of arguments, and are made in its order. */
