@@ -42,7 +42,7 @@ export function openFleet(config: Config, { reachMs = patienceMs }: Pick<ListenT
     if (channels) await withTimeout(closingMs, closeChannels(channels)).catch(() => undefined);
   };
   const open = async () => {
-    // Those of a try that failed.
+    // An earlier try may have left its channels open.
     await closeChannelsSoon();
     channels = await openChannels(store, { name: 'quillgate', log });
     await followProcesses(channels.relay, heartbeats);

@@ -42,7 +42,7 @@ export async function call<T>(path: string, options: CallOptions = {}) {
   }
 }
 
-/** As `call`, but the caller reads the body: for streams. Throws an `AbortError` when `signal` aborts. */
+/** Like `call`, but the caller reads the body: for streams. Throws an `AbortError` when `signal` aborts. */
 export async function open(path: string, options: CallOptions = {}): Promise<Response> {
   const { method = 'GET', json, headers, signal } = options;
   const response = await fetch(path, {

@@ -6,7 +6,7 @@ import { loadSession } from './session/sign-in.ts';
 /** The fleet as the one event stream tells it; undefined before the first event. */
 export const fleet = signal<Fleet | undefined>(undefined);
 
-/** Of the stream. What is shown is as old as `newsAt` while it is not `live`. */
+/** The state of the event stream. What is shown is as old as `newsAt` while it is not `live`. */
 export const connection = signal<'connecting' | 'live' | 'reconnecting'>('connecting');
 
 /** When there was news for the last time, in milliseconds since 1970. */

@@ -126,7 +126,10 @@ export const tokens = pgTable('tokens', {
   revokedAt: time('revoked_at'),
 });
 
-/** Of the console. The statements that remove a user or reset a secret end them: the environment's user has no row. */
+/**
+ * Sessions of the console. The statements that remove a user or reset a secret end them, and no foreign key does: the
+ * environment's user has no row.
+ */
 export const sessions = pgTable(
   'session',
   {
@@ -147,10 +150,10 @@ export const poolSettings = pgTable('pool_setting', {
   provider: text('provider').primaryKey(),
   /** Grows with each change. */
   version: integer('version').notNull(),
-  /** As in `shared/protocol/settings.ts`. */
+  /** A `PoolOverrides` of `shared/protocol/settings.ts`. */
   overrides: jsonb('overrides').notNull(),
   changedAt: time('changed_at').notNull().defaultNow(),
-  /** As in the audit. */
+  /** The operator, by the same name as in `audit.actor`. */
   changedBy: text('changed_by').notNull(),
 });
 
@@ -164,11 +167,11 @@ export const audit = pgTable(
     /** Account of the operating system, and its machine. */
     actor: text('actor').notNull(),
     action: text('action').$type<AuditAction>().notNull(),
-    /** Of the user or the token, or made from the name of the provider. */
+    /** The id of the user or the token, or one that is made from the provider's name. */
     targetId: uuid('target_id').notNull(),
     /** The user's name, that of the token's owner, or the provider. */
     targetName: text('target_name').notNull(),
-    /** Of settings: all that were set, and all that are set now. Of a new user or token `after` has what it may do. */
+    /** All settings before and after a change. For a new user or token, `after` has what it may do. */
     before: jsonb('before'),
     after: jsonb('after'),
   },

@@ -29,10 +29,10 @@ export type ImagePart = z.output<typeof linkedImage> | StoredImage;
 /** A call that the model made of one of the caller's tools. */
 const toolCall = z.object({
   type: z.literal('tool_call'),
-  /** As the caller names it: any text. */
+  /** Any text. */
   id: z.string(),
   name: z.string(),
-  /** As the model wrote it: JSON text of an object, unless it was cut. */
+  /** The JSON text of an object, as the model wrote it, unless it was cut. */
   arguments: z.string(),
 });
 export type ToolCallPart = z.output<typeof toolCall>;
@@ -102,7 +102,7 @@ export const textOf = ({ content }: Pick<Turn, 'content'>): string =>
 // `isspace` includes U+001C to U+001F, JavaScript's `\s` does not), so every invisible character counts as blank.
 const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Of each code point, once it was asked for: the expression alone takes a quarter of a second for 32 MB of blanks. */
+/** Remembers the kind of each code point: the expression alone takes a quarter of a second for 32 MB of blanks. */
 const kinds = new Uint8Array(0x110000);
 const [visible, invisible] = [1, 2];
 

@@ -14,6 +14,9 @@ const constructions = [
 ];
 /** A doc comment that begins so names a thing by a clause: "What a job ended as". */
 const clause = /^\/?\*\* What (?!.*\?)/;
+/** A comment that begins so hangs on a name beside it: it makes no sense as the only line that an editor shows. */
+const dangling =
+  /(?:\/\*\*?\s+(?:\*\s+)?|(?<!^[ \t]*\/\/.*\n[ \t]*)\/\/ )(?:Of|Those|That of|Has|As(?! `[^`]+`, for\b)) .*/gm;
 const maxUses = 25;
 const maxLength = 120;
 
@@ -53,6 +56,10 @@ const textsOf = (file: string): Line[] => read(file).filter(({ text }) => /['`"]
 const code = globSync('{api,workers,shared,db,cli,dev,console,test}/**/*.{ts,tsx,mjs}', {
   exclude: ['**/generated/**', 'test/{bench,soak}/**'],
 });
+/** The rooms without a dangling comment. */
+const complete = globSync('{shared,db,cli,dev,console,workers}/**/*.{ts,tsx,mjs}', {
+  exclude: ['shared/models/**', 'workers/providers/**'],
+});
 const pages = globSync(['docs/*.md', 'README.md', 'CONTRIBUTING.md']);
 const comments = code.flatMap(commentsOf);
 const texts = globSync(['shared/failures.ts', 'shared/config/*.ts', 'cli/main.ts', 'cli/commands/*.ts']);
@@ -68,6 +75,30 @@ describe('comments, docs, help and error texts', () => {
       ({ text }) => clause.test(text.trim()) || constructions.some((one) => one.test(text.trim())),
     );
     if (uses.length > maxUses) expect(uses.map(({ at, text }) => `${at} ${text.trim()}`)).toEqual([]);
+  });
+
+  it.each([
+    '/** Of the API process. */',
+    '/**\n * Those of one user come last.\n */',
+    '// As above.',
+    'open(); // Has it begin anew.',
+  ])('do not begin like %j', (text) => {
+    expect(text.match(dangling)).toHaveLength(1);
+  });
+
+  it.each([
+    '// The second line may begin\n// Of course so.',
+    '/** As `publish`, for the topic of one process. */',
+    "const address = 'https://As';",
+  ])('may begin, or go on, like %j', (text) => {
+    expect(text.match(dangling)).toBeNull();
+  });
+
+  it('begin with the subject or the verb of a sentence', () => {
+    const found = complete.flatMap((file) =>
+      (readFileSync(file, 'utf8').match(dangling) ?? []).map((text) => `${file} ${text}`),
+    );
+    expect([complete.length > 200, found]).toEqual([true, []]);
   });
 
   it(`have lines of ${maxLength} characters at most`, () => {

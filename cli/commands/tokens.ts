@@ -12,7 +12,7 @@ import { parseTime } from '../output/time.js';
 
 interface CreateOptions {
   owner?: string;
-  /** As given on the command line: each may be a comma-separated list. */
+  /** The values of the option; each may be a comma-separated list. */
   scope?: string[];
   expires: string;
   json?: boolean;

@@ -1,6 +1,6 @@
 interface List<Row> {
   json: boolean | undefined;
-  /** What is said on standard error when there are no rows. */
+  /** Printed to standard error when there are no rows. */
   none: string;
   columns: Record<string, (row: Row) => string | null>;
 }

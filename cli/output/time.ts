@@ -16,7 +16,7 @@ export function parseTime(text: string): string | undefined {
   const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
   const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
   if (Number.isNaN(time.getTime())) return undefined;
-  // Of what PostgreSQL returns, years below 100 would be read as recent ones, and years above 9999 not at all.
+  // PostgreSQL's years below 100 would be read back as recent ones, and its years above 9999 not at all.
   return /^(?!00)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
 }
 

@@ -7,7 +7,7 @@ import { parseTime } from '../output/time.js';
 import { reasonsToHide } from './hidden-posts.js';
 import type { Field } from './markdown-file.js';
 
-/** What the name and the text of a file say. */
+/** Facts that follow from the name and the text of a file. */
 export interface ImpliedFacts {
   title: string | null;
   /** Which may not exist. */

@@ -13,9 +13,9 @@ export interface Exchange {
   readonly response: {
     readonly status: number;
     readonly headers: Readonly<Record<string, unknown>>;
-    /** Of an answer that came whole: its JSON, or its text. */
+    /** The JSON or the text of an answer that came whole. */
     readonly body?: unknown;
-    /** Of a stream: milliseconds since its beginning, and a text; of Amazon's frames one character for each byte. */
+    /** The texts of a stream, with milliseconds since its beginning; Amazon's frames have a character for each byte. */
     readonly pieces?: (readonly [ms: number, text: string])[];
   };
 }
@@ -91,9 +91,9 @@ export class RecordingHttp extends HttpClient {
     }
   }
 
-  /** As long as before, so that frames keep their lengths. */
+  /** Blanks secrets and names out. The length stays the same, so that frames keep theirs. */
   #hide(text: string): string {
-    const without = this.#secrets.reduce((said, secret) => said.replaceAll(secret, blank), text);
+    const without = this.#secrets.reduce((rest, secret) => rest.replaceAll(secret, blank), text);
     return without.replace(names, blank);
   }
 }

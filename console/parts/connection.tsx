@@ -40,7 +40,7 @@ function describeSilence(): string {
 /** The time, in milliseconds since 1970, once a second. */
 const now = signal(Date.now());
 
-/** Has ages go on. To be called once, when the page begins. */
+/** Updates the ages on the page each second. To be called once, when the page begins. */
 export function startClock(): void {
   setInterval(() => {
     now.value = Date.now();

@@ -2,13 +2,13 @@ import { useState } from 'preact/hooks';
 
 /** Copies a text; says so, or that the browser does not allow it (it does on https: and on this machine alone). */
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
-  const [said, setSaid] = useState('');
+  const [outcome, setOutcome] = useState('');
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      setSaid('Copied');
+      setOutcome('Copied');
     } catch {
-      setSaid('The browser does not allow it; select the text');
+      setOutcome('The browser does not allow it; select the text');
     }
   };
   return (
@@ -17,7 +17,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
         {label}
       </button>
       <span class="soft" role="status">
-        {said}
+        {outcome}
       </span>
     </span>
   );

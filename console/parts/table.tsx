@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 
 export interface TableProps {
   label: string;
-  /** Of each column, with its class if it has one. */
+  /** The title of each column, with its class if it has one. */
   titles: readonly (string | readonly [title: string, className: string])[];
   children: ComponentChildren;
 }

@@ -40,7 +40,7 @@ export function describeProvider(
   return describeState(state, [...reasons]);
 }
 
-/** Those that fail before the others, each in the order that it has. */
+/** Puts failing pools before the others, and otherwise keeps their order. */
 export const failingFirst = (pools: readonly FleetProvider[]): FleetProvider[] =>
   pools.toSorted((a, b) => Number(b.failing !== undefined) - Number(a.failing !== undefined));
 
@@ -99,7 +99,7 @@ export function describeBreaker({ state, reason, user }: FleetBreaker, users = 1
 export const toneOfBreaker = ({ state, user }: FleetBreaker): Tone =>
   ({ open: user === undefined ? 'bad' : 'warn', limited: 'warn', 'half-open': 'soft' })[state] as Tone;
 
-/** Of the calls of the last minute. Percentiles cannot be added: the slowest live worker's counts. */
+/** The p95 of the last minute's calls. Percentiles cannot be added: the slowest live worker's counts. */
 export function p95Of(workers: readonly FleetWorker[]): number | undefined {
   const slowest = workers.flatMap(({ state, calls }) =>
     state === 'silent' ? [] : (calls?.latencyMs?.p95 ?? []),

@@ -13,7 +13,7 @@ interface ChartFacts {
   })[];
 }
 
-/** As long as samples are kept. */
+/** The API keeps samples for as long. */
 const shownSeconds = 600;
 
 const charts: readonly ChartFacts[] = [

@@ -11,7 +11,7 @@ export function addSample(before: readonly Sample[], sample: Sample): Sample[] {
   return [...others, sample].sort((a, b) => (a.at < b.at ? -1 : 1)).slice(-maxSamples);
 }
 
-/** What ran and waited in each five seconds of the ten minutes before the last sample; null where it is unknown. */
+/** How much ran and waited in each five seconds of the ten minutes before the last sample; null where it is unknown. */
 export function loadOf(samples: readonly Sample[]): (number | null)[] {
   const slotOf = ({ at }: Sample) => Math.floor(Date.parse(at) / slotMs);
   const known = samples.filter(({ inFlight, waiting }) => inFlight !== null || waiting !== null);

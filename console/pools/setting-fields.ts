@@ -33,7 +33,7 @@ function toNumber(text: string): number {
   return value;
 }
 
-/** Those of the detail view, in its order; the concurrency of each worker has a slider. */
+/** The fields of the detail view, in its order; the concurrency of each worker has a slider. */
 export const settingFields: readonly SettingField[] = [
   {
     ...number,

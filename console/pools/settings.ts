@@ -22,7 +22,7 @@ interface FailedChange {
 /** The settings of a provider's pools, and the pending changes, which are sent one after the other. */
 export class PoolSettingsEditor {
   readonly provider: ProviderId;
-  /** As the server has last said; undefined before. */
+  /** The settings in the server's last answer; undefined before the first. */
   readonly known = signal<PoolSettings | undefined>(undefined);
   readonly isSaving = signal(false);
   readonly failed = signal<FailedChange | undefined>(undefined);

@@ -4,7 +4,7 @@ import type { ConsoleSession } from '../../shared/contracts/contract.ts';
 /** The user who is signed in: undefined before the first look; null without a session. */
 export const session = signal<ConsoleSession | null | undefined>(undefined);
 
-/** Has when the session ends, in ms since 1970: a script sees no cookie, and a browser logs each answer of 401. */
+/** Key of the session's end, in ms since 1970: a script sees no cookie, and a browser logs each answer of 401. */
 const rememberedKey = 'quillgate.session-ends';
 
 /** Whether to ask the server for the session. Without a storage, as with cookies blocked, only the server knows. */
@@ -45,6 +45,6 @@ function remember(change: (storage: Storage) => void): void {
   try {
     change(localStorage);
   } catch {
-    // As above.
+    // The next opening asks for a sign-in.
   }
 }

@@ -30,8 +30,8 @@ interface SessionOptions {
 }
 
 /**
- * As many connections as queries run at once. Those that are lost, idle for a minute or older than half an hour to an
- * hour (the default of postgres.js) are opened anew: a new one may lead to the server that has taken over.
+ * Holds as many connections as queries run at once. A connection that is lost, idle for a minute or older than half an
+ * hour to an hour (the default of postgres.js) is opened anew: a new one may lead to the server that has taken over.
  */
 export class Connections {
   readonly #options: SessionOptions;

@@ -92,7 +92,7 @@ export const schemaMissing = 'the schema is missing or older than this release: 
  */
 const databaseStates = /^(08|28|53|57|58|3D000|25006|40001|40P01|55P03|42P01)/;
 
-/** Those that concern only the one statement. */
+/** SQLSTATEs that concern only the one statement. */
 const statementStates = /^(57014|40001|40P01|55P03)$/;
 
 /** Codes of the system (but not Node's own, ERR_…), of postgres.js, of this folder, of Node's streams and of TLS. */

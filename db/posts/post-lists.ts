@@ -116,7 +116,7 @@ export function endsOf(page: readonly Placed[], { after, before }: PostFilter): 
 const leastId = '00000000-0000-0000-0000-000000000000';
 const greatestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** As the column `sorted_at` is generated. */
+/** Computes `sortedAt` in the same way as the generated column `sorted_at`. */
 const placeOf = ({ publishedAt, createdAt = '', id }: Placed): Position => ({
   sortedAt: new Date(publishedAt ?? createdAt),
   id,

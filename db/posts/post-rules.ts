@@ -11,7 +11,7 @@ const tags = z
   // Checked before the tags themselves, so that a million of them are one error.
   .max(maxTags, { error: `must have at most ${maxTags} items` })
   .pipe(z.array(tag))
-  // As queries are, so that a tag is found however its letters are composed.
+  // Queries are normalized, too, so that a tag is found however its letters are composed.
   .transform((given) => [...new Set(given.map((one) => one.normalize('NFC')))])
   .meta({ items: z.toJSONSchema(tag, { target: 'openapi-3.0' }), maxItems: maxTags });
 

@@ -82,7 +82,7 @@ export function refuse(
   response.end(refusal.body);
 }
 
-/** As `refuse`, with a body that never ends: half of the error's, then text for as long as the client reads. */
+/** Refuses with a body that never ends: half of the error's, then text for as long as the client reads. */
 function refuseEndlessly({ call, response }: Exchange, { status, headers, body }: Refusal): Promise<void> {
   call.status = status;
   response.writeHead(status, headers);

@@ -105,6 +105,6 @@ export const reply = (facts: Partial<ReplyBehaviour> = {}): ReplyBehaviour => ({
   ...facts,
 });
 
-/** A reply that calls tools, one of them unless it is said otherwise. */
+/** A reply that calls tools: one of them unless `facts` has another amount. */
 export const calls = (facts: Partial<CallsBehaviour> = {}, more: Partial<ReplyBehaviour> = {}): Behaviour =>
   reply({ ...more, calls: { amount: 1, ...facts } });

@@ -32,12 +32,16 @@ export function findBreaches({ call, turns, parameters }: Asked): { place: Place
 }
 
 /** The thinking of a reply: before its text, and before its calls where it has both. */
-export function bindThoughts(texts: string[], said: string, { call, turns, parameters }: Asked): Thought[] {
+export function bindThoughts(
+  texts: string[],
+  replyText: string,
+  { call, turns, parameters }: Asked,
+): Thought[] {
   const maker = digestOf(call.model ?? '');
   const { blocks, hash } = readConversation(turns, parameters);
   let previous = blocks.findLast((block) => block.maker === maker)?.own ?? '';
   return texts.map((text, index) => {
-    if (index > 0) hash.update(JSON.stringify(['assistant', { type: 'text', text: said }]));
+    if (index > 0) hash.update(JSON.stringify(['assistant', { type: 'text', text: replyText }]));
     const own = digestOf(maker, hash.copy().digest('base64url'), previous, text);
     const signature = Buffer.from(JSON.stringify([maker, previous, own])).toString('base64');
     previous = own;

@@ -5,7 +5,7 @@ import type { CallParameters } from './exchange.js';
 /** The facts in the head of a call. */
 export interface CallFacts {
   readonly provider: ProviderId;
-  /** As the client named it; `undefined` if it named none. */
+  /** The name that the client sent; `undefined` if it named none. */
   readonly model: string | undefined;
   readonly method: string;
   /** With its query. */

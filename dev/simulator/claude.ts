@@ -57,12 +57,12 @@ export const thinkingOf = (call: MadeCall): Thinking[] => [
 
 interface BlockWriter {
   thinking(thinking: Thinking): WrittenBlock;
-  said(text: string, pieces: readonly string[]): WrittenBlock;
+  text(text: string, pieces: readonly string[]): WrittenBlock;
   call(call: ReplyCall, index: number): WrittenBlock;
 }
 
 /** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
-export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter): WrittenBlock[] {
+export function writeBlocks(reply: Reply, { thinking, text: writeText, call }: BlockWriter): WrittenBlock[] {
   const { ending, text, pieces, calls, isSigned, thoughts } = reply;
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
@@ -70,7 +70,7 @@ export function writeBlocks(reply: Reply, { thinking, said, call }: BlockWriter)
   return [
     ...before,
     ...(isSigned && first ? thinkingOf(first).map(thinking) : []),
-    ...(text === '' && (first || thoughts.length > 0) ? [] : [said(text, pieces)]),
+    ...(text === '' && (first || thoughts.length > 0) ? [] : [writeText(text, pieces)]),
     ...between,
     ...calls.map(call),
   ];

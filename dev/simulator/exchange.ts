@@ -86,7 +86,7 @@ export interface Reply {
   /** With those of its thinking. */
   readonly outputTokens: number;
   readonly reasoningTokens: number;
-  /** Of the input: read from the provider's cache, and written to it. */
+  /** Input tokens read from the provider's cache, and written to it. */
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
   readonly hasUsage: boolean;

@@ -15,7 +15,7 @@ export function imageTypeOf(data: string): ImageType | undefined {
   return signatures.find(([, beginning]) => beginning.test(head))?.[0];
 }
 
-/** An image that came with the call, of the type that was said. */
+/** An image that came with the call, of the type that the call names. */
 export function readImage(mediaType: string, data: string): ImagePart {
   const bytes = Buffer.from(data, 'base64');
   const sha256 = createHash('sha256').update(bytes).digest('hex');

@@ -28,13 +28,13 @@ export function checkShape(shape: z.ZodType, body: JsonObject, complaints: Compl
   if (first === undefined) return undefined;
   const { path, issue } = innermost(first);
   if (issue.code === 'unrecognized_keys') return complaints.unknown(path, issue.keys);
-  // Of a choice between objects zod gives the object, and the field that decides.
+  // For a choice between objects, zod gives the object and the field that decides.
   const field = issue.code === 'invalid_union' ? issue.discriminator : undefined;
   const value = field === undefined ? issue.input : (issue.input as JsonObject)[field];
   return complaints.wrong(path, value, issue);
 }
 
-/** Of a choice between forms the fault within the one that the value has. */
+/** Finds the fault within the form that the value has, where the shape allows several. */
 function innermost(issue: Issue, at: Path = []): { path: Path; issue: Issue } {
   const path = [...at, ...issue.path];
   const faults = issue.code === 'invalid_union' ? issue.errors.flatMap(([first]) => first ?? []) : [];

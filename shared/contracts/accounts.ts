@@ -104,13 +104,13 @@ export interface AuditEntry {
   /** Who it was: a user, or the account of the operating system and its machine. */
   actor: string;
   action: AuditAction;
-  /** Of the user, the token or the chat, or made from the name of the provider. */
+  /** The id of the user, the token or the chat, or one that is made from the provider's name. */
   targetId: string;
   /** The user's name, that of the owner of the token or the chat, or the provider. */
   targetName: string;
-  /** Of settings: all that were set. */
+  /** All settings before the change; absent for other actions. */
   before?: unknown;
-  /** Of settings: all that were set then. Of a new user: `role`. Of a new token: `scopes` and `expiresAt`. */
+  /** All settings after the change, the `role` of a new user, or the `scopes` and `expiresAt` of a new token. */
   after?: unknown;
 }
 

@@ -128,7 +128,7 @@ export interface FleetProvider {
 /** The fleet as one API process knows it. */
 export interface Fleet {
   at: string;
-  /** Of the API process. */
+  /** The release of the API process. */
   release: string;
   queue: FleetQueue;
   providers: FleetProvider[];
@@ -168,7 +168,7 @@ export interface PoolSettingsInput {
 /** A setting in force. */
 export interface PoolSetting {
   name: string;
-  /** As in `PoolSettingsInput`; null where nothing is set. */
+  /** The value in the form of `PoolSettingsInput`; null where nothing is set. */
   value: unknown;
   /**
    * The default, what the environment of the workers sets (for `fallback`, and while no worker says so, that of this
@@ -181,7 +181,7 @@ export interface PoolSetting {
 export interface ConcurrencyBound {
   /** The sum of its live workers. */
   workers: number;
-  /** That of all together, if there is one. */
+  /** The bound for all workers together, if there is one. */
   global?: number;
   /** The lower one. */
   boundBy: 'workers' | 'global';

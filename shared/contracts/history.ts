@@ -12,7 +12,7 @@ export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | Problem
 /** An attempt at a chat. */
 export interface RequestAttempt {
   provider: ProviderId;
-  /** As it was asked for, or as the provider names it once that has answered; absent means the configured one. */
+  /** The requested model, or the provider's name for it once that has answered; absent means the configured one. */
   model?: string | undefined;
   code: 'ok' | 'cancelled' | ProblemCode;
   providerError?: ProviderError | undefined;
@@ -22,7 +22,7 @@ export interface RequestAttempt {
 export interface ProviderError {
   /** The HTTP status; absent where it answered nothing. */
   status?: number | undefined;
-  /** As the provider or its SDK names it, such as `invalid_request_error`. */
+  /** The provider's or its SDK's name for the error, such as `invalid_request_error`. */
   type?: string | undefined;
   /** In the provider's words, such as `tools.0.custom.input_schema`, and never in the caller's. */
   place?: string | undefined;
@@ -30,11 +30,11 @@ export interface ProviderError {
 
 /** A chat that has ended, without its texts. Durations are in milliseconds from `receivedAt`, unless they say so. */
 export interface RecentRequest {
-  /** That of the chat: its `X-Request-Id`. */
+  /** Id of the chat, its `X-Request-Id`. */
   id: string;
   /** Name of the user. */
   user: string;
-  /** As the request names it. */
+  /** The provider that the request names. */
   provider: ProviderId;
   /** The model that answered, in the provider's words, else the requested one, at most 200 characters of it. */
   model?: string | undefined;
@@ -55,7 +55,7 @@ export interface RecentRequest {
   code: RequestCode;
   /** In their order; none where it was refused before. */
   attempts: RequestAttempt[];
-  /** As the providers counted them, over all attempts; absent where they did not. */
+  /** Tokens of all attempts, as the providers counted them; absent where they did not. */
   inputTokens?: number | undefined;
   outputTokens?: number | undefined;
 }
@@ -91,8 +91,8 @@ export interface Sample {
   ended: number;
   failed: number;
   /**
-   * Of the chats that ended: how long their jobs waited, and were at the providers, in milliseconds; null without any.
-   * Of several processes p50 is the mean, p95 the highest.
+   * How long the jobs of the ended chats waited, and were at the providers, in milliseconds; null without any. Over
+   * several processes p50 is the mean, p95 the highest.
    */
   queueMs: { p50: number; p95: number } | null;
   providerMs: { p50: number; p95: number } | null;
@@ -109,7 +109,7 @@ export interface Samples extends KnownByProcesses {
 /** The chats of a provider that ended in the last five minutes while their callers waited, at all API processes. */
 export interface FleetChats {
   ended: number;
-  /** Those that failed by the fault of the provider, by a breaker, or by overload, time-outs included. */
+  /** Chats that failed by the fault of the provider, by a breaker, or by overload, time-outs included. */
   failed: number;
   /** Code of the last that failed; absent when none did. */
   code?: string | undefined;

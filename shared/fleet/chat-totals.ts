@@ -14,23 +14,23 @@ const maxProcesses = 1000;
 export class ChatTotals {
   readonly #time: () => number;
   /** By process. */
-  readonly #said: LRUCache<string, readonly EndedChats[]>;
+  readonly #chats: LRUCache<string, readonly EndedChats[]>;
   readonly #failingSince = new Map<ProviderId, string>();
 
   /** `now` is a clock that never jumps, `time` that of the epoch; both are in milliseconds. */
   constructor({ now, time }: { now: () => number; time: () => number }) {
     this.#time = time;
-    this.#said = new LRUCache({ max: maxProcesses, ttl: keptMs, ttlResolution: 0, perf: { now } });
+    this.#chats = new LRUCache({ max: maxProcesses, ttl: keptMs, ttlResolution: 0, perf: { now } });
   }
 
   add(process: string, chats: readonly EndedChats[]): void {
-    this.#said.set(process, chats);
+    this.#chats.set(process, chats);
     for (const provider of providerIds) this.failingOf(provider);
   }
 
-  /** Those of the last five minutes; undefined when none has ended. */
+  /** The chats of the last five minutes; undefined when none has ended. */
   of(provider: ProviderId): FleetChats | undefined {
-    const total = totalOf([...this.#said.values()].flat().filter((chats) => chats.provider === provider));
+    const total = totalOf([...this.#chats.values()].flat().filter((chats) => chats.provider === provider));
     return total.ended > 0 ? total : undefined;
   }
 

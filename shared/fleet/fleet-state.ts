@@ -24,7 +24,7 @@ interface FleetStateDeps {
   timeoutMs?: number;
 }
 
-/** As a sample has it. */
+/** The fields of a sample that say how busy a provider is. */
 type Load = Pick<Sample, 'waiting' | 'active' | 'inFlight' | 'concurrency'>;
 
 /** Operators must see the store's silence within three seconds. */

@@ -113,7 +113,7 @@ export class Heartbeats {
     return this.#now() - this.#since < silence.counts;
   }
 
-  /** Those heard of within this time that have not stopped. */
+  /** The pools that were heard of within this time and have not stopped. */
   within(ms: number, provider: ProviderId): HeardPool[] {
     const pools = [...(this.#pools.get(provider)?.values() ?? [])];
     return pools.filter(({ at, isStopped }) => !isStopped && this.#now() - at <= ms);

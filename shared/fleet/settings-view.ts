@@ -12,10 +12,10 @@ import type { PoolHeartbeat } from '../protocol/messages.js';
 import { type PoolOverrides, settingNames } from '../protocol/settings.js';
 
 interface ViewOptions {
-  /** Of this process. It decides on the fallback, and stands in for the workers while none is live. */
+  /** This process's own. It decides on the fallback, and stands in for the workers while none is live. */
   readonly config: Config;
   readonly overrides: PoolOverrides;
-  /** Of the provider's live workers. */
+  /** The last heartbeats of the provider's live workers. */
   readonly heartbeats: readonly PoolHeartbeat[];
 }
 

@@ -13,10 +13,10 @@ export const usage = z
   .object({
     inputTokens: z.number(),
     outputTokens: z.number(),
-    /** Those of the input that came from the provider's cache, and those that were written to it. */
+    /** Input tokens read from the provider's cache, and written to it. */
     cachedTokens: z.number().optional(),
     cacheWriteTokens: z.number().optional(),
-    /** Those of the output that the model thought with. */
+    /** Output tokens that the model thought with. */
     reasoningTokens: z.number().optional(),
   })
   .optional();
@@ -50,7 +50,7 @@ export const endedAttemptSchema = z.object({
   providerError: providerErrorSchema,
   /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
   contextTokens: z.int().positive().optional().catch(undefined),
-  /** As in the outcome; absent for one that was never queued. */
+  /** The times of the outcome; absent for an attempt that was never queued. */
   queueMs: z.number().optional(),
   providerMs: z.number().optional(),
 });

@@ -19,8 +19,8 @@ const deltaSchema = z.object({
   at: z.int().nonnegative(),
   text: z.string(),
   /**
-   * Those that lie in `[at, at + text.length]`; one at the upper end may be left to the next delta, which has it in any
-   * case. Absent means none.
+   * The marks that lie in `[at, at + text.length]`; one at the upper end may be left to the next delta, which has it in
+   * any case. Absent means none.
    */
   marks: z.array(markSchema).optional(),
   /** The request's hints that the model was asked without, because it refused them; absent means none. */

@@ -8,7 +8,7 @@ const shortText = z.string().max(300);
 export const endedChatsSchema = z.object({
   provider: z.enum(providerIds),
   ended: count,
-  /** Those that failed by the fault of the provider or of its pool. */
+  /** Chats that failed by the fault of the provider or of its pool. */
   failed: count,
   /** Code of the last that failed; absent when none did. */
   code: shortText.optional(),

@@ -35,11 +35,11 @@ export const historyAskSchema = z.object({
 
 export type HistoryAsk = z.output<typeof historyAskSchema>;
 
-/** As `RequestCode` has it; a code that a newer release has and this one does not counts as `internal`. */
+/** A `RequestCode`; a code that a newer release has and this one does not counts as `internal`. */
 const requestCode = z.enum(['ok', 'truncated', 'blocked', 'cancelled', ...failureCodes]).catch('internal');
 const attemptCode = z.enum(['ok', 'cancelled', ...failureCodes]).catch('internal');
 
-/** As `RecentRequest` has it. */
+/** A `RecentRequest` as it is sent, with an age in place of its times. */
 export const sentRequestSchema = z.object({
   id: z.string().max(64),
   user: shortText,
@@ -73,7 +73,7 @@ export type SentRequest = z.output<typeof sentRequestSchema>;
 
 const percentiles = z.object({ p50: ms, p95: ms }).nullable();
 
-/** As `Sample` has it. */
+/** A `Sample` as it is sent, with an age in place of its time. */
 const sampleSchema = z.object({
   provider,
   /** How long ago it began. */

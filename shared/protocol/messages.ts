@@ -80,7 +80,7 @@ export const encodeWrittenJob = ({ written: { v, texts }, ...job }: WrittenJob):
     ? { ...job, v: besideVersion, texts: { sha256: texts.sha256, bytes: texts.size } }
     : { ...job, v, ...texts };
 
-/** As `encodeWrittenJob`, for a job that was read: its texts stay where they are. */
+/** Writes a job down again that was read; its texts stay where they are. */
 export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): ChatJobPayload {
   if (texts) return { ...job, v: besideVersion, texts };
   return {
@@ -98,7 +98,7 @@ export const resultMessageSchema = z.object({
     z.object({
       /** The chat's id; any of its attempts may have ended. */
       jobId: z.string(),
-      /** As `encodeOutcome` writes it; absent when it is too large to send along. */
+      /** The text of `encodeOutcome`; absent when it is too large to send along. */
       outcome: z.string().optional(),
     }),
   ),
@@ -187,7 +187,7 @@ const serviceStatsSchema = z.object({
 
 export type ServiceStats = z.output<typeof serviceStatsSchema>;
 
-/** Those of all users come first, then those of one each. */
+/** The breakers for all users come first, then those for one user each. */
 export const maxBreakers = 100;
 
 /** The state of a pool; `stopped` comes once, as its last. */
@@ -250,7 +250,7 @@ export const processHeartbeatSchema = z.object({
   v: version,
   worker: shortText,
   pools: eachOf(poolHeartbeatSchema, 100),
-  /** Of an API process; absent in the heartbeat of a worker. */
+  /** The ended chats of an API process; absent in the heartbeat of a worker. */
   chats: eachOf(endedChatsSchema, 100).optional(),
 });
 

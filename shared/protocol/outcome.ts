@@ -60,7 +60,7 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     contextTokens: endedAttemptSchema.shape.contextTokens,
     /** The model whose breaker refused the job; absent for other failures. */
     failingModel: z.string().optional(),
-    /** Of a reply without text, which fails and is billed. */
+    /** The tokens of a reply without text, which fails and is billed. */
     usage,
     ...timings,
   }),
@@ -86,7 +86,7 @@ export function writerOf({
   return last && { provider: last.provider, model: askedModel };
 }
 
-/** Of a chat that was cancelled without a word of its worker. */
+/** Stands in for the outcome of a chat that was cancelled without an answer of its worker. */
 export const cancelledOutcome: Outcome = { kind: 'cancelled', queueMs: 0, providerMs: 0 };
 
 /** Stands in for an outcome that cannot be parsed. */

@@ -38,7 +38,7 @@ export const markSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('call'),
     at,
-    /** As the provider names the call, or as we do for one that does not. */
+    /** The provider's id of the call, or our own where the provider gives none. */
     id: z.string(),
     /** The name of the tool. */
     name: z.string(),

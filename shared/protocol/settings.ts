@@ -17,7 +17,7 @@ const pattern = z
   .string()
   .regex(modelPattern, 'must be the name of a model, in which * stands for any characters');
 
-/** As in shared/config: a caller does not wait for more than this many, one after another. */
+/** The same limit as in shared/config: a caller does not wait for more than this many, one after another. */
 const maxFallback = 4;
 
 /** The settings that can be changed; each replaces what the environment says. */
@@ -32,7 +32,7 @@ const overrides = {
   intake: z.enum(['paused', 'draining'], { error: 'must be paused or draining' }).exactOptional(),
   /** Holds the breaker of the account open, or all breakers closed. */
   breaker: z.enum(['open', 'closed'], { error: 'must be open or closed' }).exactOptional(),
-  /** As in `PoolConfig`, in milliseconds. */
+  /** The times of `PoolConfig`, in milliseconds. */
   timeoutMs: milliseconds.exactOptional(),
   firstTokenTimeoutMs: milliseconds.exactOptional(),
   idleTimeoutMs: milliseconds.exactOptional(),
@@ -86,7 +86,7 @@ export const providerSettingsSchema = z.object({
   changedBy: z.string(),
 });
 
-/** The credentials and the address for each provider's adapter. */
+/** The operators' settings of one provider. */
 export type ProviderSettings = z.output<typeof providerSettingsSchema>;
 
 /** The settings as a record has them, and a message. */

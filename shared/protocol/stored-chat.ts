@@ -15,7 +15,7 @@ const storedChatSchema = z.object({
   owner: z.string(),
   /** Id of the user. */
   ownerId: z.string(),
-  /** As the request names them. */
+  /** The provider and the model that the request names. */
   provider: z.enum(providerIds),
   model: z.string().optional(),
   /** The current attempt; absent means the first, at the provider of the request, without a fallback. */
@@ -39,7 +39,7 @@ const storedResultSchema = z.object({
   v: version,
   /** When it ended, in milliseconds since the epoch. */
   at: z.number(),
-  /** As `encodeOutcome` writes it. */
+  /** The text of `encodeOutcome`. */
   outcome: z.string().transform(decodeOutcome),
 });
 

@@ -7,11 +7,11 @@ import { versionOf } from './chat-version.js';
 export interface WrittenRequest {
   /** The version of what belongs to the chat. */
   readonly v: number;
-  /** As bytes where they are large. */
+  /** The JSON of turns and parameters: texts, or bytes where they are large. */
   readonly texts: ChatTexts | ChatBytes;
 }
 
-/** What is asked of a model. */
+/** A conversation, with the parameters for its model. */
 export interface Asked {
   turns: readonly Turn[];
   /** Absent means none. */

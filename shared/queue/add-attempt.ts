@@ -9,7 +9,7 @@ const removal = { age: jobRecordTtlMs / 1000 };
 interface NewJob {
   readonly jobId: string;
   readonly payload: ChatJobPayload;
-  /** As `priorityOf` has it. */
+  /** The result of `priorityOf`. */
   readonly priority: number;
 }
 

@@ -15,7 +15,7 @@ export interface BlobName {
  * seconds while the store is down.
  */
 export interface BlobStore {
-  /** Has chunks that are there stay for at least `ttlMs` milliseconds from now; returns their numbers, from 0. */
+  /** Keeps existing chunks for at least `ttlMs` milliseconds from now; returns their numbers, from 0. */
   extend(name: BlobName, options: { chunks: number; ttlMs: number }): Promise<ReadonlySet<number>>;
   /** Writes a chunk, or has it stay as `extend` does. */
   write(name: BlobName, chunk: { n: number; bytes: Buffer; ttlMs: number }): Promise<void>;

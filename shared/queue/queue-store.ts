@@ -28,7 +28,7 @@ export interface QueueStore {
   readTimes(queue: Queue, jobIds: readonly string[]): Promise<JobTimes[]>;
   /** Counts the jobs in one short command; throws while the store is unreachable. */
   measure(queue: Queue): Promise<QueueDepth>;
-  /** Has workers that wait for a job look for one now: limits of the queue may have been lifted. */
+  /** Wakes idle workers, so that they fetch at once: limits of the queue may have been lifted. */
   wake(queue: Queue): Promise<void>;
   /** Removes all events of the queue: BullMQ writes every result into one, and nothing reads them. */
   forgetEvents(queue: Queue): Promise<void>;

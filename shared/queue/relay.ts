@@ -17,11 +17,11 @@ export interface Relay {
   subscribe<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** As `publish`, for the topic of one process: by the shorter way, if that process listens there at this moment. */
   send(topic: string, message: object): Promise<void>;
-  /** As `subscribe`, to what is sent by either way. One message may overtake another only while its way changes. */
+  /** Subscribes to what is sent by either way. One message may overtake another only while its way changes. */
   receive<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** As `publish`, for what is sent each second or so; a message is lost to a process that is connecting again. */
   broadcast(topic: string, message: object): Promise<void>;
-  /** As `subscribe`, to what is broadcast; the topic has no pattern. */
+  /** Subscribes to what is broadcast; the topic has no pattern. */
   follow<T>(topic: string, schema: z.ZodType<T>, listener: (message: T) => void): Promise<void>;
   /** The processes on the relay; a dead one may be listed for a while. Waits for a store that is down, or rejects. */
   nodes(): Promise<RelayNode[]>;

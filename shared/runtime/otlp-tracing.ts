@@ -89,7 +89,7 @@ function describeService(program: string): Resource {
   return defaultResource().merge(detectResources({ detectors }));
 }
 
-/** As OTEL_TRACES_SAMPLER says; all and none are shares as well. */
+/** Creates the sampler that OTEL_TRACES_SAMPLER names; all and none are shares as well. */
 function createSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: share }: Config): Sampler {
   const root = new TraceIdRatioBasedSampler(name.endsWith('_on') ? 1 : name.endsWith('_off') ? 0 : share);
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { parse } from 'tldts';
 
-/** As `localAddress` has it. */
+/** Matches loopback addresses in the forms of `localAddress`. */
 const loopback = /^(::ffff:)?127\.|^::1$/;
 const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 

@@ -35,8 +35,8 @@ export function tlsOptionsOf(
 }
 
 function modeOf(parameters: ReadonlyMap<string, string>): Mode {
-  const said = parameters.get('sslmode') ?? modeOfSsl(parameters.get('ssl')) ?? modeUnsaid(parameters);
-  const mode = modes.find((name) => name === said);
+  const text = parameters.get('sslmode') ?? modeOfSsl(parameters.get('ssl')) ?? defaultMode(parameters);
+  const mode = modes.find((name) => name === text);
   if (mode === undefined) throw new StoreUrlError(`must have as sslmode one of ${modes.join(', ')}`);
   return mode;
 }
@@ -49,7 +49,7 @@ function modeOfSsl(ssl: string | undefined): Mode | undefined {
   throw new StoreUrlError('must have as ssl true or false; sslmode says more');
 }
 
-function modeUnsaid(parameters: ReadonlyMap<string, string>): Mode {
+function defaultMode(parameters: ReadonlyMap<string, string>): Mode {
   if (parameters.get('sslrootcert') === 'system') return 'verify-full';
   return parameters.has('sslrootcert') || parameters.has('sslcert') ? 'prefer' : 'disable';
 }

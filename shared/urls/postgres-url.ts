@@ -35,7 +35,7 @@ export function parsePostgresUrl(text: string): PostgresAddress {
     host,
     port: readPort(parameters.get('port') || url.port || '5432'),
     ...givenFields({ user, password, database }),
-    // As in libpq, a Unix socket is not encrypted.
+    // A Unix socket is not encrypted, as in libpq.
     ssl: host.startsWith('/') ? false : tlsOptionsOf(parameters, host),
   };
 }

@@ -9,7 +9,7 @@ export interface Ending {
   readonly reason?: string;
   /** Whether no user can have brought it about. */
   readonly isCertain?: true;
-  /** Has the breaker open at once, for so long at least, in milliseconds. */
+  /** Opens the breaker at once, for at least this many milliseconds. */
   readonly pauseMs?: number;
 }
 
@@ -24,7 +24,7 @@ export interface BreakerOptions {
   onChange(state: BreakerState, pauseMs?: number): void;
 }
 
-/** Of so many calls in the window, or more, more than half have to fail. */
+/** The breaker opens when more than half of at least so many calls in the window have failed. */
 const volumeThreshold = 5;
 const errorThresholdPercentage = 50;
 const rollingCountBuckets = 6;

@@ -4,7 +4,7 @@ import { Breaker, type BreakerOptions, type BreakerState, type Ending } from './
 import type { GatedCall } from './gated-call.js';
 
 /** How a call ended, with its error if it failed. */
-export interface EndedCall extends Pick<GatedCall, 'progress'> {
+export interface CallEnd extends Pick<GatedCall, 'progress'> {
   readonly error?: unknown;
   readonly tookMs: number;
 }
@@ -15,7 +15,7 @@ export interface Rule extends Omit<BreakerOptions, 'onChange'> {
   readonly weighsAll: boolean;
   readonly kind: 'account' | 'failures' | 'limits';
   /** Reads the end of a call. */
-  judge(call: EndedCall): Ending;
+  judge(call: CallEnd): Ending;
   /** The meaning of a probe that gives no sign of life for so long. */
   readonly silence: { afterMs(): number; readonly isBad: boolean };
 }
@@ -116,7 +116,7 @@ export class Breakers {
     return this.all.fire(() => own?.fire(watched, () => ending) ?? watched(), endingOfAll);
   }
 
-  /** Has a user's calls counted from this failure on; one of a call that began before an opening is not counted. */
+  /** Counts a user's calls from this failure on, unless its call began before the last opening. */
   #countFirst(user: string | undefined, error: unknown, ending: Ending): void {
     const own = this.#ownOf(user);
     const failed = () => Promise.reject(error);
@@ -142,7 +142,7 @@ export class Breakers {
     const { judge, silence } = this.options.rule;
     const silent = Promise.withResolvers<never>();
     const timer = setTimeout(() => silent.reject(new Silence()), silence.afterMs());
-    const judgeProbe = (ended: EndedCall): Ending => {
+    const judgeProbe = (ended: CallEnd): Ending => {
       if (ended.error instanceof Silence) return { isBad: silence.isBad, reason: 'timeout' };
       if (call.progress.isAlive) return { isBad: false };
       const ending = judge(ended);

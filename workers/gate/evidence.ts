@@ -1,7 +1,7 @@
 import { Failure } from '../../shared/failures.js';
 import { callErrorOf, refusesCredentials } from '../providers/errors/error-classification.js';
 import type { Ending } from './breaker.js';
-import type { EndedCall, Rule } from './breakers.js';
+import type { CallEnd, Rule } from './breakers.js';
 import { Cancelled, CutForFallback } from './ends.js';
 import { MovingMean } from './moving-mean.js';
 
@@ -33,12 +33,12 @@ export function failuresRule(times: () => Times): Rule {
   /** When the latest of the answered calls began. */
   let answeredSince = 0;
   /** Whether it gave no sign of life in its full time, or in one that is long for its model. */
-  const isSilent = ({ error, progress, tookMs }: EndedCall): boolean => {
+  const isSilent = ({ error, progress, tookMs }: CallEnd): boolean => {
     if (progress.isAlive || isTimeout(error)) return !progress.isAlive;
     const isLong = tookMs >= minCallMs && tookMs > minTimesUsual * (usualMs.value ?? 0);
     return isLong && performance.now() - tookMs >= answeredSince;
   };
-  const judge = (call: EndedCall): Ending => {
+  const judge = (call: CallEnd): Ending => {
     const { error, tookMs } = call;
     const reason = reasonOf(error);
     // A pause longer than the account's, so that another model's call asks whether the account is well again.
@@ -55,9 +55,9 @@ export function failuresRule(times: () => Times): Rule {
   return { kind: 'failures', weighsAll: true, ...countingOf(times), judge, silence };
 }
 
-/** Those of the account, which no model's call escapes. A probe that is silent has reached the provider. */
+/** Counts failures of the account, which no model's call escapes. A silent probe has reached the provider. */
 export function accountRule(times: () => Times): Rule {
-  const judge = ({ error }: EndedCall): Ending => {
+  const judge = ({ error }: CallEnd): Ending => {
     const cause = callErrorOf(error);
     if (cause?.isUnreachable) return bad('unreachable', { isCertain: true });
     if (cause?.isOutOfCredit) return bad('credit', { pauseMs: creditPauses * times().resetMs });
@@ -81,7 +81,7 @@ export const unlimitedAfterMs = 1000;
 
 /** A model's rate limits: one 429 is enough. */
 export function limitsRule(times: () => Times): Rule {
-  const judge = ({ error }: EndedCall): Ending => {
+  const judge = ({ error }: CallEnd): Ending => {
     if (!(error instanceof Failure) || error.code !== 'provider_rate_limited') return { isBad: false };
     const maxMs = error.retryable ? maxAskedMs : maxAskedOfDayMs;
     return bad(error.code, { pauseMs: Math.min(error.facts.retryAfterMs ?? 0, maxMs) });

@@ -148,7 +148,7 @@ export class Gate {
     this.#room.wake();
   }
 
-  /** Has the jobs that wait here go back to their queue. */
+  /** Sends the jobs that wait here back to their queue. */
   close(): void {
     this.#room.close();
   }

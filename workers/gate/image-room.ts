@@ -1,7 +1,7 @@
 import { Tally } from '../../shared/runtime/tally.js';
 import type { GatedCall } from './gated-call.js';
 
-/** As a call begins, it has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
+/** A call that begins has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
 const copies = 8;
 /** Less than this always fits, and is not counted. */
 const smallBytes = 1024 * 1024;

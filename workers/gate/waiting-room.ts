@@ -135,7 +135,7 @@ export class WaitingRoom {
     }
   }
 
-  /** Has the jobs that wait go back to their queue, but for retries: their first calls were made here. */
+  /** Sends waiting jobs back to their queue, but for retries: their first calls were made here. */
   close(): void {
     this.#isClosing = true;
     this.#lookSoon();
@@ -192,7 +192,7 @@ export class WaitingRoom {
     return this.#keep(waiter, now, isHeld ? waiter.freeAt - now > parkedAfterMs : mayBegin || !hasShare);
   }
 
-  /** Has a call wait that may not begin, or ends its wait. */
+  /** Lets a call that may not begin wait on, or ends its wait. Returns when to look at it again. */
   #keep(waiter: Waiter, now: number, isToPark: boolean): number {
     const { call, deadlineAt, freeAt } = waiter;
     const isHeld = freeAt > now;

@@ -15,7 +15,7 @@ interface DeltaStreamOptions {
   writer?: Target | undefined;
   /** Wire version of the messages that the text travels in. */
   version: number;
-  /** What its call left out or changed, as far as known by now. */
+  /** The hints that its call left out, and the changes of its conversation, as far as known by now. */
   facts: () => Pick<CallProgress, 'ignored' | 'changes'> | undefined;
   onClose: () => void;
 }

@@ -58,7 +58,7 @@ export function toModelRequest(
 const hashUser = (key: string, id: string): string =>
   createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
 
-/** What of a turn is in its key: a model's prompt cache goes by the beginning of a request, too. */
+/** So many parts of a turn are in its key: a model's prompt cache goes by the beginning of a request, too. */
 const maxKeyParts = 16;
 const shorten = (_: string, value: unknown): unknown =>
   typeof value === 'string' ? value.slice(0, 65_536) : value;
@@ -69,8 +69,8 @@ function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provid
   const first = turns.find(({ role }) => role === 'user');
   const content =
     first && typeof first.content !== 'string' ? first.content.slice(0, maxKeyParts) : first?.content;
-  const said = JSON.stringify([user, first && { ...first, content }], shorten);
-  return hash('sha256', said, 'hex').slice(0, 32);
+  const beginning = JSON.stringify([user, first && { ...first, content }], shorten);
+  return hash('sha256', beginning, 'hex').slice(0, 32);
 }
 
 /**
@@ -93,7 +93,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
     .flatMap((turn) => partsOf(turn))
     .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
-/** What a call can be made without; without `reasoning` the model is asked not to, as some call tools only then. */
+/** A part that a call can be made without. Without `reasoning` the model is asked not to think: some need that. */
 export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';
 
 /** By what a refused part is remembered: a hint with its value, some parts by whether tools stand beside them. */

@@ -12,7 +12,7 @@ const maxModels = 200;
  * than is then left for the others, so one user alone gets half. All who have no name count as one.
  */
 export class RetryBudget {
-  /** Of the models that a retry was made at: names that callers make up take no room. */
+  /** Budgets of models that a retry was made at: names that callers make up take no room. */
   readonly #models = new LRUCache<string, { earned: number; spent: Tally }>({ max: maxModels });
 
   /** To be called once for every first attempt. */

@@ -99,7 +99,7 @@ function mostTelling(
 }
 
 interface RefusedCall {
-  /** What the next call is made without. */
+  /** The parts that the next call is made without. */
   readonly omitted: readonly Omittable[];
   /** By what the refused part is remembered; undefined for what a model may take elsewhere. */
   readonly key?: string | undefined;
@@ -107,7 +107,7 @@ interface RefusedCall {
   readonly isFree: boolean;
 }
 
-/** What a call was refused for that it can do without; undefined if there is nothing, or its caller needs that. */
+/** Finds the refused parts that a call can do without; undefined if there are none, or its caller needs them. */
 function readRefusal(error: unknown, { progress, request, chatJob }: Call): RefusedCall | undefined {
   const { sent: { request: sent } = {}, isShown } = progress;
   const refusal = callErrorOf(error)?.refusal;

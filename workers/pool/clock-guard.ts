@@ -15,7 +15,7 @@ interface ClockGuardDeps {
   checkPauseMs?: number;
 }
 
-/** As far apart as clocks may be (`shared/queue/stores/clock-skew.ts`). */
+/** Clocks may be so far apart (`shared/queue/stores/clock-skew.ts`). */
 const maxJumpMs = 2000;
 const intervalMs = 100;
 /** Longer than the store reuses the result of a check. */

@@ -13,7 +13,7 @@ import {
 import type { AnthropicBody } from './rules.js';
 import { checkAnthropicRequest } from './rules.js';
 
-/** Those that are known: of `client.js` of the SDK, and older ones. */
+/** The versions that are accepted: the SDK's (in its `client.js`), and older ones. */
 const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
 
 /** Anthropic's Messages (https://docs.anthropic.com/en/api/messages). */

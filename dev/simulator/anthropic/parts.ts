@@ -81,11 +81,11 @@ export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
       const whole = writeThinking(thinking);
       if ('redacted' in thinking) return { whole, start: whole, deltas: [] };
       const { text, signature } = thinking;
-      const said = text === '' ? [] : [{ type: 'thinking_delta', thinking: text }];
+      const words = text === '' ? [] : [{ type: 'thinking_delta', thinking: text }];
       const start = { ...whole, thinking: '', signature: '' };
-      return { whole, start, deltas: [...said, { type: 'signature_delta', signature }] };
+      return { whole, start, deltas: [...words, { type: 'signature_delta', signature }] };
     },
-    said(text, pieces) {
+    text(text, pieces) {
       const start = { type: 'text', text: '', citations: null };
       const deltas = pieces.map((piece) => ({ type: 'text_delta', text: piece }));
       return { whole: { ...start, text }, start, deltas };

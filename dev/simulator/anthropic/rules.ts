@@ -87,7 +87,7 @@ const choice = z.discriminatedUnion('type', [
 ]);
 const format = z.strictObject({ type: z.literal('json_schema'), schema: json });
 
-const said = z.strictObject({ type: z.literal('text'), text, citations: z.null().optional(), ...cache });
+const textBlock = z.strictObject({ type: z.literal('text'), text, citations: z.null().optional(), ...cache });
 const source = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('base64'), media_type: text, data: text }),
   z.strictObject({ type: z.literal('url'), url: text.regex(/^https?:/) }),
@@ -98,12 +98,12 @@ const result = z.strictObject({
   tool_use_id: text,
   is_error: z.boolean().optional(),
   ...cache,
-  content: z.union([text, z.array(said)]).optional(),
+  content: z.union([text, z.array(textBlock)]).optional(),
 });
 const call = z.strictObject({ type: z.literal('tool_use'), id: text, name: text, input: json, ...cache });
 const thinking = z.strictObject({ type: z.literal('thinking'), thinking: text, signature: text });
 const redacted = z.strictObject({ type: z.literal('redacted_thinking'), data: text });
-const block = z.discriminatedUnion('type', [said, image, result, call, thinking, redacted]);
+const block = z.discriminatedUnion('type', [textBlock, image, result, call, thinking, redacted]);
 
 /** A body of Messages (https://docs.anthropic.com/en/api/messages). */
 const bodyShape = z.strictObject({
@@ -111,7 +111,7 @@ const bodyShape = z.strictObject({
   stream: z.boolean().optional(),
   max_tokens: z.int().min(1),
   stop_sequences: z.array(text).optional(),
-  system: z.union([text, z.array(said)]).optional(),
+  system: z.union([text, z.array(textBlock)]).optional(),
   tools: z.array(tool).optional(),
   tool_choice: choice.optional(),
   output_config: z

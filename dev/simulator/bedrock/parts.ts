@@ -12,14 +12,14 @@ import type { BedrockBlock, BedrockBody } from './rules.js';
 export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): Turn[] {
   const turns = messages.map(({ role, content = [] }) => ({
     role,
-    content: joinThinking(content.filter(isSaid).map(readBlock)),
+    content: joinThinking(content.filter(isContent).map(readBlock)),
   }));
   return system.length === 0
     ? turns
-    : [{ role: 'system', content: joinThinking(system.filter(isSaid).map(readBlock)) }, ...turns];
+    : [{ role: 'system', content: joinThinking(system.filter(isContent).map(readBlock)) }, ...turns];
 }
 
-const isSaid = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
+const isContent = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
 
 function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
   if (reasoningContent !== undefined) return thought('bedrock', reasoningContent);
@@ -30,8 +30,8 @@ function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: 
   }
   if (toolResult === undefined) return { type: 'text', text };
   const { toolUseId: callId, status, content } = toolResult;
-  const said = content.map((part) => ('text' in part ? part.text : JSON.stringify(part.json))).join('');
-  return { type: 'tool_result', callId, content: said, ...(status === 'error' && { isError: true }) };
+  const result = content.map((part) => ('text' in part ? part.text : JSON.stringify(part.json))).join('');
+  return { type: 'tool_result', callId, content: result, ...(status === 'error' && { isError: true }) };
 }
 
 /** The parameters of a valid body. */
@@ -69,7 +69,7 @@ const writeThinking = (thinking: Thinking) =>
 export const bedrockSignatureOf = (call: MadeCall): string =>
   JSON.stringify(thinkingOf(call).map(writeThinking));
 
-const said = (text: string, pieces: readonly string[]): WrittenBlock => ({
+const writeText = (text: string, pieces: readonly string[]): WrittenBlock => ({
   whole: { text },
   deltas: pieces.map((piece) => ({ text: piece })),
 });
@@ -79,9 +79,9 @@ const guardrailText = 'Sorry, the model cannot answer this question.';
 
 /** The blocks of a reply. */
 export function writeBedrockBlocks(reply: Reply): WrittenBlock[] {
-  if (reply.ending === 'blocked') return [said(guardrailText, [guardrailText])];
+  if (reply.ending === 'blocked') return [writeText(guardrailText, [guardrailText])];
   return writeBlocks(reply, {
-    said,
+    text: writeText,
     thinking(thinking) {
       const { text = '', ...end } =
         'redacted' in thinking ? { redactedContent: thinking.redacted } : thinking;

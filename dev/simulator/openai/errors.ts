@@ -63,7 +63,7 @@ export const openAiErrors: ErrorBodies = {
     openAiError(404, `The model \`${model}\` does not exist or you do not have access to it.`, {
       code: 'model_not_found',
     }),
-  // As LiteLLM's proxy answers: https://github.com/winfunc/opcode/issues/358
+  // The answer of LiteLLM's proxy: https://github.com/winfunc/opcode/issues/358
   denied: (model) =>
     openAiError(
       401,
@@ -96,7 +96,7 @@ export const openAiErrors: ErrorBodies = {
     spent('project_spend_limit_exceeded', 'The project has reached its enforced spend limit.'),
     spent('organization_spend_limit_exceeded', 'The organization has reached its enforced spend limit.'),
     spent('organization_usage_limit_exceeded', 'The organization has reached its usage limit.'),
-    // Of OpenRouter, where it is about the request: https://github.com/can1357/oh-my-pi/issues/9569
+    // OpenRouter's answer, where it is about the request: https://github.com/can1357/oh-my-pi/issues/9569
     jsonRefusal(402, { error: { message: 'It requires more credits, or fewer max_tokens.', code: 402 } }),
   ],
   hint: refuseHint,

@@ -29,28 +29,28 @@ export const readOpenAiTurns = ({ messages }: OpenAiBody): Turn[] =>
 
 function readMessage(message: OpenAiMessage): Part[] {
   const { role, content } = message;
-  const said = readContent(content);
+  const parts = readContent(content);
   if (role === 'tool') {
-    return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: said }) }];
+    return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: parts }) }];
   }
-  if (role !== 'assistant') return said;
+  if (role !== 'assistant') return parts;
   const { reasoning_content, tool_calls: calls = [] } = message;
   const data = JSON.stringify({ reasoning_content });
-  if (reasoning_content != null) said.unshift({ type: 'opaque', provider: 'openai', data });
-  return [...said, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
+  if (reasoning_content != null) parts.unshift({ type: 'opaque', provider: 'openai', data });
+  return [...parts, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
 }
 
 /** A part of a message, of either wire. */
-interface SaidPart {
+interface MessagePart {
   readonly text?: string;
   readonly refusal?: string;
   readonly image_url?: string | { readonly url: string };
 }
 
-export const readContent = (content: string | readonly SaidPart[] | null | undefined): Part[] =>
+export const readContent = (content: string | readonly MessagePart[] | null | undefined): Part[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []).map(readPart);
 
-function readPart({ text = '', refusal, image_url: image }: SaidPart): Part {
+function readPart({ text = '', refusal, image_url: image }: MessagePart): Part {
   if (image === undefined) return { type: 'text', text: refusal ?? text };
   const url = typeof image === 'string' ? image : image.url;
   if (!url.startsWith('data:')) return { type: 'image', url };

@@ -74,7 +74,7 @@ const message = z.discriminatedUnion('role', [
     role: z.literal('assistant'),
     content: texts.nullish(),
     tool_calls: z.array(call).min(1).optional(),
-    // Of servers that speak this format, not of OpenAI.
+    // A field of other servers that speak this format; OpenAI has none.
     reasoning_content: text.nullish(),
     ...unread('name refusal audio function_call annotations'),
   }),

@@ -39,7 +39,7 @@ export const responsesFormat: WireFormat = {
   failsInReply: true,
   reply: (reply) => writeResponse(reply, writeItems(reply)),
   stream: writeEvents,
-  // As a transport's event in `lib/responses/ResponseAccumulator` of the SDK; at Azure after 30 s.
+  // A transport's event in `lib/responses/ResponseAccumulator` of the SDK; Azure sends it after 30 s.
   lifeSign: (_of, { place, index }) => event({ type: 'keepalive' }, place * numbersOfFrame + 10 + index),
   malformed: () => 'event: response.output_text.delta\ndata: {"unfinished\n\n',
   // Flat in the type, `ResponseErrorEvent`, and nested on the wire: https://github.com/Effect-TS/effect/pull/7262

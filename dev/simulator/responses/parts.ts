@@ -10,9 +10,10 @@ import type { ResponsesBody, ResponsesItem } from './rules.js';
  */
 export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn[] {
   const system: ResponsesItem[] = instructions == null ? [] : [{ role: 'system', content: instructions }];
-  const said: ResponsesItem[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+  const conversation: ResponsesItem[] =
+    typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   return joinTurns(
-    [...system, ...said].map((item, index, items) => {
+    [...system, ...conversation].map((item, index, items) => {
       const before = items[index - 1] ?? item;
       const isMore = index > 0 && groupOf(before) === groupOf(item) && !('role' in before && 'role' in item);
       return { role: groupOf(item), parts: readItem(item), isMore };

@@ -61,7 +61,7 @@ const image = z.strictObject({
 });
 const inputText = z.strictObject({ type: z.literal('input_text'), text });
 const inputPart = z.discriminatedUnion('type', [inputText, image]);
-const said = z.discriminatedUnion('type', [
+const outputPart = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('output_text'), text, ...unread('annotations logprobs') }),
   z.strictObject({ type: z.literal('refusal'), refusal: text }),
 ]);
@@ -73,7 +73,7 @@ const item = z.discriminatedUnion('type', [
   z.discriminatedUnion('role', [
     z.strictObject({ ...message, role: z.enum(['system', 'developer']), content: contentOf(inputText) }),
     z.strictObject({ ...message, role: z.literal('user'), content: contentOf(inputPart) }),
-    z.strictObject({ ...message, role: z.literal('assistant'), content: contentOf(said), phase }),
+    z.strictObject({ ...message, role: z.literal('assistant'), content: contentOf(outputPart), phase }),
   ]),
   z.strictObject({ type: z.literal('function_call'), call_id: text, name: text, arguments: text, ...kept }),
   z.strictObject({

@@ -69,7 +69,7 @@ const messages: Record<number, string> = {
   504: 'Deadline expired before operation could complete.',
 };
 
-/** As the Gemini API has it: https://github.com/diegosouzapw/OmniRoute/issues/9504 */
+/** A spent quota, in the form of the Gemini API: https://github.com/diegosouzapw/OmniRoute/issues/9504 */
 function spent(period: string, retryDelay?: string): Refusal {
   const quotaId = `GenerateRequests${period}PerProjectPerModel`;
   const message = 'You exceeded your current quota, please check your plan and billing details.';

@@ -89,11 +89,11 @@ function writeAnswer({ ending, endsAs, request }: Reply, parts: object[]): objec
 /** The text and the calls of a reply; an empty text only where there are no calls. */
 function partsOfReply(reply: Reply): object[] {
   const calls = writeVertexCalls(reply);
-  const said = { text: reply.text, ...signatureOfText(reply) };
-  return [...writeThoughts(reply), ...(reply.text === '' && calls.length > 0 ? [] : [said]), ...calls];
+  const textPart = { text: reply.text, ...signatureOfText(reply) };
+  return [...writeThoughts(reply), ...(reply.text === '' && calls.length > 0 ? [] : [textPart]), ...calls];
 }
 
-/** Of a text behind thinking; in a stream on a part of its own: https://ai.google.dev/gemini-api/docs/thought-signatures */
+/** The signature of a text behind thinking; a stream has it on a part of its own: https://ai.google.dev/gemini-api/docs/thought-signatures */
 const signatureOfText = ({ text, isSigned, thoughts }: Reply) =>
   text === '' || (!isSigned && thoughts.length === 0) ? undefined : { thoughtSignature: signText(text) };
 

@@ -43,8 +43,8 @@ function readPart({ text = '', inlineData, functionCall, functionResponse }: Ver
   if (functionResponse === undefined) return { type: 'text', text };
   const { response } = functionResponse;
   const isError = 'error' in response;
-  const said = isError ? response.error : 'output' in response ? response.output : response;
-  const content = typeof said === 'string' ? said : JSON.stringify(said);
+  const result = isError ? response.error : 'output' in response ? response.output : response;
+  const content = typeof result === 'string' ? result : JSON.stringify(result);
   return { type: 'tool_result', callId: id, content, ...(isError && { isError }) };
 }
 

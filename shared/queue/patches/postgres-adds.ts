@@ -10,7 +10,7 @@ import { QueryQueue } from '../stores/query-queue.js';
 
 /** Private parts of BullMQ's backend; a test fails when they change. */
 export interface BackendCalls {
-  /** Those of the worker, if it is one's. */
+  /** The options of the worker, if it is a worker's backend. */
   readonly opts: { readonly limiter?: object };
   /** Calls a function of BullMQ's schema by the name of its command. */
   run(command: string, call?: CallArguments): Promise<CallResult>;
@@ -18,7 +18,7 @@ export interface BackendCalls {
 }
 
 /**
- * Has a backend add the jobs of one moment in one transaction: a trip, a commit and its NOTIFY, which wakes all who
+ * Makes a backend add the jobs of one moment in one transaction: a trip, a commit and its NOTIFY, which wakes all who
  * listen, cost the server more than the job. BullMQ's own insert of many makes two temporary tables each time.
  */
 export function batchAdds(backend: ReturnType<typeof createPostgresBackend>): void {
@@ -37,7 +37,7 @@ export function batchAdds(backend: ReturnType<typeof createPostgresBackend>): vo
 
 /** Statements at once: with a second one, a statement that has to wait does not hold up all others. */
 const maxUnderWay = 2;
-/** As for the queries of a pool. */
+/** The same time as for the queries of a pool. */
 const silentMs = 2000;
 
 /** The arguments of BullMQ's function, as its own command casts them. */

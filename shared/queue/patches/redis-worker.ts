@@ -85,7 +85,7 @@ interface Take {
   taken: PromiseWithResolvers<unknown>;
 }
 
-/** Has the backend run what would be several of BullMQ's commands in one turn of the event loop as one `takeJobs`. */
+/** Makes the backend send all fetches of one turn of the event loop as one `takeJobs`. */
 function takeTogether(backend: RedisWorker['backend']): void {
   const execute = backend.execCommand.bind(backend);
   let takes: Take[] = [];

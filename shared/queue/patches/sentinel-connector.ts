@@ -15,7 +15,7 @@ export class PatientSentinelConnector extends SentinelConnector {
   override connect(
     ...args: Parameters<SentinelConnector['connect']>
   ): ReturnType<SentinelConnector['connect']> {
-    // Of the connection before this one: the next gets its own.
+    // The connection before this one has left it here; the next gets its own.
     const detector: { cleanup(): void } | null = Reflect.get(this, 'failoverDetector');
     detector?.cleanup();
     return super.connect(...args);

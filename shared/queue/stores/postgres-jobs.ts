@@ -18,7 +18,7 @@ interface Asked {
   readonly jobIds: readonly string[];
 }
 
-/** As `QueueStore.readJobs`. */
+/** Implements `QueueStore.readJobs`. */
 export async function readJobs(pool: pg.Pool, { schema, queue, jobIds }: Asked): Promise<StoredJob[]> {
   if (jobIds.length === 0) return [];
   const text = `select id, state, attempts_started, finished_at_ms, return_value,
@@ -29,7 +29,7 @@ export async function readJobs(pool: pg.Pool, { schema, queue, jobIds }: Asked):
   return jobIds.map((id) => toStoredJob(byId.get(id)));
 }
 
-/** As `QueueStore.readTimes`. */
+/** Implements `QueueStore.readTimes`. */
 export async function readTimes(pool: pg.Pool, { schema, queue, jobIds }: Asked): Promise<JobTimes[]> {
   // pg gives a bigint as a text.
   const text = `select id, added_at_ms::float8 as "addedAt", processed_at_ms::float8 as "startedAt",
@@ -46,7 +46,7 @@ function toStoredJob(row: Row | undefined): StoredJob {
     case 'completed':
       return { state: 'completed', finishedOn: Number(row.finished_at_ms), returnValue: row.return_value };
     default:
-      // As in Redis: a job runs while a worker holds its lock.
+      // In both stores a job runs while a worker holds its lock.
       if (row.is_locked) return { state: 'running' };
       return { state: 'queued', ...(row.attempts_started > 0 && { wasTaken: true }) };
   }

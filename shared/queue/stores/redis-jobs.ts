@@ -36,7 +36,7 @@ export function defineReadJobs(redis: RedisConnection): void {
   redis.defineCommand('readJobs', { numberOfKeys: 1, lua: script });
 }
 
-/** As `QueueStore.readJobs`; the connection must have been prepared by `defineReadJobs`. */
+/** Implements `QueueStore.readJobs`; the connection must have been prepared by `defineReadJobs`. */
 export async function readJobs(
   redis: RedisConnection,
   queue: Queue,
@@ -47,7 +47,7 @@ export async function readJobs(
   return found.map(toStoredJob);
 }
 
-/** As `QueueStore.readTimes`. */
+/** Implements `QueueStore.readTimes`. */
 export async function readTimes(
   redis: RedisConnection,
   queue: Queue,
