@@ -74,7 +74,7 @@ export function firstHalf(text: string): string {
 export const headOf = (text: string, tokens: number): string | undefined =>
   countTokens(text.length) > tokens ? firstCharacters(text, tokens * charactersPerToken) : undefined;
 
-/** So many characters of a text, or one more where a surrogate pair would be split. */
+/** The first characters of a text, or one more where a surrogate pair would be split. */
 function firstCharacters(text: string, amount: number): string {
   return text.slice(0, wholeCharacters(text, amount));
 }

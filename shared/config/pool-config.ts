@@ -22,7 +22,7 @@ export interface PoolConfig {
   model: string | undefined;
   /** Other models that callers may name, as in `isModelAllowed`. */
   models?: readonly string[] | undefined;
-  /** Both as in the environment, if operators have set others; see `isModelAllowed`. */
+  /** The models that the environment names, if operators have set others; see `isModelAllowed`. */
   environment?: ModelRules['environment'];
   /** The limits of replies, as in `outputLimitOf`; absent means none. */
   maxOutputTokens?: readonly string[] | undefined;

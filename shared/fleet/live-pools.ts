@@ -6,7 +6,7 @@ import { type HeardPool, type Heartbeats, silence } from './heartbeats.js';
 import { FleetSettings } from './live-settings.js';
 import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
 
-/** Whose job it is, and of which kind: each provider has its own shares of users, and its asynchronous chats others. */
+/** The user and the kind of a job: each provider has its own shares of users, and its asynchronous chats others. */
 export interface JobOwner {
   readonly provider: ProviderId;
   /** Id of the user. */

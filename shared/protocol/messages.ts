@@ -204,7 +204,7 @@ export const poolHeartbeatSchema = z.object({
   waiting: z.number(),
   /** The asynchronous ones, which are taken after those; absent when there are none. */
   waitingAsync: z.number().optional(),
-  /** Both by level of fair share, from 0 up to the last that is not empty; absent when only the first level has any. */
+  /** Waiting jobs by level of fair share, from 0 to the last with any; absent when only the first level has any. */
   waitingByLevel: z.array(z.number()).optional(),
   waitingAsyncByLevel: z.array(z.number()).optional(),
   /** Time until the operators' rate lets another job begin, in milliseconds; absent if one may. */
@@ -217,7 +217,7 @@ export const poolHeartbeatSchema = z.object({
   defaultModel: z.string().optional(),
   /** Other models that callers may name, as in `isModelAllowed`; absent where any plain name is allowed. */
   models: z.array(z.string()).optional(),
-  /** Both as in the worker's environment, if operators have set others. */
+  /** The models that the worker's environment names, if operators have set others. */
   environment: z
     .object({ defaultModel: z.string().optional(), models: z.array(z.string()).optional() })
     .optional(),

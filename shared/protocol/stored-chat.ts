@@ -47,7 +47,7 @@ const storedResultSchema = z.object({
 export const currentOf = ({ current, provider, model }: StoredChat): Attempt =>
   current ?? { provider, model };
 
-/** So long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes a few seconds. */
+/** How long an outcome waits for a store that is away, in milliseconds: a restart or a failover takes seconds. */
 export const resultTimeoutMs = 10_000;
 
 /** Where a stored chat is recorded. */

@@ -74,7 +74,7 @@ const storedImagesOf = ({ content }: Turn): StoredImage[] =>
 const readImage = async (store: BlobStore, user: string, { sha256, bytes }: StoredImage) =>
   (await readBlob(store, { user, key: sha256 }, bytes)).toString('base64');
 
-/** So many bytes as they were written. Throws a retryable `internal` if they are gone, or the store is down. */
+/** Reads a blob of so many bytes. Throws a retryable `internal` if they are gone, or the store is down. */
 export async function readBlob(store: BlobStore, name: BlobName, bytes: number): Promise<Buffer> {
   const read = () => store.read(name, { chunks: countChunks(bytes) });
   const chunks = await retry(read, retryBriefly).catch((cause) => fail(new BlobUnreadable({ cause })));

@@ -14,9 +14,9 @@ export interface Ending {
 }
 
 export interface BreakerOptions {
-  /** For so long a call counts, in milliseconds. */
+  /** How long a call counts, in milliseconds. */
   windowMs(): number;
-  /** So many failures in a row are enough, after any history. */
+  /** How many failures in a row open the breaker, after any history. */
   readonly maxInRow: number;
   /** How long it is open after the nth opening since an answer, in milliseconds. */
   pauseMs(opens: number): number;

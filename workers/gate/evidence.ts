@@ -16,7 +16,7 @@ interface Times {
 const minTimesUsual = 3;
 /** The shortest wait that a caller can ask for is a second (`Prefer: wait=1`); this much of it is left for the call. */
 const minCallMs = 900;
-/** Spent credit is paid in minutes at best: so many pauses pass before the account is asked again. */
+/** A breaker that spent credit has opened probes after this many reset times: paying takes minutes at best. */
 const creditPauses = 30;
 
 /** At 0.3 requests/s five calls take 17 s. */

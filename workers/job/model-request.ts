@@ -58,7 +58,7 @@ export function toModelRequest(
 const hashUser = (key: string, id: string): string =>
   createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
 
-/** So many parts of a turn are in its key: a model's prompt cache goes by the beginning of a request, too. */
+/** How many parts of a turn are in its key: a model's prompt cache goes by the beginning of a request, too. */
 const maxKeyParts = 16;
 const shorten = (_: string, value: unknown): unknown =>
   typeof value === 'string' ? value.slice(0, 65_536) : value;
@@ -96,7 +96,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
 /** A part that a call can be made without. Without `reasoning` the model is asked not to think: some need that. */
 export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';
 
-/** By what a refused part is remembered: a hint with its value, some parts by whether tools stand beside them. */
+/** The key of a refused part: a hint with its value, some parts with whether tools stand beside them. */
 export function keyOf(part: Omittable, { parameters = {} }: Pick<ModelRequest, 'parameters'>): string {
   if (part === 'reasoning' || part === 'stream') return `${part} ${parameters.tools !== undefined}`;
   const hint = [...hints].find((name) => name === part);

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-/** So long a model is asked without a part that it has refused, in milliseconds. */
+/** How long a model is asked without a part that it has refused, in milliseconds. */
 const rememberedMs = 3_600_000;
 /** Anyone can send values that no model takes; what was left out longest ago is forgotten first. */
 const maxParts = 10_000;

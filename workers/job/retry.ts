@@ -49,9 +49,9 @@ export async function withOneRetry(first: Call, deps: RetryDeps, next: Next<Call
 
 interface MadeCall {
   readonly call: Call;
-  /** By what the parts are remembered that it is made without. */
+  /** The keys, in the memory of refused parts, of the parts that it is made without. */
   readonly learned: readonly string[];
-  /** The same of those that it is made with again, since the call before was refused without them. */
+  /** The keys of the parts that it is made with again, since the call before was refused without them. */
   readonly stale: readonly string[];
   /** How the call before it ended, if it is the last one. */
   readonly before?: { readonly error: unknown; readonly wasRefused: boolean } | undefined;
@@ -90,7 +90,7 @@ function mostTelling(
   { progress, stop }: Call,
   { error, wasRefused, isRefusal }: { error: unknown; wasRefused: boolean; isRefusal: boolean },
 ): unknown {
-  // A second refusal of what an answer does not need says nothing against asking again, nor against the fallback.
+  // A second refusal of optional parts becomes retryable, so that the fallback is asked.
   if (isRefusal)
     return wasRefused ? new Failure('provider_error', { cause: (last as Failure).cause }) : error;
   // The call before may have opened the breaker, or the wait was too long.
@@ -101,7 +101,7 @@ function mostTelling(
 interface RefusedCall {
   /** The parts that the next call is made without. */
   readonly omitted: readonly Omittable[];
-  /** By what the refused part is remembered; undefined for what a model may take elsewhere. */
+  /** The key of the refused part in memory; undefined for one that the model may take elsewhere. */
   readonly key?: string | undefined;
   /** Whether the next call does not use up the one call more. */
   readonly isFree: boolean;
@@ -131,7 +131,7 @@ function partsOf(refusal: Refusal, sent: ModelParameters = {}, given: ModelParam
   return refusal.filter((name) => given[name] !== undefined && sent[name] === given[name]);
 }
 
-/** By what the parts are remembered that the call was made without, of which nothing was shown. */
+/** The keys of the remembered parts that the call was made without; none once something was shown of it. */
 const knownIn = ({ progress: { sent, isShown }, request }: Call): string[] =>
   isShown || sent === undefined ? [] : sent.known.map((part) => keyOf(part, request));
 

@@ -21,7 +21,7 @@ export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn
   );
 }
 
-/** Whose an item is; results are apart from what else the user says. */
+/** The role that an item belongs to; results are a group apart from other items of the user. */
 function groupOf(item: ResponsesItem): string {
   if (item.type === 'function_call_output') return 'results';
   return 'role' in item ? item.role : 'assistant';
