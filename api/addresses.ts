@@ -1,8 +1,9 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
 import { operatorsBase } from './access/operators.js';
-import { useOpenAiErrors } from './chat-apis/openai-chat/openai-error.js';
-import { refuseOtherApis } from './chat-apis/openai-chat/other-apis.js';
+import type { ChatApi, Operation } from './chat-apis/chat-api.js';
+import { addressesOf, apiFailures, apiRouter, type MountOptions } from './chat-apis/mount.js';
+import { refuseOtherApis } from './chat-apis/other-apis.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
 import { methodNotAllowed, sendFailuresBy } from './http/problem.js';
@@ -15,7 +16,7 @@ type Methods = Readonly<Record<string, string>>;
 
 const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** Those of the controllers' operations whose path begins so, as the generated document lists them. */
+/** The allowed methods of each generated path that begins with one of `starts`. */
 const methodsBelow = (...starts: readonly string[]): Methods =>
   Object.fromEntries(
     Object.entries(generated.paths)
@@ -29,14 +30,8 @@ const methodsBelow = (...starts: readonly string[]): Methods =>
 const chatMethods = methodsBelow('/chat');
 const postMethods = methodsBelow('/blogs');
 const blogMethods = methodsBelow('/blogs', '/feed.');
-const openAiMethods = methodsBelow('/v1/');
-const completionMethods = methodsBelow('/v1/chat/');
 /** A session of the console is valid there alone. */
 const adminMethods = methodsBelow('/admin/');
-
-/** OpenAI's clients add it to the address of any server. */
-const openAiPath = '/v1';
-const isOpenAiPath = (path: string): boolean => /^\/v1\/(chat\/completions$|models(\/|$))/.test(path);
 
 /** A router does not inherit these settings from the application. */
 const exact = { caseSensitive: true, strict: true };
@@ -57,39 +52,57 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 export const adminOperations = (): Router => operations(adminMethods, []);
 
 /**
- * Chat, OpenAI's API and posts for operators, whose check stands in for theirs. Their failures are all problems. To be
- * used before chat and blog, without CORS.
+ * Chats and posts for operators, whose check stands in for theirs. Their failures are all problems. To be used before
+ * chat and blog, without CORS.
  */
-export function operatorsChatAndBlog(counts: Record<'chat' | 'openai' | 'blog', RequestHandler>): Router {
+export function operatorsChatAndBlog(
+  apis: readonly ChatApi[],
+  options: MountOptions,
+  countPosts: RequestHandler,
+): Router {
+  const begun = operationsOf(apis).filter(({ beginsChat }) => beginsChat);
   const routers = [
-    operations(chatMethods, [counts.chat]),
-    operations(completionMethods, [counts.openai]),
-    operations(postMethods, [counts.blog]),
+    operations(chatMethods, [options.countChats('/chat')]),
+    apiRouter(begun, options, []),
+    operations(postMethods, [countPosts]),
   ];
   return Router(exact).use(operatorsBase, setBasePath(operatorsBase), ...routers);
 }
 
-/** OpenAI's API, always under `/v1`; to be used before chat, which may have `/v1/chat/:id`. */
-export function openAiOperations(urls: BaseUrls, before: readonly RequestHandler[]): RequestHandler {
+/** The APIs of others, at their own addresses; to be used before chat, which may have `/v1/chat/:id`. */
+export function apiOperations(
+  { apis, urls }: { apis: readonly ChatApi[]; urls: BaseUrls },
+  options: MountOptions,
+  before: readonly RequestHandler[],
+): Router {
+  const router = Router(exact);
   const [main = '', ...alternatives] = chatPaths(urls);
-  // Where a stored chat can be read: preferably beside this.
-  const basePath = alternatives.find((path) => path === openAiPath) ?? main;
-  const routes = operations(openAiMethods, [setBasePath(basePath), escapeSlashes, ...before]);
+  for (const { roots, operations } of apis) {
+    // Where a stored chat can be read: preferably beside them.
+    const basePath = alternatives.find((path) => roots.includes(path)) ?? main;
+    router.use(apiRouter(operations, options, [setBasePath(basePath), ...before]));
+  }
   const bases = [...chatPaths(urls), pathOf(urls.BLOG_BASE_URL)].map((path) => path.replace(/\/$/, ''));
-  const others = refuseOtherApis(bases);
-  return (request, response, next) => (isOpenAiPath(request.path) ? routes : others)(request, response, next);
+  return router.use(refuseOtherApis(operationsOf(apis), bases));
 }
 
-/** Has failures below `/v1` answered as OpenAI's, but for chat and blog there. To be used before anything can fail. */
-export function errorFormats(urls: BaseUrls): RequestHandler {
+const operationsOf = (apis: readonly ChatApi[]): Operation[] => apis.flatMap((api) => api.operations);
+
+/** Has failures sent as the API of their address does, but for chat and blog there. To be used before all else. */
+export function errorFormats(apis: readonly ChatApi[], urls: BaseUrls): RequestHandler {
   const router = Router(exact);
-  router.use(openAiPath, useOpenAiErrors);
-  router.use((request, _response, next) => next(isOpenAiPath(request.path) ? 'router' : undefined));
+  const ofApi = apiFailures(apis);
+  for (const operation of operationsOf(apis))
+    router.all(addressesOf(operation), ofApi, (_request, _response, next) => next('router'));
+  router.use(ofApi);
   for (const base of chatPaths(urls)) addAddresses(router, base, chatMethods);
   addAddresses(router, pathOf(urls.BLOG_BASE_URL), blogMethods);
   router.use(useProblemsForIds);
+  const roots = apis.flatMap((api) => api.roots);
   return (request, response, next) =>
-    request.path.startsWith(openAiPath) ? router(request, response, next) : next();
+    roots.some((root) => `${request.path}/`.startsWith(`${root}/`))
+      ? router(request, response, next)
+      : next();
 }
 
 function addAddresses(router: Router, base: string, methods: Methods): void {
@@ -124,8 +137,8 @@ function operations(methods: Methods, before: readonly RequestHandler[]): Router
   return router;
 }
 
-/** The segments of a path that tell groups of operations apart. */
-const rootOf = (path: string): string | undefined => /^\/(v1\/)?[^/]*/.exec(path)?.[0];
+/** The segment of a path that tells groups of operations apart. */
+const rootOf = (path: string): string | undefined => /^\/[^/]*/.exec(path)?.[0];
 
 /** For addresses in answers: the caller's own spelling of the base may differ. */
 const setBasePath =
@@ -134,10 +147,3 @@ const setBasePath =
     response.locals.basePath = path.replace(/\/$/, '');
     next();
   };
-
-/** The id of a model has slashes, which not every client escapes. The target may be a whole URL (RFC 9112, 3.2.2). */
-const escapeSlashes: RequestHandler = (request, _response, next) => {
-  const [all = '', start, id] = /^((?:https?:\/\/[^/?]*)?\/v1\/models\/)([^?]+)/i.exec(request.url) ?? [];
-  if (id?.includes('/')) request.url = `${start}${id.replaceAll('/', '%2F')}${request.url.slice(all.length)}`;
-  next();
-};

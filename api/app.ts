@@ -16,10 +16,10 @@ import { limitAnonymousReads } from './access/rate-limit.js';
 import { createStrangersBytes } from './access/strangers-bytes.js';
 import {
   adminOperations,
+  apiOperations,
   blogOperations,
   chatOperations,
   errorFormats,
-  openAiOperations,
   operatorsChatAndBlog,
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
@@ -42,14 +42,12 @@ import { postQuery } from './blog/post-query.js';
 import type { ChatService } from './chat/chat-service.js';
 import type { StoredChats } from './chat/stored-chats.js';
 import type { UserShares } from './chat/user-shares.js';
-import { toStoredCompletion } from './chat-apis/openai-chat/completion.js';
-import { completionBody } from './chat-apis/openai-chat/completion-body.js';
-import { OpenAiController } from './chat-apis/openai-chat/openai.controller.js';
+import { chatApis } from './chat-apis/chat-apis.js';
 import { ChatController } from './chat-apis/quillgate/chat.controller.js';
 import { checkConversation } from './chat-apis/quillgate/chat-request.js';
 import { StoredChatsController } from './chat-apis/quillgate/stored-chats.controller.js';
 import { allowOrigins, allowReaders } from './http/cors.js';
-import { jsonBody } from './http/json-body.js';
+import { type BodyLimits, jsonBody } from './http/json-body.js';
 import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest } from './http/request-log.js';
@@ -87,15 +85,16 @@ export interface AppDeps extends HealthDeps, SiteDeps {
 }
 
 /** Builds the HTTP application: every address, and the order of the middleware. */
-export function createApp(deps: AppDeps): Express {
+export function createApp(deps: AppDeps, apis = chatApis): Express {
   const { config, draining, instruments, log } = deps;
   const app = newApp();
   if (config.TRUSTED_PROXIES) app.set('trust proxy', config.TRUSTED_PROXIES);
-  addControllers(app, deps);
+  const body = bodyLimits(deps);
+  addControllers(app, deps, body);
 
   app.use(nameRequest(draining));
   app.use(logRequest(log));
-  app.use(errorFormats(config));
+  app.use(errorFormats(apis, config));
   app.use(refuseAmbiguous);
   addHealthRoutes(app, deps);
   if (config.METRICS_PORT === undefined)
@@ -108,14 +107,15 @@ export function createApp(deps: AppDeps): Express {
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
   app.use(adminOperations());
-  app.use(operatorsChatAndBlog(counts));
-  app.use(openAiOperations(config, [...cors, counts.openai]));
-  app.use(chatOperations(config, [...cors, counts.chat]));
+  const mounting = { deps, body, countChats: counts.chats };
+  app.use(operatorsChatAndBlog(apis, mounting, counts.blog));
+  app.use(apiOperations({ apis, urls: config }, mounting, cors));
+  app.use(chatOperations(config, [...cors, counts.chats('/chat')]));
   const blog = blogOf(config);
   app.use(blogOperations(config, [readers, counts.blog, failuresAsPages(blog), limitReads]));
   app.use(sitemapRouter(blog.basePath, deps.sitemap, [counts.blog, limitReads]));
-  app.use(siteRouter(deps));
-  app.use(helmet(pageHeaders), docsRouter(describeApi(config)));
+  app.use(siteRouter(deps, apis));
+  app.use(helmet(pageHeaders), docsRouter(describeApi(config, apis)));
   app.use(notFoundAsPage, notFound);
   app.use(problemHandler(log, limitDetails(config)));
   return app;
@@ -127,43 +127,36 @@ const limitDetails = (config: Config) => ({
 });
 
 /** The objects that the generated routes find in `app.locals`. */
-function addControllers(app: Express, deps: AppDeps): void {
-  const { config, chatService, shares, storedChats, models, blogs, feeds, admin, authentication } = deps;
-  const { MAX_MESSAGES: maxMessages, MAX_IMAGE_BYTES: maxImageBytes, CHAT_MAX_WAIT_S: maxWaitS } = config;
-  const { CHAT_COMPATIBLE_TIMEOUT_MS: compatibleTimeoutMs } = config;
-  const limits = { maxMessages, maxImageBytes, maxWaitS, compatibleTimeoutMs };
-  const names = { models, aliases: config.MODEL_ALIASES ?? [] };
-  const chat = { chatService, shares, storedChats, ...names, toStoredCompletion, ...limits };
-  const parts = { ...chat, ...blogs, ...feeds, ...admin };
+function addControllers(app: Express, deps: AppDeps, body: BodyLimits): void {
+  const { config, chatService, shares, storedChats, blogs, feeds, admin, authentication } = deps;
+  const { MAX_MESSAGES: maxMessages, CHAT_MAX_WAIT_S: maxWaitS } = config;
+  const parts = { chatService, shares, storedChats, maxWaitS, ...blogs, ...feeds, ...admin };
   const factories = new Map<unknown, () => unknown>();
   for (const Controller of controllers) factories.set(Controller, () => new Controller(parts));
   app.locals.controllers = factories;
   app.locals.authentication = authentication;
-  const body = {
-    holdBytes: (request: Request) => deps.bytesInFlight.open(request as AuthenticatedRequest),
-    largeWork: new LargeWork(),
-    maxBytes: config.MAX_BODY_BYTES,
-    maxDepth: 32,
-    maxValues: Math.max(minMaxValues, valuesPerMessage * maxMessages),
-  };
   app.locals.jsonBody = jsonBody(body);
-  app.locals.completionJsonBody = jsonBody({
-    ...body,
-    maxBytes: config.MAX_COMPATIBLE_BODY_BYTES,
-    // Schemas of tools may nest 32 levels deep by themselves.
-    maxDepth: 48,
-  });
   app.locals.shortJsonBody = jsonBody({
-    ...{ maxBytes: 16_384, maxDepth: 8, maxValues: 200, isPlain: true },
+    maxBytes: 16_384,
+    maxDepth: 8,
+    maxValues: 200,
+    isPlain: true,
     // These take no room from chats.
     holdBytes: createStrangersBytes({ maxBytes: 16_777_216, maxMs: 5000 }),
   });
   app.locals.checkConversation = checkConversation({ maxMessages });
 }
 
+const bodyLimits = ({ config, bytesInFlight }: AppDeps): BodyLimits => ({
+  holdBytes: (request: Request) => bytesInFlight.open(request as AuthenticatedRequest),
+  largeWork: new LargeWork(),
+  maxBytes: config.MAX_BODY_BYTES,
+  maxDepth: 32,
+  maxValues: Math.max(minMaxValues, valuesPerMessage * config.MAX_MESSAGES),
+});
+
 const controllers = [
   ChatController,
-  OpenAiController,
   StoredChatsController,
   BlogsController,
   FeedsController,
@@ -207,16 +200,32 @@ const addMetricsRoute = (app: Express, instruments: ApiInstruments, guards: Requ
     .all(methodNotAllowed('GET, HEAD'));
 
 /** The OpenAPI document of this configuration, with the limits that posts and queries are checked for. */
-export const describeApi = (facts: DocumentFacts): object =>
-  createDocument(facts, {
-    bodies: {
-      ...{ PostInput: postInput, PostPatch: postPatch, PoolSettingsInput: newOverridesSchema },
-      ...{ SignInInput: signInBody, UserInput: userInput, TokenInput: tokenInput },
-      PreviewInput: previewBody,
+export const describeApi = (facts: DocumentFacts, apis = chatApis): object =>
+  createDocument(
+    facts,
+    {
+      bodies: {
+        PostInput: postInput,
+        PostPatch: postPatch,
+        PoolSettingsInput: newOverridesSchema,
+        SignInInput: signInBody,
+        UserInput: userInput,
+        TokenInput: tokenInput,
+        PreviewInput: previewBody,
+      },
+      queries: [
+        postQuery,
+        userQuery,
+        tokenQuery,
+        auditQuery,
+        requestQuery,
+        sampleQuery,
+        eventsQuery,
+        jobQuery,
+      ],
     },
-    queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, eventsQuery, jobQuery],
-    completion: completionBody,
-  });
+    apis,
+  );
 
 /** Values that a JSON body may always have: parsing and checking this many takes at most 50 ms. */
 const minMaxValues = 20_000;

@@ -17,6 +17,8 @@ const adapter = [
   'workers/providers/http/patches',
 ];
 
+const chatApi = ['shared/**', 'db/access', 'api/http', 'api/access', 'api/chat', 'api/fleet-link'];
+
 /** Each room, and what it may import beside itself: rooms, `x/**` for a room and all below it, or single files. */
 const rooms: Record<string, string[]> = {
   shared: ['shared/contracts', 'shared/json'],
@@ -64,14 +66,10 @@ const rooms: Record<string, string[]> = {
     ],
     'shared/queue/add-attempt.ts',
   ],
-  'api/chat-apis/quillgate': [
-    ...['shared/**', 'db/access', 'api/http', 'api/access'],
-    ...['api/chat', 'api/fleet-link'],
-  ],
-  'api/chat-apis/openai-chat': [
-    ...[...base, 'shared/models', 'shared/protocol', 'shared/fleet', 'api/http', 'api/access', 'api/chat'],
-    'api/chat-apis/quillgate',
-  ],
+  // What all APIs share, and the array of them.
+  'api/chat-apis': [...chatApi, 'api/openapi', 'api/chat-apis/openai-chat'],
+  'api/chat-apis/quillgate': [...chatApi, 'api/chat-apis', 'api/chat-apis/openai-chat/completion.ts'],
+  'api/chat-apis/openai-chat': [...chatApi, 'api/chat-apis', 'api/openapi'],
   'api/blog': [
     ...base,
     'shared/config',
@@ -99,7 +97,7 @@ const rooms: Record<string, string[]> = {
   ],
   'api/admin/history': ['shared/**', 'api/http', 'api/chat'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
-  'api/openapi': ['shared/**', 'api/http'],
+  'api/openapi': ['shared/**', 'api/http', 'api/chat-apis/chat-api.ts'],
   workers: ['shared/**', 'workers/**'],
   'workers/pool': ['shared/**', 'workers/job', 'workers/gate', ...providerRooms],
   'workers/job': ['shared/**', 'workers/gate', ...providerRooms],

@@ -19,7 +19,7 @@ export function failuresAsPages(blog: Blog): RequestHandler {
   };
 }
 
-/** Answers an unknown address with a page if `Accept` asks for HTML; OpenAI's clients get their own errors. */
+/** Answers an unknown address with a page if `Accept` asks for HTML; the clients of other APIs get their own errors. */
 export const notFoundAsPage: RequestHandler = (request, response, next) => {
   if (readMethods.has(request.method) && prefersHtml(request) && !areFailuresSentBy(response))
     sendFailuresBy(response, sendNotFoundPage);

@@ -139,10 +139,6 @@ const threadBytes = 1_048_576;
 export const readChatBody: BodyReader = (request, response, next) =>
   (request.app.locals.jsonBody as BodyReader)(request, response, next);
 
-/** As `readChatBody`, for `/v1` (`app.locals.completionJsonBody`). */
-export const readCompletionBody: BodyReader = (request, response, next) =>
-  (request.app.locals.completionJsonBody as BodyReader)(request, response, next);
-
 /** As `readChatBody`, for other operations: an overloaded server answers them with 503 instead of 500. */
 export const readJsonBody: BodyReader = (request, response, next) =>
   readChatBody(request, response, next).catch(asServiceUnavailable);

@@ -1,10 +1,9 @@
 import type { Operation } from './document.js';
-import { openAiPath } from './openai-operations.js';
 
 /** The description of an answer, and its own header if it has one. */
-type Answer = readonly [description: string, header?: string];
+type Described = readonly [description: string, header?: string];
 
-const ofAll: Record<string, Answer> = {
+const ofAll: Record<string, Described> = {
   400: ['Bad request'],
   401: ['No or wrong credentials', 'WWW-Authenticate'],
   403: ['The user is suspended, or the token lacks the scope', 'WWW-Authenticate'],
@@ -12,31 +11,25 @@ const ofAll: Record<string, Answer> = {
   429: ['Too many failed logins', 'Retry-After'],
   500: ['Server error', 'Retry-After'],
 };
-const ofBodies: Record<string, Answer> = {
+const ofBodies: Record<string, Described> = {
   413: ['Body too large'],
   415: ['Not JSON'],
 };
 
-/** Adds the errors that any such operation may answer with, but for those that its controller describes. */
-export function addCommonAnswers(path: string, { requestBody, responses }: Operation): void {
-  const answers = { ...ofAll, ...(requestBody && ofBodies) };
-  const isOpenAi = path.startsWith(openAiPath);
-  for (const [status, answer] of Object.entries(answers))
-    responses[status] ??= isOpenAi ? toOpenAiError(answer) : toProblem(answer);
+/** The errors that any operation may answer with, by status. */
+export const commonAnswers = ({ hasBody }: { hasBody: boolean }): Readonly<Record<string, Described>> => ({
+  ...ofAll,
+  ...(hasBody && ofBodies),
+});
+
+/** Adds the errors that any operation may answer with, but for those that its controller describes. */
+export function addCommonAnswers({ requestBody, responses }: Operation): void {
+  for (const [status, answer] of Object.entries(commonAnswers({ hasBody: requestBody !== undefined })))
+    responses[status] ??= toProblem(answer);
 }
 
-const toProblem = ([description, header]: Answer): object => ({
+const toProblem = ([description, header]: Described): Operation['responses'][string] => ({
   description,
-  content: contentOf('Problem'),
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
   ...(header !== undefined && { headers: { [header]: { schema: { type: 'string' } } } }),
-});
-
-/** Its headers are described with all others of OpenAI's API. */
-const toOpenAiError = ([description]: Answer): object => ({
-  description,
-  content: contentOf('OpenAiError'),
-});
-
-const contentOf = (schema: string) => ({
-  'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
 });

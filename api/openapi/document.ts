@@ -12,14 +12,16 @@ export interface Info {
 
 export interface Operation {
   operationId: string;
+  summary?: string;
+  description?: string;
   security?: Record<string, string[]>[];
-  parameters?: { name: string; in: string; schema: Schema }[];
+  parameters?: { name: string; in: string; description?: string; required?: boolean; schema: Schema }[];
   requestBody?: { required?: boolean; content?: Record<string, unknown> };
   responses: Record<string, Answer>;
 }
 
-/** An answer; its description is the generator's. */
 export interface Answer {
+  description?: string;
   headers?: Record<string, { required?: boolean; description?: string; schema?: unknown }>;
   content?: Record<string, { schema: unknown }>;
 }
@@ -27,6 +29,8 @@ export interface Answer {
 export interface Schema {
   description?: string;
   type?: string;
+  format?: string;
+  required?: string[];
   nullable?: boolean;
   enum?: unknown[];
   anyOf?: Schema[];

@@ -18,10 +18,6 @@ const storedPost = {
   version: 1,
 };
 
-const model = {
-  ...{ id: 'openai/gpt-6-luna', object: 'model', created: 1_795_253_400, owned_by: 'openai' },
-} as const;
-
 /** Realistic examples of requests and answers, by the name of the schema. */
 const written: Readonly<Record<string, unknown>> = {
   ChatRequest: {
@@ -50,10 +46,6 @@ const written: Readonly<Record<string, unknown>> = {
     requestId: '0b6f1c52-9c0e-4f57-8d34-5b1a7e2f9c61',
     errors: [{ pointer: '/messages/0/content', detail: 'must be a string' }],
   },
-  ChatCompletionRequest: {
-    model: 'openai/gpt-6-luna',
-    messages: [{ role: 'user', content: 'Why is the sky blue?' }],
-  },
   ChatCompletion: {
     ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400 },
     model: 'openai/gpt-6-luna',
@@ -71,14 +63,6 @@ const written: Readonly<Record<string, unknown>> = {
   PoolSettingsInput: { concurrency: 40, rate: { max: 600, durationMs: 60_000 } },
   UserInput: { name: 'ann', role: 'admin' },
   TokenInput: { owner: 'ann', scopes: ['chat'], expiresInDays: 30 },
-  Model: model,
-  ModelPage: { object: 'list', data: [model] },
-  OpenAiError: {
-    error: {
-      message: 'messages[0].content must be a string or an array of parts.',
-      ...{ type: 'invalid_request_error', param: 'messages[0].content', code: 'invalid_request' },
-    },
-  },
   PostInput: post,
   PostPatch: { title: 'Hello again', tags: ['news', 'update'] },
   Post: storedPost,

@@ -1,12 +1,13 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
 import { release } from '../../shared/runtime/release.js';
+import type { ChatApi } from '../chat-apis/chat-api.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
 import { addCommonAnswers } from './common-answers.js';
 import type { Document, Info, Operation, Schema } from './document.js';
-import { describeOpenAi, openAiPath, toOpenApi } from './openai-operations.js';
 import { exampleOf } from './openapi-examples.js';
-import { inOrder, tagOf, tags } from './openapi-order.js';
+import { documentPathOf, groupOf, groupsOf, inOrder } from './openapi-order.js';
+import { toOpenApi } from './to-open-api.js';
 
 /** The parts of the configuration that the document shows. */
 export type DocumentFacts = Pick<
@@ -18,7 +19,6 @@ export type DocumentFacts = Pick<
 export interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly queries: readonly z.ZodObject[];
-  readonly completion: z.ZodObject;
 }
 
 /** Headers that no answer lacks which has them; the generator marks every header so. */
@@ -35,31 +35,34 @@ const alwaysSent = new Set([
   'x-should-retry',
 ]);
 
-/** The generated document, with what the generator cannot express: addresses, limits, headers, public reads. */
+/**
+ * The generated document, with what the generator cannot express: addresses, limits, headers, public reads; and with
+ * the APIs of others.
+ */
 export function createDocument(
   facts: DocumentFacts,
-  { bodies, queries, completion }: RequestSchemas,
+  { bodies, queries }: RequestSchemas,
+  apis: readonly ChatApi[],
 ): object {
   const document = structuredClone(generated) as unknown as Document;
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    addCommonAnswers(operation);
+    markProblems(operation);
+  }
+  for (const api of apis) addApi(document, api);
+  const groups = groupsOf(apis);
+  const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   for (const [path, operations] of Object.entries(document.paths))
     for (const operation of Object.values(operations)) {
-      addCommonAnswers(path, operation);
-      Object.assign(operation, { tags: [tagOf(path)] });
-      markProblems(operation);
+      const { name = '' } = groupOf(path, groups) ?? {};
+      Object.assign(operation, { tags: [name] });
+      addRequestId(operation);
+      markHeaders(operation);
+      describeSecurity(operation, facts);
+      describeParameters(operation, parameters);
+      describeTexts(operation);
+      if (!publicGroups.has(name)) describeNoStore(operation);
     }
-  describeOpenAi(document, completion);
-  const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
-  const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
-  for (const operation of operations) {
-    addRequestId(operation);
-    markHeaders(operation);
-    describeSecurity(operation, facts);
-    describeParameters(operation, parameters);
-    describeTexts(operation);
-  }
-  for (const [path, operations] of Object.entries(document.paths))
-    if (['/chat', openAiPath, adminPath].some((start) => path.startsWith(start)))
-      Object.values(operations).forEach(describeNoStore);
   const schemas = Object.fromEntries(
     Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Query')),
   );
@@ -67,27 +70,38 @@ export function createDocument(
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   for (const [name, schema] of Object.entries(schemas)) {
     wrapReferences(schema);
-    if (schema.properties) schema.example = exampleOf(name, schemas);
+    if (schema.properties) schema.example ??= exampleOf(name, schemas);
   }
-  const paths = inOrder(document.paths).map(([path, operations]) => [
+  const paths = inOrder(document.paths, groups).map(([path, operations]) => [
     path,
     path.startsWith('/chat') ? operations : { servers: [{ url: serverOf(path, facts) }], ...operations },
   ]);
   return {
     ...document,
     info: describeInfo(document.info),
-    tags,
+    tags: groups.map(({ name, description }) => ({ name, description })),
     servers: [{ url: facts.CHAT_BASE_URL }, { url: facts.CHAT_BASE_URL_ALT }],
     paths: Object.fromEntries(paths),
     components: { ...document.components, schemas },
   };
 }
 
-const adminPath = '/admin/';
+function addApi({ paths, components }: Document, { operations, schemas }: ChatApi): void {
+  for (const { method, path, openApi } of operations)
+    paths[documentPathOf(path)] = {
+      ...paths[documentPathOf(path)],
+      [method]: structuredClone(openApi),
+    };
+  for (const [name, schema] of Object.entries(schemas))
+    components.schemas[name] = schema instanceof z.ZodObject ? toOpenApi(schema) : structuredClone(schema);
+}
 
-/** OpenAI's API is under `/v1`, the operators' addresses under `/admin`; the other bases do not matter. */
+/** The groups whose answers have no prompts in them. */
+const publicGroups: ReadonlySet<string> = new Set(['blogs', 'feeds']);
+
+/** The blog has a base of its own; the operators' addresses and the APIs of others are always at the root. */
 const serverOf = (path: string, { CHAT_BASE_URL, BLOG_BASE_URL }: DocumentFacts): string =>
-  path.startsWith(openAiPath) || path.startsWith(adminPath) ? new URL(CHAT_BASE_URL).origin : BLOG_BASE_URL;
+  /^\/(blogs|feed)/.test(path) ? BLOG_BASE_URL : new URL(CHAT_BASE_URL).origin;
 
 /** Explains the two versions: every upgrade changes the release; the API's version changes only when clients must. */
 const describeInfo = (info: Info): object => ({
@@ -122,7 +136,8 @@ function addRequestId({ responses }: Operation): void {
 
 function markHeaders({ responses }: Operation): void {
   for (const { headers = {} } of Object.values(responses)) {
-    for (const [name, header] of Object.entries(headers)) header.required = alwaysSent.has(name);
+    for (const [name, header] of Object.entries(headers))
+      headers[name] = { ...header, required: alwaysSent.has(name) };
   }
 }
 
@@ -138,7 +153,7 @@ const noStore = { required: true, description: '`no-store`', schema: { type: 'st
 function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): void {
   const isRead = operation.security?.some(({ bearer }) => bearer?.includes('blogs:read'));
   const asked = (operation.security ?? []).flatMap((schemes) => {
-    // Where OpenAI's clients come: an access token, or the name and the secret of a chat user.
+    // At the APIs of others: an access token, or the name and the secret of a chat user.
     if ('chat' in schemes) return [{ bearer: [] }, { basic: [] }];
     if ('admin' in schemes) return [{ bearer: [] }, { session: [] }];
     return [Object.fromEntries(Object.keys(schemes).map((scheme) => [scheme, []]))];

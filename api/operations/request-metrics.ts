@@ -5,11 +5,10 @@ import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { onEventsBegun } from '../http/event-response.js';
 import { elapsedMsOf, endOf, onProvider } from '../http/problem.js';
 
-/** Count requests by outcome; mount them before the routes of chat, OpenAI's API and blog. */
+/** Count requests by outcome; mount them before the routes of chats and blog. */
 export interface RequestCounts {
-  readonly chat: RequestHandler;
-  /** Counts a chat completion as a chat. */
-  readonly openai: RequestHandler;
+  /** Counts the requests at this path, where a `POST` begins a chat. */
+  readonly chats: (path: string) => RequestHandler;
   readonly blog: RequestHandler;
 }
 
@@ -57,9 +56,9 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  const countsOf = (path: string) =>
+  const chats = (path: string) =>
     Router({ caseSensitive: true }).use(path, countStreams, ifCreating(countChat));
-  return { chat: countsOf('/chat'), openai: countsOf('/v1/chat/completions'), blog };
+  return { chats, blog };
 }
 
 /** Whether the request has begun the chat and reads its stream from the beginning. */

@@ -12,6 +12,16 @@ export interface Site {
   chatPath: string;
   blogPath: string;
   blogTitle: string;
+  /** The APIs of others that this server speaks. */
+  apis: readonly SiteApi[];
+}
+
+/** An API of others, as the page presents it; the first of its operations begins chats. */
+export interface SiteApi {
+  readonly name: string;
+  readonly title: string;
+  readonly about: string;
+  readonly operations: readonly { readonly path: string }[];
 }
 
 const name = 'Quillgate';
@@ -59,7 +69,7 @@ interface SiteLink {
   href?: string;
 }
 
-const linksOf = ({ chatPath, blogPath, blogTitle }: Site): SiteLink[] => [
+const linksOf = ({ chatPath, blogPath, blogTitle, apis }: Site): SiteLink[] => [
   {
     id: 'chat',
     path: `${chatPath}/chat`,
@@ -67,13 +77,13 @@ const linksOf = ({ chatPath, blogPath, blogTitle }: Site): SiteLink[] => [
     about: `Send a conversation to ${chatPath}/chat, and name the provider in X-LLM.`,
     href: '/docs#/chat',
   },
-  {
-    id: 'openai',
-    path: '/v1/chat/completions',
-    title: 'Chat with OpenAI’s clients',
-    about: 'The same for programs that speak chat completions, with /v1 as their base address.',
-    href: '/docs#/openai',
-  },
+  ...apis.map(({ name: id, title, about, operations: [{ path } = { path: '' }] }) => ({
+    id,
+    path,
+    title,
+    about,
+    href: `/docs#/${id}`,
+  })),
   { id: 'blog', path: `${blogPath}/blogs`, title: blogTitle, about: 'The blog, newest post first.' },
   {
     id: 'atomFeed',

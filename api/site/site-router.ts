@@ -9,7 +9,7 @@ import { prefersHtml } from '../http/accept.js';
 import { sendBytes, sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { favicon } from './favicon.js';
-import { frontDocument, frontPage, type Site } from './front-page.js';
+import { frontDocument, frontPage, type Site, type SiteApi } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
 import type { Sitemap } from './sitemap.js';
 
@@ -20,10 +20,10 @@ export interface SiteDeps {
 }
 
 /** Serves what belongs to the whole server, without credentials: the front page, its icon, and `robots.txt`. */
-export function siteRouter({ config, providerStates }: SiteDeps): Router {
+export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly SiteApi[]): Router {
   const paths = { chatPath: pathOf(config.CHAT_BASE_URL), blogPath: pathOf(config.BLOG_BASE_URL) };
   const chatUrl = `${config.CHAT_BASE_URL.replace(/\/+$/, '')}/chat`;
-  const site = { ...paths, chatUrl, release, blogTitle: config.BLOG_TITLE };
+  const site = { ...paths, chatUrl, release, blogTitle: config.BLOG_TITLE, apis };
   const pages: Record<string, RequestHandler> = {
     '/': sendFront(async () => ({ ...site, providers: await providerStates() })),
     '/favicon.ico': sendFile(favicon, {

@@ -11,7 +11,7 @@ import {
 import type { Asked } from '../../../shared/protocol/written-request.js';
 import { invalid } from '../../../shared/validation.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
-import { checkModel } from '../quillgate/chat-request.js';
+import { checkModel } from '../request-options.js';
 import { type CompletionBody, fieldNames } from './completion-body.js';
 import { readConversation } from './conversation.js';
 import type { RequestImages } from './images.js';

@@ -1,19 +1,16 @@
 import type { Response as HttpResponse } from 'express';
-import { Failure } from '../../../shared/failures.js';
+import type { Failure } from '../../../shared/failures.js';
 import { writerOf } from '../../../shared/protocol/outcome.js';
 import type { Mark } from '../../../shared/protocol/parts.js';
-import type { ChatReply, StreamOptions } from '../../chat/chat-command.js';
 import type { Completion } from '../../chat/chat-result.js';
 import { changesHeader } from '../../chat/conversation-changes.js';
 import type { ReplySource } from '../../chat/reply-stream.js';
 import { EventResponse } from '../../http/event-response.js';
-import { recordFailure } from '../../http/problem.js';
+import type { ReplySink } from '../serve.js';
 import { type CompletionHead, finishReasonOf, headOf, nameOf, toToolCall, usageOf } from './completion.js';
 import { PartsBeforeCall } from './extra-content.js';
 import type { MarkIgnored } from './ignored-fields.js';
 import { toOpenAiError } from './openai-error.js';
-
-type Sink = StreamOptions['sink'];
 
 interface CompletionStreamOptions {
   response: HttpResponse;
@@ -34,7 +31,7 @@ interface CompletionStreamOptions {
  * piece, so that a chat that fails before has an ordinary error. One that fails later ends with an `error` and no
  * `[DONE]`, which clients throw.
  */
-export class CompletionStream implements Sink {
+export class CompletionStream implements ReplySink {
   readonly #events: EventResponse;
   #head: CompletionHead | undefined;
   #hasText = false;
@@ -47,6 +44,10 @@ export class CompletionStream implements Sink {
 
   constructor(private readonly options: CompletionStreamOptions) {
     this.#events = new EventResponse(options.response);
+  }
+
+  get hasBegun(): boolean {
+    return this.#events.hasBegun;
   }
 
   begin({ writer, ignored, changes }: ReplySource = {}): void {
@@ -93,17 +94,7 @@ export class CompletionStream implements Sink {
     return this.#events.drained();
   }
 
-  /** Ends the stream with the reply, or with what it failed with; throws that when the response has not begun. */
-  async end(replying: Promise<ChatReply>): Promise<void> {
-    try {
-      const reply = await replying;
-      if (reply.kind === 'completed') this.#complete(reply.completion);
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  #complete(completion: Completion): void {
+  done(completion: Completion): void {
     const { ignored, changes } = completion;
     this.begin({ writer: writerOf(completion), ignored, changes });
     this.#sendDelta({}, finishReasonOf(completion));
@@ -112,15 +103,12 @@ export class CompletionStream implements Sink {
     this.#events.end({ data: '[DONE]' });
   }
 
-  /** An unexpected error goes to the handler that logs them. */
-  #fail(error: unknown): void {
-    if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
-    recordFailure(this.options.response, error);
+  fail(failure: Failure): void {
     // A call that may be cut is never shown as a part of a reply that has ended.
-    if (error.code === 'content_blocked' && this.#hasText && this.#callCount === 0) {
+    if (failure.code === 'content_blocked' && this.#hasText && this.#callCount === 0) {
       this.#sendDelta({}, 'content_filter');
       this.#events.end({ data: '[DONE]' });
-    } else this.#events.end({ data: JSON.stringify(toOpenAiError(error)) });
+    } else this.#events.end({ data: JSON.stringify(toOpenAiError(failure)) });
   }
 
   #sendDelta(delta: object, finishReason: string | null = null): boolean {

@@ -13,7 +13,7 @@ import { measureTree } from '../../../shared/json/json-worker.js';
 import { whyUnfit } from '../../../shared/models/model-parameters.js';
 import type { ConversationChange } from '../../../shared/protocol/alternating-turns.js';
 import { invalid } from '../../../shared/validation.js';
-import type { ReadConversation } from '../quillgate/chat-request.js';
+import type { ReadConversation } from '../request-options.js';
 import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';

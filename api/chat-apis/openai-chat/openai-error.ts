@@ -1,7 +1,6 @@
-import type { Response as HttpResponse, RequestHandler } from 'express';
+import type { Response as HttpResponse } from 'express';
 import { Failure, type FailureCode, failureKinds } from '../../../shared/failures.js';
 import type { ParameterName } from '../../../shared/models/model-parameters.js';
-import { sendFailuresBy } from '../../http/problem.js';
 import { fieldNames } from './completion-body.js';
 
 /** Body of every error below `/v1`. */
@@ -100,12 +99,6 @@ const ownField = (place: string | undefined): string | undefined =>
 const notHere = 'There is nothing at this address; /v1 has chat/completions and models of OpenAI’s API.';
 
 const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked', 'content_filter']]);
-
-/** Has every failure of the request answered as OpenAI's API would. */
-export const useOpenAiErrors: RequestHandler = (_request, response, next) => {
-  sendFailuresBy(response, sendOpenAiError);
-  next();
-};
 
 /** Answers a failure as OpenAI's API would. */
 export function sendOpenAiError(response: HttpResponse, raised: Failure): void {

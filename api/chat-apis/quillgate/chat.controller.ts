@@ -19,13 +19,14 @@ import type {
   ProviderId,
 } from '../../../shared/contracts/contract.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
-import { keptOf } from '../../chat/chat-command.js';
+import type { Completion } from '../../chat/chat-result.js';
 import type { ChatService } from '../../chat/chat-service.js';
 import { refuseChanges } from '../../chat/conversation-changes.js';
-import { readChatBody, writeTexts } from '../../http/json-body.js';
-import { elapsedMsOf } from '../../http/problem.js';
-import { checkChatRequest, checkModel, readOptions, readTurns } from './chat-request.js';
-import { completionHeaders, sendAccepted } from './chat-response.js';
+import { readChatBody } from '../../http/json-body.js';
+import { completionHeaders } from '../chat-answer.js';
+import { checkModel, readOptions } from '../request-options.js';
+import { serveChat } from '../serve.js';
+import { checkChatRequest, readTurns } from './chat-request.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
 export interface ChatControllerDeps {
@@ -54,14 +55,14 @@ export class ChatController extends Controller {
    * @summary Chat with a language model
    * @param provider Which provider serves the request.
    * @param model The provider's own model name; absent means the configured one.
-   * @param fallback The providers to ask when the first is unavailable, limits us, fails or takes too long, as long as
+   * @param _fallback The providers to ask when the first is unavailable, limits us, fails or takes too long, as long as
    * nothing of its reply was sent: up to four providers or `provider/model`, in a comma list. The conversation then
    * reaches that company, too. Without this header the operators may have set a fallback; `none` switches it off.
    * Blocked content and refused requests are not passed on.
-   * @param prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202
+   * @param _prefer `wait=N` sets the deadline of this request, in whole seconds (RFC 7240). `respond-async` answers 202
    * at once, or after `wait=N` if the reply is not there by then. `handling=strict` refuses fields that nothing reads.
    * Other preferences are ignored.
-   * @param idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply.
+   * @param _idempotencyKey 1 to 255 visible ASCII characters: requests with the same key share one chat and its reply.
    * The chat calls the provider once, again if the call fails transiently, and at most four times if workers die. A
    * chat that failed transiently is not replayed; the next request with its key tries again.
    * @param lastEventId Of a stream that broke off: the id of the last event that arrived. The stream of a stored chat
@@ -138,35 +139,31 @@ export class ChatController extends Controller {
     @Header('X-LLM') provider: ProviderId,
     @Body() body: ChatRequest,
     @Header('X-LLM-Model') model?: string,
-    @Header('Prefer') prefer?: string,
-    @Header('Idempotency-Key') idempotencyKey?: string,
+    @Header('Prefer') _prefer?: string,
+    @Header('Idempotency-Key') _idempotencyKey?: string,
     @Header('Last-Event-ID') lastEventId?: string,
-    @Header('X-LLM-Fallback') fallback?: string,
+    @Header('X-LLM-Fallback') _fallback?: string,
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
-    const { chatService, maxWaitS } = this.deps;
-    const { options, applied } = readOptions(request, { prefer, idempotencyKey, fallback }, maxWaitS);
-    const isStream = !options.storeOptions?.isAsync && acceptsEventStream(request);
+    const { chatService } = this.deps;
+    const { options, applied } = readOptions(request, this.deps);
     const { turns, changes } = readTurns(body);
     refuseChanges({ ...options, provider, turns, changes });
-    const events = isStream ? new EventStream(response, { provider, changes }) : undefined;
-    const chat = { turns };
-    const kept = keptOf(chat, await writeTexts(response, chat), options);
-    const command = {
-      ...options,
-      ...kept,
-      provider,
-      changes,
-      model: checkModel(model),
-      elapsedMs: elapsedMsOf(response),
-      stream: events && { sink: events, from: readLastEventId(lastEventId) },
+    const asked = { provider, changes, model: checkModel(model) };
+    const stream = () => ({ sink: new EventStream(response, asked), from: readLastEventId(lastEventId) });
+    const send = (completion: Completion) => {
+      const answer: ChatResponse = { response: completion.text };
+      response.set(completionHeaders(completion, asked)).json(answer);
     };
-    const replying = chatService.createChat(command);
-    if (events) return events.end(replying);
-    const reply = await replying;
-    if (reply.kind === 'accepted') return sendAccepted(response, reply, applied);
-    for (const [name, value] of Object.entries(completionHeaders(reply.completion, command)))
-      this.setHeader(name, value);
-    return { response: reply.completion.text };
+    const form = { send, stream: acceptsEventStream(request) ? stream : undefined };
+    await serveChat(
+      response,
+      { content: { turns }, command: { ...options, ...asked }, applied, form },
+      chatService,
+    );
+    return alreadySent;
   }
 }
+
+/** The route generator wants a result; the response has ended, so it sends none. */
+const alreadySent: ChatResponse = { response: '' };

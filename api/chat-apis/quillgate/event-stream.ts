@@ -1,14 +1,14 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import type { ChatResponse, ProviderId } from '../../../shared/contracts/contract.js';
-import { Failure } from '../../../shared/failures.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
+import type { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import { invalidRequest } from '../../../shared/validation.js';
-import type { ChatReply } from '../../chat/chat-command.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import { changesHeader } from '../../chat/conversation-changes.js';
-import type { DeltaSink, ReplySource, TextPosition } from '../../chat/reply-stream.js';
+import type { ReplySource, TextPosition } from '../../chat/reply-stream.js';
 import { EventResponse, eventStreamType } from '../../http/event-response.js';
-import { recordFailure, requestIdOf, toProblem } from '../../http/problem.js';
+import { requestIdOf, toProblem } from '../../http/problem.js';
+import type { ReplySink } from '../serve.js';
 
 const summarize = ({ provider, model, code, usage }: EndedAttempt) => ({ provider, model, code, usage });
 
@@ -36,7 +36,7 @@ interface StreamedChat {
 }
 
 /** A reply as `delta`s, then `done` or `error`. A chat that fails before the first of them has an ordinary problem. */
-export class EventStream implements DeltaSink {
+export class EventStream implements ReplySink {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
   readonly #provider: ProviderId;
@@ -47,6 +47,10 @@ export class EventStream implements DeltaSink {
     this.#events = new EventResponse(response);
     this.#provider = provider;
     this.#changes = changes;
+  }
+
+  get hasBegun(): boolean {
+    return this.#events.hasBegun;
   }
 
   begin({ writer, changes }: ReplySource = {}): void {
@@ -63,19 +67,7 @@ export class EventStream implements DeltaSink {
     return this.#events.drained();
   }
 
-  /** Ends the stream with the reply, or with what it failed with; throws that when the response has not begun. */
-  async end(replying: Promise<ChatReply>): Promise<ChatResponse> {
-    try {
-      const reply = await replying;
-      if (reply.kind === 'completed') this.#done(reply.completion);
-    } catch (error) {
-      this.#fail(error);
-    }
-    // Not sent: the response has ended.
-    return { response: '' };
-  }
-
-  #done(completion: Completion): void {
+  done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
     const provider = answeredBy(completion, this.#provider);
     this.begin({ writer: { provider }, changes: completion.changes });
@@ -84,11 +76,8 @@ export class EventStream implements DeltaSink {
     this.#endWith('done', { response: text, finishReason, provider, model, usage, ...summary });
   }
 
-  /** An unexpected error goes to the handler that logs them. */
-  #fail(error: unknown): void {
-    if (!this.#events.hasBegun || !(error instanceof Failure)) throw error;
-    recordFailure(this.#response, error);
-    this.#endWith('error', toProblem(error, requestIdOf(this.#response)));
+  fail(failure: Failure): void {
+    this.#endWith('error', toProblem(failure, requestIdOf(this.#response)));
   }
 
   #endWith(event: string, data: object): void {

@@ -14,23 +14,23 @@ import {
 import type { Response as HttpResponse } from 'express';
 import { auditCancel } from '../../../db/access/users.js';
 import type { UserInfo } from '../../../shared/contracts/accounts.js';
-import type { ChatCompletion } from '../../../shared/contracts/completion-contract.js';
 import type { Chat, Problem } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
-import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
 import { invalidRequest } from '../../../shared/validation.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { operatorsBase } from '../../access/operators.js';
-import { answeredBy, type Completion, isCompletion, outcomeToFailure } from '../../chat/chat-result.js';
+import { answeredBy, isCompletion, outcomeToFailure } from '../../chat/chat-result.js';
 import type { ChatService } from '../../chat/chat-service.js';
 import { changesHeader } from '../../chat/conversation-changes.js';
 import type { StoredChats } from '../../chat/stored-chats.js';
 import type { UserShares } from '../../chat/user-shares.js';
 import { toProblem } from '../../http/problem.js';
 import { checkUuidParam } from '../../http/uuid-param.js';
-import { attachmentOf } from './chat-request.js';
+import { toStoredCompletion } from '../openai-chat/completion.js';
+import { attachmentOf } from '../request-options.js';
+import { sendStream } from '../serve.js';
 import { acceptsEventStream, EventStream, readLastEventId } from './event-stream.js';
 
 export interface StoredChatsControllerDeps {
@@ -40,8 +40,6 @@ export interface StoredChatsControllerDeps {
   database: Parameters<typeof auditCancel>[0];
   environmentUsers: readonly UserInfo[];
   shares: Pick<UserShares, 'admitReader'>;
-  /** The reply of a chat completion as its address would have sent it. */
-  toStoredCompletion: (chat: StoredChat, completion: Completion) => ChatCompletion;
 }
 
 @Route('chat')
@@ -84,9 +82,11 @@ export class StoredChatsController extends Controller {
     const { chat, result } = stored;
     if (!isStream) return this.#represent(stored);
     if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
-    const events = new EventStream(request.res as HttpResponse, chat);
-    const reader = { sink: events, from: readLastEventId(lastEventId), ...attachmentOf(request) };
-    await events.end(chatService.follow(chat, result, reader));
+    const response = request.res as HttpResponse;
+    const sink = new EventStream(response, chat);
+    const reader = { sink, from: readLastEventId(lastEventId), ...attachmentOf(request) };
+    await sendStream(response, sink, chatService.follow(chat, result, reader));
+    // Not sent: the response has ended.
     return this.#represent(stored);
   }
 
@@ -129,7 +129,7 @@ export class StoredChatsController extends Controller {
         provider: answeredBy(outcome, provider),
         model: outcome.model,
         response: textOfTape(outcome),
-        ...(chat.parts && { completion: this.deps.toStoredCompletion(chat, outcome) }),
+        ...(chat.parts && { completion: toStoredCompletion(chat, outcome) }),
       };
     }
     if (outcome.kind === 'cancelled') return ended;

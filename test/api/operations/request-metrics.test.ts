@@ -19,7 +19,7 @@ beforeEach(async () => {
   instruments = openInstruments(apiMetrics);
   arrived = Promise.withResolvers();
   const counts = createRequestCounts(instruments.metrics);
-  const app = express().use(counts.chat, counts.openai);
+  const app = express().use(counts.chats('/chat'), counts.chats('/v1/chat/completions'));
   app.post('/v1/chat/completions', (request, response) => {
     const answer = () => {
       recordProvider(response, 'bedrock');

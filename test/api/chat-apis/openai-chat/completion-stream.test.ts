@@ -6,6 +6,7 @@ import type { ChatReply } from '../../../../api/chat/chat-command.js';
 import type { Completion } from '../../../../api/chat/chat-result.js';
 import { toChatCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
 import { CompletionStream } from '../../../../api/chat-apis/openai-chat/completion-stream.js';
+import { sendStream } from '../../../../api/chat-apis/serve.js';
 import type { ProviderId } from '../../../../shared/contracts/contract.js';
 import { Failure, failureKinds } from '../../../../shared/failures.js';
 import type { Mark } from '../../../../shared/protocol/parts.js';
@@ -47,7 +48,9 @@ async function play(asked: Asked, write: Write, ending: Completion | Error) {
   const { stream, answer, response, marked } = await open(asked);
   const reading = answer.then(([message]) => message.setEncoding('utf8').toArray());
   write(stream);
-  await stream.end(
+  await sendStream(
+    response,
+    stream,
     ending instanceof Error
       ? Promise.reject(ending)
       : Promise.resolve({ kind: 'completed', completion: ending } satisfies ChatReply),
@@ -154,10 +157,10 @@ describe('a streamed completion', () => {
   it('fails before it has begun, or as nobody expected → left to others', async () => {
     const { stream, response } = await open();
     const failure = new Failure('content_blocked');
-    await expect(stream.end(Promise.reject(failure))).rejects.toBe(failure);
+    await expect(sendStream(response, stream, Promise.reject(failure))).rejects.toBe(failure);
     expect(response.headersSent).toBe(false);
     stream.write('a');
-    await expect(stream.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
+    await expect(sendStream(response, stream, Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
   it('is of a fallback → it is named from the first chunk on, before a piece or without one', async () => {

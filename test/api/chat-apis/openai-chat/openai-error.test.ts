@@ -1,7 +1,7 @@
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
-import { modelNotFound, useOpenAiErrors } from '../../../../api/chat-apis/openai-chat/openai-error.js';
-import { problemHandler } from '../../../../api/http/problem.js';
+import { modelNotFound, sendOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { problemHandler, sendFailuresBy } from '../../../../api/http/problem.js';
 import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../../shared/failures.js';
 import { modelNotAllowed } from '../../../../shared/fleet/live-pools.js';
 import { invalidRequest } from '../../../../shared/validation.js';
@@ -10,7 +10,8 @@ import { serve } from '../../../support/serve.js';
 
 let thrown: unknown;
 const app = express();
-app.use(useOpenAiErrors, () => {
+app.use((_request, response) => {
+  sendFailuresBy(response, sendOpenAiError);
   throw thrown;
 });
 app.use(problemHandler(createRecordingLog().log));

@@ -8,6 +8,7 @@ import {
   EventStream,
   readLastEventId,
 } from '../../../../api/chat-apis/quillgate/event-stream.js';
+import { sendStream } from '../../../../api/chat-apis/serve.js';
 import { Failure } from '../../../../shared/failures.js';
 import { countOwnTimers } from '../../../support/own-timers.js';
 import { type Served, serve } from '../../../support/serve.js';
@@ -66,7 +67,7 @@ describe('EventStream', () => {
     const text = read();
     expect(events.write('Hel"\n', at(5))).toBe(true);
     expect(events.write('lo', at(7))).toBe(true);
-    expect(await events.end(Promise.resolve(ok))).toEqual({ response: '' });
+    await sendStream(response, events, Promise.resolve(ok));
     expect((await text).split('\n\n')).toEqual([
       'id: call.5\nevent: delta\ndata: {"delta":"Hel\\"\\n"}',
       'id: call.7\nevent: delta\ndata: {"delta":"lo"}',
@@ -91,26 +92,30 @@ describe('EventStream', () => {
     const events = new EventStream(response, { provider: 'anthropic', changes: ['dropped-blank'] });
     const { completion } = ok as Extract<ChatReply, { kind: 'completed' }>;
     const replying = { ...ok, completion: { ...completion, changes: ['continued'] } } as ChatReply;
-    await events.end(Promise.resolve(replying));
+    await sendStream(response, events, Promise.resolve(replying));
     const [{ headers }] = await answer;
     expect(headers['x-conversation-changes']).toBe('continued, dropped-blank');
   });
 
   it('has characters at which some readers end a line → they are escaped', async () => {
-    const { events, read } = await open();
+    const { events, response, read } = await open();
     const text = read();
     const said = 'a\u0085b\u2028c\u2029d\u000be';
     events.write(said, at(9));
-    await events.end(Promise.resolve(ok));
+    await sendStream(response, events, Promise.resolve(ok));
     const [, data = ''] = /data: (.*)/.exec(await text) ?? [];
     expect(data).toMatch(/^[ -~]+$/);
     expect(JSON.parse(data)).toEqual({ delta: said });
   });
 
   it('gets a reply that was cut at the token limit → it says so', async () => {
-    const { events, read } = await open();
+    const { events, response, read } = await open();
     const text = read();
-    await events.end(Promise.resolve({ ...ok, completion: { ...ok.completion, kind: 'truncated' } }));
+    await sendStream(
+      response,
+      events,
+      Promise.resolve({ ...ok, completion: { ...ok.completion, kind: 'truncated' } }),
+    );
     expect(await text).toContain('"finishReason":"length"');
   });
 
@@ -118,7 +123,11 @@ describe('EventStream', () => {
     const { events, response, read } = await open();
     const text = read();
     events.write('Hel', at(3));
-    await events.end(Promise.reject(new Failure('provider_timeout', { cause: new Error('secret') })));
+    await sendStream(
+      response,
+      events,
+      Promise.reject(new Failure('provider_timeout', { cause: new Error('secret') })),
+    );
     const [, error = ''] = (await text).split('\n\n');
     expect(error).toMatch(/^event: error\ndata: \{.*"code":"provider_timeout"/);
     expect(error).not.toContain('secret');
@@ -129,14 +138,14 @@ describe('EventStream', () => {
     const { events, response } = await open();
     vi.advanceTimersByTime(60_000);
     const failure = new Failure('provider_timeout');
-    await expect(events.end(Promise.reject(failure))).rejects.toBe(failure);
+    await expect(sendStream(response, events, Promise.reject(failure))).rejects.toBe(failure);
     expect([response.headersSent, ownTimers()]).toEqual([false, 0]);
   });
 
   it('fails as nobody expected → it is left to others', async () => {
-    const { events } = await open();
+    const { events, response } = await open();
     events.write('Hel', at(3));
-    await expect(events.end(Promise.reject(new TypeError('x')))).rejects.toThrow('x');
+    await expect(sendStream(response, events, Promise.reject(new TypeError('x')))).rejects.toThrow('x');
   });
 
   it('has begun → it sends a comment every 15 seconds', async () => {
@@ -148,20 +157,20 @@ describe('EventStream', () => {
     vi.advanceTimersByTime(14_999);
     events.write('b', at(2));
     vi.advanceTimersByTime(15_001);
-    await events.end(Promise.resolve(ok));
+    await sendStream(response, events, Promise.resolve(ok));
     const lines = (await text).split('\n').map((line) => /^event: (.*)|^:.*/.exec(line));
     const kinds = lines.flatMap((line) => (line ? [line[1] ?? line[0]] : []));
     expect(kinds).toEqual(['delta', 'delta', ': still there', ': still there', 'done']);
   });
 
   it('has a client that makes an event of every blank line → none of them is without data', async () => {
-    const { events, read } = await open();
+    const { events, response, read } = await open();
     const text = read();
     for (const n of [1, 2]) {
       events.write('a', at(n));
       vi.advanceTimersByTime(30_000);
     }
-    await events.end(Promise.resolve(ok));
+    await sendStream(response, events, Promise.resolve(ok));
     // As openai-go read a stream until its pull request 621: comments are no part of an event, blank lines end it.
     const blocks = (await text).split(/(?<=^|\n)\n/).slice(0, -1);
     const data = blocks.map((block) => block.split('\n').filter((line) => line.startsWith('data:')));
@@ -173,7 +182,7 @@ describe('EventStream', () => {
     const errors: unknown[] = [];
     response.on('error', (error) => errors.push(error));
     events.write(large, at(large.length));
-    await events.end(Promise.resolve(ok));
+    await sendStream(response, events, Promise.resolve(ok));
     vi.advanceTimersByTime(60_000);
     await new Promise((resolve) => setImmediate(resolve));
     expect([response.writableFinished, errors]).toEqual([false, []]);
@@ -187,7 +196,7 @@ describe('EventStream', () => {
     await closed;
     expect(ownTimers()).toBe(0);
     expect(events.write('b', at(2))).toBe(false);
-    expect(await events.end(Promise.resolve(ok))).toEqual({ response: '' });
+    await sendStream(response, events, Promise.resolve(ok));
   });
 });
 
@@ -202,7 +211,7 @@ describe('a slow client', () => {
     for (let n = 0; n < 20; n += 1) await events.drained();
     expect(getEventListeners(response, 'close').length).toBe(listeners);
     expect(getEventListeners(response, 'drain')).toEqual([]);
-    await events.end(Promise.resolve(ok));
+    await sendStream(response, events, Promise.resolve(ok));
     expect((await text).length).toBeGreaterThan(large.length);
     expect(ownTimers()).toBe(0);
   });

@@ -1,7 +1,6 @@
 import type { Request } from 'express';
 import { describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../../api/chat/chat-result.js';
-import { toStoredCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
 import { StoredChatsController } from '../../../../api/chat-apis/quillgate/stored-chats.controller.js';
 import { Failure } from '../../../../shared/failures.js';
 import type { StoredChat } from '../../../../shared/protocol/stored-chat.js';
@@ -42,7 +41,6 @@ function getChat(
     database: { run: () => Promise.reject(new Error('asked')) },
     environmentUsers: [],
     shares: { admitReader: () => (refusal ? Promise.reject(refusal) : Promise.resolve()) },
-    toStoredCompletion,
   });
   const get = () => accept;
   const request = { user, method: 'GET', get, accepts: () => accept } as unknown as Request;

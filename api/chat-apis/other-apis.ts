@@ -1,7 +1,8 @@
 import type { RequestHandler } from 'express';
-import { Failure } from '../../../shared/failures.js';
-import { requestIdOf, type SendFailure, sendFailuresBy } from '../../http/problem.js';
-import { sendOpenAiError } from './openai-error.js';
+import { Failure } from '../../shared/failures.js';
+import { requestIdOf, type SendFailure, sendFailuresBy } from '../http/problem.js';
+import type { Operation } from './chat-api.js';
+import { sendOpenAiError } from './openai-chat/openai-error.js';
 
 /** APIs that programs look for here and that this server does not have. */
 
@@ -56,15 +57,17 @@ const byAddress = new Map(
   ),
 );
 
-/** Operations that are there, behind the right base address. */
-const existing: ReadonlySet<string> = new Set(['GET /v1/models', 'POST /v1/chat/completions']);
 const rightBase = 'The base address of OpenAI’s API ends with one /v1 here.';
 
 /**
- * Refuses requests for other APIs, in the shape of theirs and with the way to do without, and requests for OpenAI's
- * behind a wrong base address. `bases` are the paths of chat and blog, which keep their own addresses.
+ * Refuses requests for APIs that are not here, in the shape of theirs and with the way to do without, and requests for
+ * `operations` behind a wrong base address. `bases` are the paths of chat and blog, which keep their own addresses.
  */
-export function refuseOtherApis(bases: readonly string[]): RequestHandler {
+export function refuseOtherApis(
+  operations: readonly Pick<Operation, 'method' | 'path'>[],
+  bases: readonly string[],
+): RequestHandler {
+  const existing = new Set(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`));
   const wrongBases = ['/v1/v1', ...bases.filter((base) => base !== '' && base !== '/v1')];
   return ({ method, path }, response, next) => {
     const base = wrongBases.find((each) => path.startsWith(`${each}/`));

@@ -1,21 +1,16 @@
 import type { Response as HttpResponse } from 'express';
-import type { AcceptedChat, ChatResponse } from '../../../shared/contracts/contract.js';
-import type { ChatCommand } from '../../chat/chat-command.js';
-import { answeredBy, attemptsHeader, type Completion } from '../../chat/chat-result.js';
-import { changesHeader } from '../../chat/conversation-changes.js';
-import { type Applied, markApplied } from '../../http/prefer.js';
-import { requestIdOf } from '../../http/problem.js';
+import type { AcceptedChat } from '../../shared/contracts/contract.js';
+import type { ChatCommand } from '../chat/chat-command.js';
+import { answeredBy, attemptsHeader, type Completion } from '../chat/chat-result.js';
+import { changesHeader } from '../chat/conversation-changes.js';
+import { type Applied, markApplied } from '../http/prefer.js';
+import { requestIdOf } from '../http/problem.js';
 
-/** Sends 202 itself, because the route generator knows one successful response; what it returns is not sent again. */
-export function sendAccepted(
-  response: HttpResponse,
-  { id, status }: AcceptedChat,
-  applied: Applied,
-): ChatResponse {
+/** Answers 202 with the address of the stored chat. */
+export function sendAccepted(response: HttpResponse, { id, status }: AcceptedChat, applied: Applied): void {
   const accepted: AcceptedChat = { id, status };
   markApplied(response, { ...applied, isAsync: true });
   response.status(202).set('Location', pathOfChat(id, response)).json(accepted);
-  return { response: '' };
 }
 
 /** Marks which stored chat the response is about, and whether it had ended before. */

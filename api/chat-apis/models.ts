@@ -1,0 +1,123 @@
+import type { ListedModel } from '../../shared/fleet/models.js';
+import type { Operation as OpenApiOperation, Schema } from '../openapi/document.js';
+import type { ChatApiDeps, Operation } from './chat-api.js';
+import { errorAnswers, jsonOf } from './openai-chat/open-api.js';
+import { modelNotFound } from './openai-chat/openai-error.js';
+
+/** A model that may be named at an API of others. */
+interface Model {
+  /** `provider/model`, or another name for one. */
+  readonly id: string;
+  readonly object: 'model';
+  /** The time at which this process first saw the model, not its release date; in seconds since the epoch. */
+  readonly created: number;
+  /** Its provider. */
+  readonly owned_by: string;
+}
+
+const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`): Model => ({
+  id,
+  object: 'model',
+  created: Math.floor(since / 1000),
+  owned_by: provider,
+});
+
+function modelsOf({ models, config }: ChatApiDeps): Model[] {
+  const aliases = (config.MODEL_ALIASES ?? []).filter(({ name }) => !name.endsWith('*'));
+  const named = aliases.map((alias) => toModel({ ...alias, since: performance.timeOrigin }, alias.name));
+  return [...models().map((listed) => toModel(listed)), ...named];
+}
+
+const describeOperation = (
+  operation: Pick<OpenApiOperation, 'operationId' | 'summary' | 'description' | 'parameters'>,
+  responses: OpenApiOperation['responses'],
+): OpenApiOperation => ({ ...operation, security: [{ chat: [] }], responses });
+
+/** The models that clients of these APIs may name. */
+export const modelOperations: readonly Operation[] = [
+  {
+    method: 'get',
+    path: '/v1/models',
+    openApi: describeOperation(
+      {
+        operationId: 'listModels',
+        summary: 'List models',
+        description:
+          'The models that may be named here, and their other names, but for those that only a pattern allows.',
+        parameters: [],
+      },
+      { 200: { description: 'The models', content: jsonOf('ModelPage') }, ...errorAnswers({}) },
+    ),
+    handle: (_request, response, deps) => void response.json({ object: 'list', data: modelsOf(deps) }),
+  },
+  {
+    method: 'get',
+    // The id of a model has slashes, which not every client escapes.
+    path: '/v1/models/*id',
+    openApi: describeOperation(
+      {
+        operationId: 'getModel',
+        summary: 'Get a model',
+        description: 'One of those that the list has.',
+        parameters: [
+          {
+            description: '`provider/model`, with or without its slashes escaped.',
+            in: 'path',
+            name: 'id',
+            required: true,
+            schema: { type: 'string' },
+          },
+        ],
+      },
+      {
+        200: { description: 'The model', content: jsonOf('Model') },
+        ...errorAnswers({ 404: 'No such model' }),
+      },
+    ),
+    handle: ({ params: { id } }, response, deps) => {
+      const name = [id].flat().join('/');
+      const model = modelsOf(deps).find((each) => each.id === name);
+      if (model === undefined) throw modelNotFound();
+      response.json(model);
+    },
+  },
+];
+
+const example: Model = {
+  id: 'openai/gpt-6-luna',
+  object: 'model',
+  created: 1_795_253_400,
+  owned_by: 'openai',
+};
+
+export const modelSchemas: Readonly<Record<string, Schema>> = {
+  Model: {
+    description: 'A model that may be named here.',
+    type: 'object',
+    properties: {
+      id: { type: 'string', description: '`provider/model`, or another name for one.' },
+      object: { type: 'string', enum: ['model'], nullable: false },
+      created: {
+        type: 'number',
+        format: 'double',
+        description:
+          'The time at which this process first saw the model, not its release date; in seconds since the epoch.',
+      },
+      owned_by: { type: 'string', description: 'Its provider.' },
+    },
+    required: ['id', 'object', 'created', 'owned_by'],
+    additionalProperties: true,
+    example,
+  },
+  ModelPage: {
+    description: 'Body of `GET /v1/models`.',
+    type: 'object',
+    properties: {
+      object: { type: 'string', enum: ['list'], nullable: false },
+      data: { type: 'array', items: { $ref: '#/components/schemas/Model' } },
+    },
+    required: ['object', 'data'],
+    additionalProperties: true,
+    example: { object: 'list', data: [example] },
+  },
+};

@@ -1,0 +1,113 @@
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { AuthenticatedRequest } from '../../access/caller.js';
+import { answeredBy, type Completion } from '../../chat/chat-result.js';
+import { refuseChanges } from '../../chat/conversation-changes.js';
+import { elapsedMsOf, recordProvider } from '../../http/problem.js';
+import { chatIdOf, completionHeaders } from '../chat-answer.js';
+import type { ChatApi, ChatApiDeps } from '../chat-api.js';
+import { modelOperations, modelSchemas } from '../models.js';
+import { readOptions, readProvider } from '../request-options.js';
+import { serveChat } from '../serve.js';
+import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
+import { completionBody, parseCompletionBody } from './completion-body.js';
+import { type CompletionRequest, toCompletionRequest } from './completion-request.js';
+import { CompletionStream } from './completion-stream.js';
+import { markIgnoredFields } from './ignored-fields.js';
+import { RequestImages } from './images.js';
+import { createChatCompletionApi, errorSchemas, requestExample } from './open-api.js';
+import { sendOpenAiError } from './openai-error.js';
+
+/** Answers a chat completion; the comments of its schema say what it reads (`completion-body.ts`). */
+async function createChatCompletion(
+  request: AuthenticatedRequest,
+  response: HttpResponse,
+  { config, chatService }: ChatApiDeps,
+): Promise<void> {
+  const provider = readProvider(request);
+  const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S });
+  const body = parseCompletionBody(request.body, config.MAX_MESSAGES);
+  const images = new RequestImages(config.MAX_IMAGE_BYTES);
+  const { isStream, includesUsage, turns, ...asked } = toCompletionRequest(body, provider, {
+    images,
+    aliases: config.MODEL_ALIASES ?? [],
+  });
+  refuseChanges({ ...options, ...asked, turns });
+  const markIgnored = markIgnoredFields(request, { ...options, ...asked, body });
+  recordProvider(response, asked.provider);
+  const head = () => headFor(response, asked);
+  const { changes } = asked;
+  const stream = () => ({
+    sink: new CompletionStream({ response, head, markIgnored, includesUsage, changes }),
+    from: undefined,
+  });
+  const send = (completion: Completion) => {
+    markIgnored(answeredBy(completion, asked.provider), completion.ignored);
+    response
+      .set(completionHeaders(completion, asked))
+      .set('X-LLM-Finish-Reason', finishReasonOf(completion))
+      .json(toChatCompletion(head(), completion));
+  };
+  const command = {
+    ...options,
+    ...asked,
+    images: images.uploads,
+    timeoutMs: config.CHAT_COMPATIBLE_TIMEOUT_MS,
+    clientTimeoutMs: readClientTimeoutMs(request),
+  };
+  const content = { turns, parameters: asked.parameters };
+  const form = { send, stream: isStream ? stream : undefined };
+  await serveChat(response, { content, command, applied, form }, chatService);
+}
+
+const headFor = (
+  response: HttpResponse,
+  {
+    provider,
+    replyModel,
+    isLowPriority,
+  }: Pick<CompletionRequest, 'provider' | 'replyModel' | 'isLowPriority'>,
+): CompletionHead => ({
+  id: chatIdOf(response),
+  created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
+  provider,
+  model: replyModel,
+  isFlex: isLowPriority,
+});
+
+/**
+ * How long a client waits, in milliseconds: as its `X-Stainless-Timeout` says (openai-node, `src/client.ts`), or its
+ * `X-Stainless-Read-Timeout`, the longest time between two pieces (openai-python, `src/openai/_base_client.py`).
+ * Undefined for what is no time, such as the 0 of less than a second.
+ */
+function readClientTimeoutMs(request: HttpRequest): number | undefined {
+  const seconds = request.get('X-Stainless-Timeout') ?? request.get('X-Stainless-Read-Timeout');
+  const isTime = seconds !== undefined && /^\d{1,9}(\.\d{1,9})?$/.test(seconds) && Number(seconds) > 0;
+  return isTime ? Number(seconds) * 1000 : undefined;
+}
+
+/** OpenAI's chat completions, and the list of models. */
+export const openAiChat: ChatApi = {
+  name: 'openai',
+  title: 'Chat with OpenAI’s clients',
+  about: 'The same for programs that speak chat completions, with /v1 as their base address.',
+  description: "The same conversations for the clients of OpenAI's API. Bearer: an access token; or Basic.",
+  roots: ['/v1'],
+  sendFailure: sendOpenAiError,
+  operations: [
+    {
+      method: 'post',
+      path: '/v1/chat/completions',
+      beginsChat: true,
+      // Schemas of tools may nest 32 levels deep by themselves.
+      body: ({ MAX_COMPATIBLE_BODY_BYTES: maxBytes }) => ({ maxBytes, maxDepth: 48 }),
+      openApi: createChatCompletionApi,
+      handle: createChatCompletion,
+    },
+    ...modelOperations,
+  ],
+  schemas: {
+    ChatCompletionRequest: completionBody.meta({ example: requestExample }),
+    ...errorSchemas,
+    ...modelSchemas,
+  },
+};

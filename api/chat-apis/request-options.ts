@@ -1,0 +1,99 @@
+import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import { parseTargets } from '../../shared/config/targets.js';
+import { type ProviderId, providerIds, type Target } from '../../shared/contracts/contract.js';
+import type { Turn } from '../../shared/conversation.js';
+import { Failure } from '../../shared/failures.js';
+import { isModelName } from '../../shared/models/model-names.js';
+import { invalid } from '../../shared/validation.js';
+import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
+import type { Attachment, ChatCommand, StoreOptions } from '../chat/chat-command.js';
+import { readIdempotencyKey } from '../http/idempotency-key.js';
+import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
+import { requestIdOf } from '../http/problem.js';
+import { traceOf } from '../http/request-trace.js';
+import { markChat } from './chat-answer.js';
+
+/** The part of a command that the headers of its request decide. */
+export type RequestOptions = Omit<
+  ChatCommand,
+  'provider' | 'model' | 'written' | 'unfitFor' | 'bytes' | 'stream'
+>;
+
+/**
+ * Reads the headers that all APIs have: `Prefer`, `Idempotency-Key` and `X-LLM-Fallback`. Marks on the response which
+ * preferences are applied and, once it is known, which stored chat it is, so that errors say it as well. `maxWaitS` is
+ * the longest `wait` that a caller may ask for, in seconds. Throws `invalid_request`.
+ */
+export function readOptions(
+  request: AuthenticatedRequest,
+  { maxWaitS }: { maxWaitS: number },
+): { options: RequestOptions; applied: Applied } {
+  const prefer = request.get('Prefer');
+  const response = request.res as HttpResponse;
+  const waitS = readWait(prefer, maxWaitS);
+  const key = readIdempotencyKey(request.get('Idempotency-Key'));
+  const isAsync = prefersAsync(prefer);
+  const applied = { isStrict: prefersStrict(prefer), waitS };
+  markApplied(response, applied);
+  const onResolved: StoreOptions['onResolved'] = (id, facts) => markChat(response, id, facts);
+  const storeOptions = { owner: request.user, key, isAsync, onResolved };
+  const options = {
+    requestId: requestIdOf(response),
+    user: request.user.id,
+    userName: request.user.name,
+    fallback: readFallback(request.get('X-LLM-Fallback')),
+    isStrict: applied.isStrict,
+    waitMs: waitS && waitS * 1000,
+    ...attachmentOf(request),
+    trace: traceOf(response),
+    storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
+  };
+  return { options, applied };
+}
+
+/** Its signal aborts when the client leaves, or with `unauthorized` when access ends. Throws as `onCredentialsEnd`. */
+export function attachmentOf(request: HttpRequest): Attachment {
+  const response = request.res as HttpResponse;
+  const left = new AbortController();
+  if (response.destroyed) left.abort();
+  else {
+    const stop = onCredentialsEnd(request, (failure) => left.abort(failure));
+    response.once('close', () => {
+      stop();
+      if (!response.writableFinished) left.abort();
+    });
+  }
+  return { signal: left.signal, confirmAccess: () => reloadAccess(request) };
+}
+
+/** The provider that `X-LLM` names; undefined without the header. Throws `unknown_provider`. */
+export function readProvider(request: HttpRequest): ProviderId | undefined {
+  const named = request.get('X-LLM');
+  const provider = providerIds.find((id) => id === named);
+  if (named !== undefined && provider === undefined) throw new Failure('unknown_provider');
+  return provider;
+}
+
+/** Returns the model's name; throws `invalid_request` for what cannot be one. */
+export function checkModel(model: string | undefined): string | undefined {
+  if (model === undefined || isModelName(model)) return model;
+  throw invalid('X-LLM-Model', 'is not a model name');
+}
+
+/** The providers of `X-LLM-Fallback`, in its order; undefined without it. Throws `invalid_request`. */
+function readFallback(header: string | undefined): Target[] | undefined {
+  if (header === undefined) return undefined;
+  const targets = parseTargets(header);
+  if (targets) return targets;
+  throw invalid(
+    'X-LLM-Fallback',
+    'must be none, or a comma list of up to four different providers or provider/model',
+  );
+}
+
+/** The turns of a conversation, and how they differ from its messages; undefined means not at all. */
+export interface ReadConversation {
+  turns: Turn[];
+  changes: ChatCommand['changes'];
+}
