@@ -289,6 +289,22 @@ describe('every source file', () => {
   });
 });
 
+describe('the APIs of others', () => {
+  const outside = sources.filter((file) => isIn(file, 'api') && !isIn(file, 'api/chat-apis'));
+
+  it('are an array that the application alone imports', () => {
+    expect(outside.filter((file) => importsOf(file).includes('api/chat-apis/chat-apis.ts'))).toEqual([
+      'api/app.ts',
+    ]);
+  });
+
+  it('are named by no file outside their folders', () => {
+    const words =
+      /chat\/completions|\/v1\/(messages|responses|models)|OpenAi|ChatCompletion|\bAnthropic(?!',)/;
+    expect(outside.filter((file) => words.test(readFileSync(file, 'utf8')))).toEqual([]);
+  });
+});
+
 describe('the pages about the code', () => {
   it.each(['architecture', 'internals', 'guarantees'])('name in %s.md only files that exist', (page) => {
     const files = readdirSync('.', { encoding: 'utf8' })

@@ -25,7 +25,7 @@ export interface ChatApi {
   readonly sendFailure: SendFailure;
   /** The operation that begins chats comes first. */
   readonly operations: readonly Operation[];
-  /** What `openApi` of its operations refers to, with examples. */
+  /** The schemas that `openApi` of its operations refers to, with examples; added to what the generator has of them. */
   readonly schemas: Readonly<Record<string, Schema | z.ZodObject>>;
 }
 

@@ -46,18 +46,6 @@ const written: Readonly<Record<string, unknown>> = {
     requestId: '0b6f1c52-9c0e-4f57-8d34-5b1a7e2f9c61',
     errors: [{ pointer: '/messages/0/content', detail: 'must be a string' }],
   },
-  ChatCompletion: {
-    ...{ id: `chatcmpl-${chatId}`, object: 'chat.completion', created: 1_795_253_400 },
-    model: 'openai/gpt-6-luna',
-    choices: [
-      {
-        index: 0,
-        message: { role: 'assistant', content: 'Air scatters blue light more than red.', refusal: null },
-        ...{ logprobs: null, finish_reason: 'stop' },
-      },
-    ],
-    usage: { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 },
-  },
   SignInInput: { name: 'ann', secret: 'b0TKRYGQ8ZpcjbcRV8x2xDCoSH5dWDnO' },
   PreviewInput: { content: 'My *first* post.' },
   PoolSettingsInput: { concurrency: 40, rate: { max: 600, durationMs: 60_000 } },

@@ -30,7 +30,7 @@ function aboutAdmin(apis: readonly ChatApi[]): string {
   return `For operators. Bearer: an access token with the scope admin; or the cookie of a session of the console. Below \`/admin\` they also find chat and posts: ${chats.join(', ')}, \`/admin/blogs\` and \`/admin/blogs/{id}\` are as those without \`/admin\`, but for the credentials.`;
 }
 
-/** `/v1/models/*id` → `/v1/models/{id}`. */
+/** `/chat/:id` → `/chat/{id}`, as the document has it. */
 export const documentPathOf = (path: string): string => path.replaceAll(/[:*](\w+)/g, '{$1}');
 
 /** The group of a path. */

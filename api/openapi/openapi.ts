@@ -93,7 +93,10 @@ function addApi({ paths, components }: Document, { operations, schemas }: ChatAp
       [method]: structuredClone(openApi),
     };
   for (const [name, schema] of Object.entries(schemas))
-    components.schemas[name] = schema instanceof z.ZodObject ? toOpenApi(schema) : structuredClone(schema);
+    components.schemas[name] = {
+      ...components.schemas[name],
+      ...(schema instanceof z.ZodObject ? toOpenApi(schema) : structuredClone(schema)),
+    };
 }
 
 /** The groups whose answers have no prompts in them. */

@@ -6,7 +6,7 @@ import { FleetEvents } from '../../api/admin/fleet-events.js';
 import { History } from '../../api/admin/history/history.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
 import type { PoolQueues } from '../../api/admin/pool-jobs.js';
-import { createApp } from '../../api/app.js';
+import { type AppDeps, createApp } from '../../api/app.js';
 import { blogOf } from '../../api/blog/blog-layout.js';
 import { createFeeds } from '../../api/blog/feeds.js';
 import type { ChatCommand, ChatReply } from '../../api/chat/chat-command.js';
@@ -14,6 +14,7 @@ import type { Completion } from '../../api/chat/chat-result.js';
 import { StoredAnswers } from '../../api/chat/stored-answers.js';
 import { StoredChats } from '../../api/chat/stored-chats.js';
 import { UserShares } from '../../api/chat/user-shares.js';
+import type { ChatApi } from '../../api/chat-apis/chat-api.js';
 import { FleetLink } from '../../api/fleet-link/fleet-link.js';
 import type { SiteDeps } from '../../api/site/site-router.js';
 import { Sitemap } from '../../api/site/sitemap.js';
@@ -81,8 +82,11 @@ export async function startChatApp({
   postsDatabase,
   adminDatabase = { run: () => Promise.reject(new Failure('database_unavailable')) },
   reloadAccounts = async () => undefined,
+  apis,
 }: {
   reply?: (command: ChatCommand) => ChatReply | Promise<ChatReply> | undefined;
+  /** The APIs of others, in place of those that the server has. */
+  apis?: readonly ChatApi[] | undefined;
   variables?: Environment;
   models?: readonly ListedModel[];
   providerStates?: SiteDeps['providerStates'];
@@ -119,7 +123,7 @@ export async function startChatApp({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT,
     maxPerMinute: config.CHAT_USER_MAX_PER_MINUTE,
   });
-  const app = createApp({
+  const deps: AppDeps = {
     config,
     ...{ bytesInFlight, shares },
     chatService: {
@@ -172,8 +176,8 @@ export async function startChatApp({
     draining: () => false,
     instruments,
     log: recording.log,
-  });
-  const server = await serve(app);
+  };
+  const server = await serve(createApp(deps, apis));
   return {
     url: server.url,
     commands,

@@ -119,7 +119,25 @@ export const requestExample = {
   messages: [{ role: 'user', content: 'Why is the sky blue?' }],
 };
 
-export const errorSchemas: Readonly<Record<string, Schema>> = {
+const completionExample = {
+  id: 'chatcmpl-6f9d0c1e-4b7a-4f3e-9a51-2c8d7e6b5a40',
+  object: 'chat.completion',
+  created: 1_795_253_400,
+  model: 'openai/gpt-6-luna',
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: 'Air scatters blue light more than red.', refusal: null },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
+  ],
+  usage: { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 },
+};
+
+/** The schemas that are written by hand, and the example of the reply's. */
+export const schemas: Readonly<Record<string, Schema>> = {
+  ChatCompletion: { example: completionExample },
   OpenAiError: {
     description: 'Body of every error below `/v1`.',
     type: 'object',

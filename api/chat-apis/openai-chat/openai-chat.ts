@@ -14,7 +14,7 @@ import { type CompletionRequest, toCompletionRequest } from './completion-reques
 import { CompletionStream } from './completion-stream.js';
 import { markIgnoredFields } from './ignored-fields.js';
 import { RequestImages } from './images.js';
-import { createChatCompletionApi, errorSchemas, requestExample } from './open-api.js';
+import { createChatCompletionApi, requestExample, schemas } from './open-api.js';
 import { sendOpenAiError } from './openai-error.js';
 
 /** Answers a chat completion; the comments of its schema say what it reads (`completion-body.ts`). */
@@ -107,7 +107,7 @@ export const openAiChat: ChatApi = {
   ],
   schemas: {
     ChatCompletionRequest: completionBody.meta({ example: requestExample }),
-    ...errorSchemas,
+    ...schemas,
     ...modelSchemas,
   },
 };
