@@ -305,6 +305,18 @@ describe('the APIs of others', () => {
   });
 });
 
+describe('what a chat says', () => {
+  it('is looked into between an API and the job of a worker by chat-content.ts, and where a strict chat is refused', () => {
+    const between = sources.filter((file) =>
+      ['api/chat', 'api/fleet-link', 'api/admin', 'shared/fleet', 'workers/pool', 'workers/gate'].some(
+        (room) => isIn(file, room),
+      ),
+    );
+    const reads = /\.turns\b|\bturns[,)]|\bpartsOf\(/;
+    expect(between.filter((file) => reads.test(codeOf(file)))).toEqual(['api/chat/conversation-changes.ts']);
+  });
+});
+
 describe('the pages about the code', () => {
   it.each(['architecture', 'internals', 'guarantees'])('name in %s.md only files that exist', (page) => {
     const files = readdirSync('.', { encoding: 'utf8' })
@@ -316,6 +328,10 @@ describe('the pages about the code', () => {
     expect(named.filter((name) => !files.some((file) => isNamed(file, name)))).toEqual([]);
   });
 });
+
+/** A file without its comments. */
+const codeOf = (file: string): string =>
+  readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
 
 /** A page gives the path, or the end of one. */
 const isNamed = (file: string, name: string): boolean => file === name || file.endsWith(`/${name}`);

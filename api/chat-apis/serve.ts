@@ -1,7 +1,7 @@
 import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
-import type { Asked } from '../../shared/protocol/written-request.js';
-import { type ChatCommand, type ChatReply, keptOf, type StreamOptions } from '../chat/chat-command.js';
+import { type ChatContent, toWritten, unfitProviders } from '../../shared/protocol/chat-content.js';
+import type { ChatCommand, ChatReply, StreamOptions } from '../chat/chat-command.js';
 import type { Completion } from '../chat/chat-result.js';
 import type { ChatService } from '../chat/chat-service.js';
 import type { DeltaSink } from '../chat/reply-stream.js';
@@ -12,7 +12,7 @@ import { sendAccepted } from './chat-answer.js';
 
 /** A chat as its API has read it from a request. */
 export interface AskedChat {
-  readonly content: Asked;
+  readonly content: ChatContent;
   readonly command: Omit<ChatCommand, 'written' | 'unfitFor' | 'bytes' | 'elapsedMs' | 'stream'>;
   readonly applied: Applied;
   readonly form: ReplyForm;
@@ -43,10 +43,12 @@ export async function serveChat(
   chatService: Pick<ChatService, 'createChat'>,
 ): Promise<void> {
   const stream = command.storeOptions?.isAsync ? undefined : form.stream?.();
-  const kept = keptOf(content, await writeTexts(response, content), command);
+  const { texts, bytes } = await writeTexts(response, content);
   const replying = chatService.createChat({
     ...command,
-    ...kept,
+    bytes,
+    written: toWritten(content, texts),
+    unfitFor: unfitProviders(content, command),
     stream,
     elapsedMs: elapsedMsOf(response),
   });

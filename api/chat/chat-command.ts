@@ -1,19 +1,14 @@
 import type { UserIdentity } from '../../db/access/users.js';
-import {
-  type ChatStatus,
-  type ProviderId,
-  providerIds,
-  type Target,
-} from '../../shared/contracts/contract.js';
+import { type ChatStatus, type ProviderId, type Target } from '../../shared/contracts/contract.js';
 import type { RequestCode } from '../../shared/contracts/history.js';
-import { partsOf, type StoredImage } from '../../shared/conversation.js';
+import { type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
-import { type ModelParameters, whyUnfit } from '../../shared/models/model-parameters.js';
-import { type ConversationChange, changesFor } from '../../shared/protocol/alternating-turns.js';
+import { type ModelParameters } from '../../shared/models/model-parameters.js';
+import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
+import type { WrittenContent } from '../../shared/protocol/chat-content.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import { type Asked, toWritten, type WrittenRequest } from '../../shared/protocol/written-request.js';
 import type { ShareLevel } from '../../shared/queue/priority.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
@@ -43,7 +38,7 @@ export interface ChatCommand extends Attachment {
   /** The providers to ask when the first one fails, in this order; absent means those that the operators set. */
   fallback?: readonly Target[] | undefined;
   /** Its turns and parameters, as they go to the queue; those beside its job without their bytes once stored. */
-  written: WrittenRequest;
+  written: WrittenContent;
   /** The providers that do not take one of the parts of its turns, or that a strict chat may not ask for its order. */
   unfitFor: readonly ProviderId[];
   /** How its request's conversation differs from its turns; absent means not at all. */
@@ -80,21 +75,6 @@ export interface ChatCommand extends Attachment {
 export interface UploadedImage {
   readonly part: StoredImage;
   readonly bytes: Buffer;
-}
-
-/** What a command keeps of a conversation, whose texts are no longer needed once they are written. */
-export function keptOf(
-  asked: Asked,
-  { texts, bytes }: { texts: WrittenRequest['texts']; bytes: number },
-  { isStrict = false }: Pick<ChatCommand, 'isStrict'>,
-): Pick<ChatCommand, 'written' | 'unfitFor' | 'bytes'> {
-  const parts = asked.turns.flatMap(partsOf);
-  const unfitFor = providerIds.filter(
-    (id) =>
-      parts.some((part) => whyUnfit(id, part) !== undefined) ||
-      (isStrict && changesFor(id, asked.turns).length > 0),
-  );
-  return { written: toWritten(asked, texts), unfitFor, bytes };
 }
 
 /** How a reply is read while it is written. */

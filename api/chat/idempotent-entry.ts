@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
-import type { ModelParameters } from '../../shared/models/model-parameters.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
+import { digestOf } from '../../shared/protocol/chat-content.js';
 import {
   currentOf,
   encodeStoredChat,
@@ -8,11 +8,9 @@ import {
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { turnsBytesOf } from '../../shared/protocol/written-request.js';
 import type { JobResult, PendingJob } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import {
-  type ChatCommand,
   type ClaimedChat,
   clockMarginMs,
   type ResolvedChat,
@@ -98,7 +96,8 @@ export class IdempotentEntry {
     const { records, link } = this.deps;
     const chat = await records.readChat(id);
     if (chat === undefined || !isOwnedBy(chat, command.storeOptions.owner)) return undefined;
-    if (chat.requestHash !== (await hashOf(command))) throw new Failure('idempotency_key_reused');
+    if (chat.requestHash !== (await digestOf(command.written, command)))
+      throw new Failure('idempotency_key_reused');
     const result = await link.read(toPendingJob(chat));
     return this.#isJoinable(chat, result) ? { chat: toClaimedChat(chat), result } : undefined;
   }
@@ -120,7 +119,7 @@ export class IdempotentEntry {
       id,
       provider,
       model,
-      requestHash: await hashOf(command),
+      requestHash: await digestOf(command.written, command),
       owner: storeOptions.owner.name,
       ownerId: storeOptions.owner.id,
       createdAt: now(),
@@ -165,23 +164,3 @@ export const toPendingJob = (chat: StoredChat): PendingJob => ({
   jobId: chat.id,
   isStored: true,
 });
-
-/** Equal for requests with the same content, however their bodies are written. */
-async function hashOf({ provider, model, written, parameters, fallback }: ChatCommand): Promise<string> {
-  const head = JSON.stringify([provider, model ?? null]);
-  const options = sortedEntries({ ...parameters, fallback }).map((entry) => `,${JSON.stringify(entry)}`);
-  const text = [
-    Buffer.from(`${head.slice(0, -1)},`),
-    turnsBytesOf(written),
-    Buffer.from(`${options.join('')}]`),
-  ];
-  // Not in this thread, which a large one would hold up.
-  const digest = await crypto.subtle.digest('SHA-256', Buffer.concat(text));
-  return Buffer.from(digest).toString('base64url');
-}
-
-/** Sorted, so that the order in which a caller names them does not matter. */
-const sortedEntries = (options: ModelParameters & Pick<ChatCommand, 'fallback'>): [string, unknown][] =>
-  Object.entries(options)
-    .filter(([, value]) => value !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1));

@@ -3,12 +3,12 @@ import { providerIds } from '../contracts/contract.js';
 import { turnSchema } from '../conversation.js';
 import { modelParametersSchema } from '../models/model-parameters.js';
 import { attemptSchema } from './attempts.js';
-import { versionOf } from './chat-version.js';
+import type { WrittenContent } from './chat-content.js';
+import { versionOf } from './chat-content.js';
 import { endedChatsSchema } from './ended-chats.js';
 import { jsonText } from './json-text.js';
 import { configuredSchema } from './settings.js';
 import { besideVersion, eachOf, version } from './version.js';
-import type { WrittenRequest } from './written-request.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -71,7 +71,7 @@ export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
 /** A job whose texts are written. */
 export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters' | 'texts'> & {
-  readonly written: WrittenRequest;
+  readonly written: WrittenContent;
 };
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */

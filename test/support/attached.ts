@@ -1,12 +1,12 @@
 import type { AttachedRequest, RequestOptions } from '../../api/chat/attached-request.js';
 import type { ChatCommand, ClaimedChat } from '../../api/chat/chat-command.js';
 import type { LiveChats } from '../../api/chat/live-chats.js';
-import { writeRequest } from '../../shared/protocol/written-request.js';
+import { writeContent } from '../../shared/protocol/chat-content.js';
 
 /** A request that can only leave by the test's doing. */
 export const command = (own: Partial<ChatCommand> = {}): ChatCommand => ({
   ...{ requestId: 'chat', user: 'me', provider: 'openai', model: 'm', bytes: 0 },
-  ...{ written: writeRequest({ turns: [] }), unfitFor: [] },
+  ...{ written: writeContent({ turns: [] }), unfitFor: [] },
   signal: new AbortController().signal,
   ...own,
 });

@@ -1,5 +1,5 @@
 import type { Target } from '../../shared/contracts/contract.js';
-import { versionOf } from '../../shared/protocol/chat-version.js';
+import { versionOf } from '../../shared/protocol/chat-content.js';
 import type { Resend } from '../../shared/protocol/deltas.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import { reasoningVersion } from '../../shared/protocol/version.js';

@@ -1,4 +1,5 @@
 import type { Job, Worker } from 'bullmq';
+import { withoutContent } from '../../shared/protocol/chat-content.js';
 import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
@@ -41,9 +42,6 @@ export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'readTexts' | 'st
   listeners: readonly JobListener[];
   log: Log;
 }
-
-/** A request of this many bytes is worth a command of its own; a shorter one stays with the job's record. */
-const longRequest = 16_384;
 
 /**
  * The whole life of a job in a pool, from its fetch by BullMQ until BullMQ is done with it. In order:
@@ -203,11 +201,9 @@ export class Intake {
 /** The conversation and the tools of a job that has ended are not read again, and would fill the store. */
 function dropLongRequest(queued: Job<ChatJobPayload>, log: Log): void {
   // Another release may have written it.
-  const { turns, parameters, ...others }: Partial<ChatJobPayload> = queued.data ?? {};
-  if (lengthOf(turns) + lengthOf(parameters) < longRequest) return;
-  const dropped = queued.updateData({ ...others, turns: '[]' } as ChatJobPayload);
-  dropped.catch((err) => log.debug({ err, jobId: queued.id }, 'request not dropped'));
+  const rest = withoutContent(queued.data ?? {});
+  const dropped = rest && queued.updateData(rest);
+  dropped?.catch((err) => log.debug({ err, jobId: queued.id }, 'request not dropped'));
 }
 
-const lengthOf = (text: unknown): number => (typeof text === 'string' ? Buffer.byteLength(text) : 0);
 const namesOf = ({ id: jobId, facts: { user } }: RunningJob) => ({ jobId, user });

@@ -8,7 +8,7 @@ import {
   modelParametersSchema,
   type ParameterName,
 } from '../../../shared/models/model-parameters.js';
-import type { Asked } from '../../../shared/protocol/written-request.js';
+import type { ChatContent } from '../../../shared/protocol/chat-content.js';
 import { invalid } from '../../../shared/validation.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
 import { checkModel } from '../request-options.js';
@@ -19,7 +19,9 @@ import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
-export interface CompletionRequest extends Asked, Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
+export interface CompletionRequest
+  extends ChatContent,
+    Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
   model: string;
   /** As its reply names the model: `provider/model`, or the name of `MODEL_ALIASES` that was asked for. */
   replyModel: string;

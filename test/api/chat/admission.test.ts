@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { admit, backlogMs, resolveDeadlines } from '../../../api/chat/admission.js';
-import { type ChatCommand, keptOf } from '../../../api/chat/chat-command.js';
+import type { ChatCommand } from '../../../api/chat/chat-command.js';
 import { UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId, Target } from '../../../shared/contracts/contract.js';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
-import { writeChat } from '../../../shared/json/json-worker.js';
+import { unfitProviders } from '../../../shared/protocol/chat-content.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { command } from '../../support/attached.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
@@ -155,8 +155,8 @@ describe('admit with a fallback', () => {
       { role: 'user', content: 'Hi' },
       { role: 'system', content: 'Be kind.' },
     ];
-    const written = { texts: writeChat({ turns }), bytes: 1 };
-    const asked = (isStrict: boolean) => command({ ...keptOf({ turns }, written, { isStrict }), isStrict });
+    const asked = (isStrict: boolean) =>
+      command({ unfitFor: unfitProviders({ turns }, { isStrict }), isStrict });
     expect(await admit(asked(false), options)).toMatchObject({ fallback });
     expect(await admit(asked(true), options)).toMatchObject({ fallback: [fallback[0]] });
   });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { writeRequest } from '../../../shared/protocol/written-request.js';
+import { writeContent } from '../../../shared/protocol/chat-content.js';
 import { countAll } from '../../../shared/queue/priority.js';
 import * as chat from '../../support/chat-service.js';
 
@@ -31,7 +31,7 @@ describe('a chat', () => {
   const cancelled = ends({ kind: 'cancelled', queueMs: 0, providerMs: 0 });
   const elsewhere = [isAdded, cancelled];
   const unsure = 'add, cancel unconfirmed';
-  const written = writeRequest({ turns: [], parameters: { seed: 1, stop: ['a'] } });
+  const written = writeContent({ turns: [], parameters: { seed: 1, stop: ['a'] } });
   const asked = { user: 'another', written };
   const late = asks({ waitMs: 60_000, elapsedMs: 59_980 });
 

@@ -9,10 +9,10 @@ import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import type { Turn } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import type { Attempt } from '../../../shared/protocol/attempts.js';
+import { writeContent } from '../../../shared/protocol/chat-content.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { chatKey, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
-import { writeRequest } from '../../../shared/protocol/written-request.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { attach } from '../../support/attached.js';
 import { userNamed } from '../../support/identities.js';
@@ -84,7 +84,7 @@ interface Asked extends Partial<StoredChatCommand> {
 const turns: Turn[] = [{ role: 'user', content: 'Hello' }];
 const command = (key: string | undefined, { owner = me, ...differs }: Asked = {}): StoredChatCommand => ({
   ...{ requestId: randomUUID(), user: owner.id, provider: 'openai', model: undefined },
-  ...{ written: writeRequest({ turns }), unfitFor: [], bytes: 5 },
+  ...{ written: writeContent({ turns }), unfitFor: [], bytes: 5 },
   signal: new AbortController().signal,
   storeOptions: { owner, key, isAsync: false, onResolved: () => undefined },
   ...differs,
@@ -196,8 +196,8 @@ describe('a command with a key', () => {
 
   const parameters = { maxOutputTokens: 5, stop: ['a', 'b'] };
   it.each<Partial<StoredChatCommand>>([
-    { written: writeRequest({ turns: [{ role: 'user', content: 'Bye' }] }) },
-    { written: writeRequest({ turns: [{ role: 'system', content: 'Hello' }] }) },
+    { written: writeContent({ turns: [{ role: 'user', content: 'Bye' }] }) },
+    { written: writeContent({ turns: [{ role: 'system', content: 'Hello' }] }) },
     { model: 'other' },
     { provider: 'bedrock' },
     { parameters: { ...parameters, seed: 1 } },

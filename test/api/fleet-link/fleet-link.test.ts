@@ -8,11 +8,11 @@ import { JobRecords } from '../../../api/fleet-link/job-records.js';
 import { ResultPoller } from '../../../api/fleet-link/result-poller.js';
 import { describeProviders } from '../../../shared/fleet/fleet.js';
 import { listModels } from '../../../shared/fleet/models.js';
+import { writeContent } from '../../../shared/protocol/chat-content.js';
 import { resendSchema } from '../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
-import { writeRequest } from '../../../shared/protocol/written-request.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { attach, leave } from '../../support/attached.js';
@@ -47,7 +47,7 @@ afterAll(async () => {
   await shared?.stop();
 });
 
-const written = writeRequest({ turns: [{ role: 'user', content: 'Hi' }] });
+const written = writeContent({ turns: [{ role: 'user', content: 'Hi' }] });
 const job = { user: 'me', provider: 'openai', written } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;

@@ -8,7 +8,7 @@ import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import { type ApiInstruments, openInstruments } from '../../../shared/metrics/instruments.js';
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
-import { writeRequest } from '../../../shared/protocol/written-request.js';
+import { writeContent } from '../../../shared/protocol/chat-content.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { readMetrics } from '../../support/metrics.js';
@@ -131,7 +131,7 @@ describe.each(findStores())('observeQueues on $kind', (server) => {
     observeQueues({ instruments, fleet: new FleetState({ store: shared.store, source: link }) });
     await link.add(randomUUID(), {
       ...{ user: 'me', provider: 'openai' },
-      written: writeRequest({ turns: [{ role: 'user', content: 'Hello' }] }),
+      written: writeContent({ turns: [{ role: 'user', content: 'Hello' }] }),
       deadline: Date.now() + 60_000,
     });
     expect(await ofQueue()).toMatchObject({ up: 1, 'jobs{provider="openai",state="waiting"}': 1 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { JsonThread } from '../../../shared/json/json-thread.js';
 import { maxTextBytes, readJson, writeChat } from '../../../shared/json/json-worker.js';
-import { turnsBytesOf } from '../../../shared/protocol/written-request.js';
+import { turnsBytesOf } from '../../../shared/protocol/chat-content.js';
 
 const thread = new JsonThread();
 afterAll(() => thread.end());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
-import { versionOf } from '../../../shared/protocol/chat-version.js';
+import { versionOf } from '../../../shared/protocol/chat-content.js';
 import {
   decodeOutcome,
   encodeOutcome,

@@ -5,8 +5,8 @@ import type { ChatCommand, StoreOptions, StreamOptions } from '../../../../api/c
 import { LiveChats } from '../../../../api/chat/live-chats.js';
 import type { RecentRequest, RequestCode } from '../../../../shared/contracts/history.js';
 import type { Attempt } from '../../../../shared/protocol/attempts.js';
+import { writeContent } from '../../../../shared/protocol/chat-content.js';
 import type { Outcome } from '../../../../shared/protocol/outcome.js';
-import { writeRequest } from '../../../../shared/protocol/written-request.js';
 import { command as commandOf } from '../../../support/attached.js';
 import { promptCanary as canary } from '../../../support/canaries.js';
 import { countOwnTimers } from '../../../support/own-timers.js';
@@ -23,7 +23,7 @@ const history = {
 const command = (own: Partial<ChatCommand> = {}): ChatCommand =>
   commandOf({
     ...{ requestId: 'id', user: 'user id', userName: 'anna', provider: 'openai', model: 'gpt' },
-    written: writeRequest({ turns: [{ role: 'user', content: canary }] }),
+    written: writeContent({ turns: [{ role: 'user', content: canary }] }),
     ...{ elapsedMs: 100, ...own },
   });
 const times = { queueMs: 300, providerMs: 2000 };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toChatCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
 import type { ProviderId } from '../../../../shared/contracts/contract.js';
-import { versionOf } from '../../../../shared/protocol/chat-version.js';
+import { versionOf } from '../../../../shared/protocol/chat-content.js';
 import type { Mark } from '../../../../shared/protocol/parts.js';
 import { readBody, refusalOf } from '../../../support/completion-bodies.js';
 
