@@ -25,7 +25,11 @@ const pollsPerSweep = 5;
 /** Jobs read in one command, so that none holds up the store for more than a millisecond or two. */
 const pollBatch = 250;
 
-/** Asks the store for the state of the chats in this process: which ended, moved on, were lost or are stranded. */
+/**
+ * Asks the store once a second for the state of the chats in this process: which ended, moved on, were lost or are
+ * stranded. Messages only make this earlier: the truth about a chat is in its job's record (`job-records.ts`). It also
+ * learns that a worker runs a job now, so that a reader that came late can ask for the text.
+ */
 export class ResultPoller {
   readonly #deps: ResultPollerDeps;
   readonly #stopping = new AbortController();

@@ -14,8 +14,10 @@ interface DeltaPublisherDeps extends ApiLinkDeps {
 }
 
 /**
- * Sends the replies that this process writes, piece by piece, to the API processes where they are read. Its memory is
- * the only place that has an unfinished text, so a reader who lacks a part of it asks here (`resend`).
+ * Sends the replies that this process writes, piece by piece, to the API processes where they are read: each job has a
+ * `delta-stream.ts`, each API process an `api-link.ts`. Its memory is the only place that has an unfinished text, so a
+ * reader who lacks a part of it asks here (`resend`): all workers of the provider hear that, and the one with the job
+ * sends its text from there on. At the API the pieces reach the readers by `api/fleet-link/connection.ts`.
  */
 export class DeltaPublisher {
   readonly #links = new Map<string, ApiLink>();

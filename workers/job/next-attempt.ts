@@ -31,7 +31,12 @@ type FailingJob = Pick<RunningJob, 'chatId' | 'signal'> & { readonly queued: Pic
 const minTimeLeftMs = 250;
 const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
-/** Passes chats whose attempts have failed on to the next provider of their fallback, if they have one. */
+/**
+ * Passes chats whose attempts have failed on to the next provider of their fallback, if they have one. A chat begins at
+ * the first provider that would do it in time (`api/chat/admission.ts`). When its job fails before a part of the reply
+ * was sent, and another provider can mend the failure, this adds a job to that one's queue, whose id is the chat's and
+ * the attempt's number. The outcome of the first job names it, so that the chat moves at the API (`live-chat.ts`).
+ */
 export class NextAttempts {
   #isClosing = false;
 
