@@ -1,4 +1,4 @@
-import { findUnsupported } from '../../shared/models/model-parameters.js';
+import { findUnsupported } from '../../shared/models/provider-support.js';
 import { type ConversationChange, changesFor, listChanges } from '../../shared/protocol/alternating-turns.js';
 import type { Asked } from '../../shared/protocol/written-request.js';
 import { invalidRequest } from '../../shared/validation.js';

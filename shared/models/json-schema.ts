@@ -1,5 +1,6 @@
 import type { ProviderId } from '../contracts/contract.js';
 import { isObject } from '../json/json.js';
+import type { Tool } from './model-parameters.js';
 import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
 import { any, claude, type Dialect, gemini, isChoice, type Taking } from './schema-dialects.js';
 import { toCurrentDraft } from './schema-drafts.js';
@@ -7,6 +8,9 @@ import { unite, withReferredRoot } from './schema-rewrites.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';
+
+/** The use of a tool's schema. */
+export const useOf = ({ strict }: Tool): SchemaUse => (strict ? 'strict-tool' : 'tool');
 
 /**
  * A schema as the provider takes it, and the names of the keywords that it does not take: they went into descriptions.

@@ -9,8 +9,8 @@ import {
   type ModelParameters,
   neutralValues,
   type ParameterName,
-  parametersFor,
 } from '../../shared/models/model-parameters.js';
+import { parametersFor } from '../../shared/models/provider-support.js';
 import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import { type AddedPart, addedParts } from '../providers/errors/refusals.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
