@@ -1,10 +1,8 @@
-import { z } from 'zod';
 import type { ProviderId } from '../contracts/contract.js';
 import type { Part } from '../conversation.js';
 import { unsupportedImage } from './image-limits.js';
 import { fitSchema, type SchemaUse, useOf } from './json-schema.js';
 import {
-  claudeEffort,
   hints,
   type JsonSchema,
   type ModelParameters,
@@ -12,43 +10,8 @@ import {
   neutralValues,
   type ParameterName,
 } from './model-parameters.js';
+import { providerModels } from './provider-models.js';
 import { UnfitSchema } from './schema-bounds.js';
-
-const { maxOutputTokens, temperature, topP, stop, parallelToolCalls } = modelParametersSchema.shape;
-
-/** Their schemas were checked when they were read, and are fitted to the provider. */
-const ofTools = { tools: z.unknown(), toolChoice: z.unknown() };
-/** It asks for nothing, so no provider ignores it. */
-const cacheKey = z.unknown();
-const schemaFormat = z.object({ type: z.literal('json_schema') });
-
-/** The parameters of each provider's models, and their values. */
-const accepted: Record<ProviderId, Partial<Record<ParameterName, z.ZodType>>> = {
-  openai: modelParametersSchema.shape,
-  // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than white
-  // space. https://platform.claude.com/docs/en/api/messages
-  anthropic: {
-    ...{ maxOutputTokens, ...ofTools, parallelToolCalls, cacheKey },
-    ...{ format: schemaFormat, reasoningEffort: claudeEffort },
-    stop: stop.refine((texts) => texts?.every((text) => text.trim() !== '')),
-  },
-  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
-  bedrock: {
-    ...{ maxOutputTokens, temperature: z.number().max(1), topP, stop },
-    ...{ ...ofTools, format: schemaFormat, reasoningEffort: claudeEffort, cacheKey },
-  },
-  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
-  vertexai: {
-    ...{ maxOutputTokens, temperature, topP, stop, seed: z.int32() },
-    ...{ frequencyPenalty: z.number().lt(2), presencePenalty: z.number().lt(2) },
-    ...{
-      ...ofTools,
-      format: z.unknown(),
-      reasoningEffort: z.enum(['minimal', 'low', 'medium', 'high']),
-      cacheKey,
-    },
-  },
-};
 
 /** A place within a parameter that rules the provider out, and why, without any text of the caller's. */
 export interface Unsupported {
@@ -65,9 +28,21 @@ export function findUnsupported(
   const parameter = untaken(provider, parameters).find((name) => !isHint(name, parameters));
   if (parameter !== undefined)
     return { parameter, detail: 'is not supported by this provider, or not with this value' };
-  const misplaced = parameters.tools?.findIndex(({ name }) => isMisnamed(provider, name)) ?? -1;
-  if (misplaced >= 0) return { parameter: 'tools', path: [misplaced, 'name'], detail: misnamed };
-  return findUnfitSchema(provider, parameters);
+  return findMisnamed(provider, parameters) ?? findUnfitSchema(provider, parameters);
+}
+
+function findMisnamed(provider: ProviderId, { tools = [] }: ModelParameters): Unsupported | undefined {
+  for (const [place, { name }] of tools.entries()) {
+    const detail = whyMisnamed(provider, name);
+    if (detail !== undefined) return { parameter: 'tools', path: [place, 'name'], detail };
+  }
+  return undefined;
+}
+
+/** Why the provider takes no tool of this name; undefined where it does. */
+function whyMisnamed(provider: ProviderId, name: string): string | undefined {
+  const { toolName } = providerModels[provider];
+  return toolName?.pattern.test(name) === false ? toolName.rule : undefined;
 }
 
 interface Declared extends Required<Pick<Unsupported, 'path'>> {
@@ -75,10 +50,6 @@ interface Declared extends Required<Pick<Unsupported, 'path'>> {
   schema: JsonSchema;
   use: SchemaUse;
 }
-
-const misnamed = 'must begin with a letter or an underscore with this provider';
-const isMisnamed = (provider: ProviderId, name: string) =>
-  provider === 'vertexai' && !/^[A-Za-z_]/.test(name);
 
 function findUnfitSchema(provider: ProviderId, parameters: ModelParameters): Unsupported | undefined {
   for (const declared of schemasOf(parameters)) {
@@ -102,8 +73,7 @@ function fitOnce(): (provider: ProviderId, declared: Declared) => Fit {
   return (provider, { schema, use }) => {
     const known = fits.get(schema) ?? new Map<string, Fit>();
     fits.set(schema, known);
-    // Bedrock's schemas are Claude's, as Anthropic's are.
-    const name = `${provider === 'bedrock' ? 'anthropic' : provider} ${use}`;
+    const name = `${providerModels[provider].schemas?.name} ${use}`;
     const found = known.get(name) ?? tryToFit(provider, { schema, use });
     known.set(name, found);
     return found;
@@ -132,18 +102,19 @@ function schemasOf({ tools = [], format }: ModelParameters): Declared[] {
 /** Why the provider takes no such part of a turn; undefined where it does. No text of the caller's is in it. */
 export function whyUnfit(provider: ProviderId, part: Part): string | undefined {
   if (part.type === 'image') return unsupportedImage(provider, part);
-  return part.type === 'tool_call' && isMisnamed(provider, part.name) ? misnamed : undefined;
+  return part.type === 'tool_call' ? whyMisnamed(provider, part.name) : undefined;
 }
 
 /** The hints that the provider does not take, or not with this value; those within a parameter with its name before. */
 export function ignoredHints(provider: ProviderId, parameters: ModelParameters): string[] {
-  const isStrict = provider === 'vertexai' && parameters.tools?.some(({ strict }) => strict);
+  const { schemas } = providerModels[provider];
+  const isLoose = schemas?.hasStrictTools === false && parameters.tools?.some(({ strict }) => strict);
   const keywords = schemasOf(parameters).flatMap((declared) =>
     fitted(provider, declared).moved.map((keyword) => `${declared.parameter}.${keyword}`),
   );
   return [
     ...untaken(provider, parameters).filter((name) => isHint(name, parameters)),
-    ...(isStrict ? ['tools.strict'] : []),
+    ...(isLoose ? ['tools.strict'] : []),
     ...new Set(keywords),
   ];
 }
@@ -166,7 +137,7 @@ const untaken = (provider: ProviderId, parameters: ModelParameters): ParameterNa
   parameterNames.filter((name) => {
     const value = parameters[name];
     if (value === undefined || value === neutralValues[name]) return false;
-    return accepted[provider][name]?.safeParse(value).success !== true;
+    return providerModels[provider].parameters[name]?.safeParse(value).success !== true;
   });
 
 const parameterNames = Object.keys(modelParametersSchema.shape) as ParameterName[];

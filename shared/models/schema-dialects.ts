@@ -21,6 +21,8 @@ export type Taking =
   | Test;
 
 export interface Dialect {
+  /** The model whose dialect it is. */
+  readonly name: string;
   readonly taken: ReadonlyMap<string, Taking>;
   /** Keywords that are sent as others. */
   readonly renamed: ReadonlyMap<string, string>;
@@ -28,6 +30,12 @@ export interface Dialect {
   readonly rewrite: (schema: Json) => Json;
   /** Whether each schema has to say its type, each object be closed, and none contain itself. */
   readonly isStrict: boolean;
+  /** Whether a tool can be strict. Where it can, one that is not may have any keyword. */
+  readonly hasStrictTools: boolean;
+  /** Whether the arguments of a tool may be an `anyOf`, a `oneOf` or an `allOf`. */
+  readonly composesArguments: boolean;
+  /** The names that arguments of a tool may have; absent means any. */
+  readonly argumentName?: RegExp;
 }
 
 const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
@@ -51,7 +59,13 @@ const takenByAll = [
 
 // https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
 export const claude: Dialect = {
+  name: 'claude',
   isStrict: true,
+  hasStrictTools: true,
+  composesArguments: false,
+  // Names further below may be any, as was measured at Bedrock
+  // (https://github.com/aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709).
+  argumentName: /^[a-zA-Z0-9_.-]{1,64}$/,
   rewrite: unite,
   renamed: new Map([['oneOf', 'anyOf']]),
   taken: new Map([
@@ -70,7 +84,10 @@ export const claude: Dialect = {
 
 // The list at `responseJsonSchema` in the types of @google/genai. What is not on it is ignored there.
 export const gemini: Dialect = {
+  name: 'gemini',
   isStrict: false,
+  hasStrictTools: false,
+  composesArguments: true,
   rewrite: (schema) => withItems(withoutEmptyText(separateNull(unite(schema)))),
   renamed: new Map([['definitions', '$defs']]),
   taken: new Map([
