@@ -12,6 +12,10 @@ export interface ProviderModels {
   /** A form that names of tools must have besides that of all providers, and how an error says it. */
   readonly toolName: { readonly pattern: RegExp; readonly rule: string } | undefined;
   readonly images: ImageLimits;
+  /** Whether its requests have a key by which it finds what it has cached. */
+  readonly hasCacheKey: boolean;
+  /** How turns of user and assistant alternate; undefined means that they may come in any order. */
+  readonly alternation: Alternation | undefined;
 }
 
 /** The images that a provider takes. */
@@ -21,6 +25,14 @@ interface ImageLimits {
   readonly takesGif: boolean;
   /** Whether it fetches images itself: this server fetches none. */
   readonly fetches: boolean;
+}
+
+/** The rules of a provider whose turns of user and assistant alternate. */
+interface Alternation {
+  /** Whether its own servers take system texts behind a turn of the user. */
+  readonly keepsSystem: boolean;
+  /** Whether a reply with thinking right behind another one needs a turn of the user between them. */
+  readonly partsReplies: boolean;
 }
 
 /** 5 MiB as base64. */
@@ -46,6 +58,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     schemas: undefined,
     toolName: undefined,
     images: { maxBytes: large, takesGif: true, fetches: true },
+    hasCacheKey: true,
+    alternation: undefined,
   },
   anthropic: {
     // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than
@@ -61,6 +75,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     toolName: undefined,
     // https://platform.claude.com/docs/en/build-with-claude/vision
     images: { maxBytes: small, takesGif: true, fetches: true },
+    hasCacheKey: false,
+    alternation: { keepsSystem: true, partsReplies: true },
   },
   bedrock: {
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
@@ -76,6 +92,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     toolName: undefined,
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
     images: { maxBytes: small, takesGif: true, fetches: false },
+    hasCacheKey: false,
+    alternation: { keepsSystem: false, partsReplies: true },
   },
   vertexai: {
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
@@ -94,5 +112,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     toolName: { pattern: /^[A-Za-z_]/, rule: 'must begin with a letter or an underscore with this provider' },
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding
     images: { maxBytes: large, takesGif: false, fetches: false },
+    hasCacheKey: false,
+    alternation: { keepsSystem: false, partsReplies: false },
   },
 };
