@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ExtraContent } from '../contracts/completion-contract.js';
 import type { ProviderId } from '../contracts/contract.js';
 import { claudeEffort, modelParametersSchema, type ParameterName } from './model-parameters.js';
 import { claude, type Dialect, gemini } from './schema-dialects.js';
@@ -16,6 +17,7 @@ export interface ProviderModels {
   readonly hasCacheKey: boolean;
   /** How turns of user and assistant alternate; undefined means that they may come in any order. */
   readonly alternation: Alternation | undefined;
+  readonly signatures: Signatures;
 }
 
 /** The images that a provider takes. */
@@ -33,6 +35,16 @@ interface Alternation {
   readonly keepsSystem: boolean;
   /** Whether a reply with thinking right behind another one needs a turn of the user between them. */
   readonly partsReplies: boolean;
+}
+
+/** How blocks for the model alone that stand before a call travel with it, to clients and to 0.8. */
+interface Signatures {
+  /** The names of two fields of `extra_content`: the provider's, and in it that of the blocks. */
+  readonly path: readonly [keyof ExtraContent, string];
+  /** The field of a call's own block whose text travels alone; undefined means that all blocks do, as an array. */
+  readonly bareField: string | undefined;
+  /** Whether 0.8 hands them out, too; it does so without the name of a model. */
+  readonly areIn08: boolean;
 }
 
 /** 5 MiB as base64. */
@@ -60,6 +72,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     images: { maxBytes: large, takesGif: true, fetches: true },
     hasCacheKey: true,
     alternation: undefined,
+    signatures: { path: ['openai', 'reasoning'], bareField: undefined, areIn08: false },
   },
   anthropic: {
     // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than
@@ -77,6 +90,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     images: { maxBytes: small, takesGif: true, fetches: true },
     hasCacheKey: false,
     alternation: { keepsSystem: true, partsReplies: true },
+    signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
   bedrock: {
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
@@ -94,6 +108,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     images: { maxBytes: small, takesGif: true, fetches: false },
     hasCacheKey: false,
     alternation: { keepsSystem: false, partsReplies: true },
+    signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
   vertexai: {
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
@@ -114,5 +129,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     images: { maxBytes: large, takesGif: false, fetches: false },
     hasCacheKey: false,
     alternation: { keepsSystem: false, partsReplies: false },
+    signatures: { path: ['google', 'thought_signature'], bareField: 'thoughtSignature', areIn08: true },
   },
 };
