@@ -87,6 +87,7 @@ const rooms: Record<string, string[]> = {
     'db/posts',
     'api/access',
     'shared/config',
+    'shared/models',
     'shared/runtime',
     'api/http',
     'shared/fleet',

@@ -6,6 +6,10 @@ import { claude, type Dialect, gemini } from './schema-dialects.js';
 
 /** The habits of one provider's API and models, as far as more than its own adapter has to know them. */
 export interface ProviderModels {
+  /** Its name for people. */
+  readonly title: string;
+  /** Its name in traces, as OpenTelemetry gives it: `gen_ai.provider.name`. */
+  readonly traceName: string;
   /** The parameters that it takes, and their values. */
   readonly parameters: Partial<Record<ParameterName, z.ZodType>>;
   /** How it takes JSON Schemas; undefined means as they are. */
@@ -66,6 +70,8 @@ const schemaFormat = z.object({ type: z.literal('json_schema') });
 /** One row for each provider. */
 export const providerModels: Record<ProviderId, ProviderModels> = {
   openai: {
+    title: 'OpenAI',
+    traceName: 'openai',
     parameters: modelParametersSchema.shape,
     schemas: undefined,
     toolName: undefined,
@@ -75,6 +81,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     signatures: { path: ['openai', 'reasoning'], bareField: undefined, areIn08: false },
   },
   anthropic: {
+    title: 'Anthropic',
+    traceName: 'anthropic',
     // Its newer models, and so its SDK, have neither temperature nor top_p. A text to stop at has to have more than
     // white space. https://platform.claude.com/docs/en/api/messages
     parameters: {
@@ -93,6 +101,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
   bedrock: {
+    title: 'Amazon Bedrock',
+    traceName: 'aws.bedrock',
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html
     parameters: {
       ...common,
@@ -111,6 +121,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
   vertexai: {
+    title: 'Google Vertex AI',
+    traceName: 'gcp.vertex_ai',
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference#generationconfig
     parameters: {
       ...common,
