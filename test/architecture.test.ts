@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { providerIds } from '../shared/contracts/contract.js';
 
 /** What nearly every room may import. */
 const base = ['shared', 'shared/contracts', 'shared/json'];
@@ -306,6 +307,40 @@ describe('every source file', () => {
         .map((specifier) => `${file} → ${specifier}`),
     );
     expect(forbidden).toEqual([]);
+  });
+});
+
+/** Where providers are told apart: in their folders, in the two lists of them, and in the configuration. */
+const placesOfProviders = [
+  ...providerIds.map((id) => `workers/providers/${id}`),
+  'shared/contracts/contract.ts',
+  'shared/models/provider-models.ts',
+  'shared/config',
+];
+const provider = `['"](?:${providerIds.join('|')})['"]`;
+const condition = new RegExp(
+  `[!=]==?\\s*${provider}|${provider}\\s*[!=]==?|\\bcase\\s*${provider}|\\bisClaude\\b`,
+  'g',
+);
+
+const conditionsIn = (text: string): string[] => text.match(condition) ?? [];
+
+describe('a habit of a provider', () => {
+  it.each([
+    "if (provider !== 'vertexai') check(data);",
+    "const isOwn = 'openai' === part.provider;",
+    "case 'bedrock':",
+    'const dialect = isClaude ? claude : gemini;',
+  ])('%s is a condition', (line) => {
+    expect(conditionsIn(line)).toHaveLength(1);
+  });
+
+  it('is in its folder or its row of shared/models/provider-models.ts, and in no condition elsewhere', () => {
+    const conditions = sources
+      .filter((file) => ['api', 'workers', 'shared'].some((room) => isIn(file, room)))
+      .filter((file) => !placesOfProviders.some((place) => isIn(file, place)))
+      .flatMap((file) => conditionsIn(readFileSync(file, 'utf8')).map((found) => `${file}: ${found}`));
+    expect(conditions).toEqual([]);
   });
 });
 
