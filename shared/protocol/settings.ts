@@ -86,7 +86,7 @@ export const providerSettingsSchema = z.object({
   changedBy: z.string(),
 });
 
-/** The credentials and the address for each provider's adapter. */
+/** The operators' settings of one provider. */
 export type ProviderSettings = z.output<typeof providerSettingsSchema>;
 
 /** The settings as a record has them, and a message. */
