@@ -310,7 +310,7 @@ describe('every source file', () => {
   });
 });
 
-/** Where providers are told apart: in their folders, in the two lists of them, and in the configuration. */
+/** Files that may name one provider in a condition: its folder, the list of ids, the table, the configuration. */
 const placesOfProviders = [
   ...providerIds.map((id) => `workers/providers/${id}`),
   'shared/contracts/contract.ts',

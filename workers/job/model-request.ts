@@ -59,7 +59,7 @@ export function toModelRequest(
 const hashUser = (key: string, id: string): string =>
   createHmac('sha256', key).update(id).digest('base64url').slice(0, 32);
 
-/** What of a turn is in its key: a model's prompt cache goes by the beginning of a request, too. */
+/** Parts of a turn that are in its key: a model's prompt cache goes by the beginning of a request, too. */
 const maxKeyParts = 16;
 const shorten = (_: string, value: unknown): unknown =>
   typeof value === 'string' ? value.slice(0, 65_536) : value;
@@ -94,7 +94,7 @@ export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
     .flatMap((turn) => partsOf(turn))
     .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
 
-/** What a call can be made without; without `reasoning` the model is asked not to, as some call tools only then. */
+/** A part that a call can do without; without `reasoning` the model is asked not to, as some call tools only then. */
 export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';
 
 /** By what a refused part is remembered: a hint with its value, some parts by whether tools stand beside them. */
