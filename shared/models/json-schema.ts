@@ -24,7 +24,7 @@ export function fitSchema(
 ): { schema: Record<string, unknown>; moved: string[] } {
   const dialect = providerModels[provider].schemas;
   if (dialect === undefined) return { schema, moved: [] };
-  const takesAll = dialect.hasStrictTools && use === 'tool';
+  const takesAll = dialect.isStrict && use === 'tool';
   const current = toCurrentDraft(schema, (keyword) => takesAll || isTaken(dialect, keyword));
   const whole = unite(withReferredRoot(unite(current)));
   const root = use === 'format' ? whole : toArguments(whole, dialect);
@@ -37,12 +37,11 @@ function isTaken({ taken }: Dialect, keyword: string): boolean {
   return typeof kind === 'string' || kind === any;
 }
 
-function toArguments(schema: Json, { argumentName, composesArguments }: Dialect): Record<string, unknown> {
+function toArguments(schema: Json, { argumentName }: Dialect): Record<string, unknown> {
   const { type = 'object' } = schema;
   if (type !== 'object') throw new UnfitSchema(['type'], 'must be object');
   const composed = ['anyOf', 'oneOf', 'allOf'].find((keyword) => keyword in schema);
-  if (composed && !composesArguments)
-    throw new UnfitSchema([composed], 'cannot be at the root with this provider');
+  if (argumentName && composed) throw new UnfitSchema([composed], 'cannot be at the root with this provider');
   const misnamed = Object.keys(schema.properties ?? {}).find((name) => argumentName?.test(name) === false);
   if (misnamed !== undefined) throw new UnfitSchema(['properties', misnamed], wrongName);
   return { ...schema, type };

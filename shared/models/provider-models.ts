@@ -15,7 +15,7 @@ export interface ProviderModels {
   /** How it takes JSON Schemas; undefined means as they are. */
   readonly schemas: Dialect | undefined;
   /** A form that names of tools must have besides that of all providers, and how an error says it. */
-  readonly toolName: { readonly pattern: RegExp; readonly rule: string } | undefined;
+  readonly toolName?: { readonly pattern: RegExp; readonly rule: string };
   readonly images: ImageLimits;
   /** Whether its requests have a key by which it finds what it has cached. */
   readonly hasCacheKey: boolean;
@@ -74,7 +74,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     traceName: 'openai',
     parameters: modelParametersSchema.shape,
     schemas: undefined,
-    toolName: undefined,
     images: { maxBytes: large, takesGif: true, fetches: true },
     hasCacheKey: true,
     alternation: undefined,
@@ -93,7 +92,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
       format: schemaFormat,
     },
     schemas: claude,
-    toolName: undefined,
     // https://platform.claude.com/docs/en/build-with-claude/vision
     images: { maxBytes: small, takesGif: true, fetches: true },
     hasCacheKey: false,
@@ -113,7 +111,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
       format: schemaFormat,
     },
     schemas: claude,
-    toolName: undefined,
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
     images: { maxBytes: small, takesGif: true, fetches: false },
     hasCacheKey: false,

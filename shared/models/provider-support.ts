@@ -108,13 +108,13 @@ export function whyUnfit(provider: ProviderId, part: Part): string | undefined {
 /** The hints that the provider does not take, or not with this value; those within a parameter with its name before. */
 export function ignoredHints(provider: ProviderId, parameters: ModelParameters): string[] {
   const { schemas } = providerModels[provider];
-  const isLoose = schemas?.hasStrictTools === false && parameters.tools?.some(({ strict }) => strict);
+  const ignoresStrict = schemas?.isStrict === false && parameters.tools?.some(({ strict }) => strict);
   const keywords = schemasOf(parameters).flatMap((declared) =>
     fitted(provider, declared).moved.map((keyword) => `${declared.parameter}.${keyword}`),
   );
   return [
     ...untaken(provider, parameters).filter((name) => isHint(name, parameters)),
-    ...(isLoose ? ['tools.strict'] : []),
+    ...(ignoresStrict ? ['tools.strict'] : []),
     ...new Set(keywords),
   ];
 }

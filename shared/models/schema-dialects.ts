@@ -28,13 +28,12 @@ export interface Dialect {
   readonly renamed: ReadonlyMap<string, string>;
   /** A schema that says the same with keywords that the provider takes; without one it stays as it is. */
   readonly rewrite: (schema: Json) => Json;
-  /** Whether each schema has to say its type, each object be closed, and none contain itself. */
+  /**
+   * Whether models can be held to a schema. Then each schema has to say its type, each object be closed, and none
+   * contain itself; a tool that is not strict may have any keyword.
+   */
   readonly isStrict: boolean;
-  /** Whether a tool can be strict. Where it can, one that is not may have any keyword. */
-  readonly hasStrictTools: boolean;
-  /** Whether the arguments of a tool may be an `anyOf`, a `oneOf` or an `allOf`. */
-  readonly composesArguments: boolean;
-  /** The names that arguments of a tool may have; absent means any. */
+  /** The names of a tool's arguments, which are then plain properties; absent means any names, also in an `anyOf`. */
   readonly argumentName?: RegExp;
 }
 
@@ -61,8 +60,6 @@ const takenByAll = [
 export const claude: Dialect = {
   name: 'claude',
   isStrict: true,
-  hasStrictTools: true,
-  composesArguments: false,
   // Names further below may be any, as was measured at Bedrock
   // (https://github.com/aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709).
   argumentName: /^[a-zA-Z0-9_.-]{1,64}$/,
@@ -86,8 +83,6 @@ export const claude: Dialect = {
 export const gemini: Dialect = {
   name: 'gemini',
   isStrict: false,
-  hasStrictTools: false,
-  composesArguments: true,
   rewrite: (schema) => withItems(withoutEmptyText(separateNull(unite(schema)))),
   renamed: new Map([['definitions', '$defs']]),
   taken: new Map([
