@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { providerIds } from '../shared/contracts/contract.js';
 
 /** What nearly every room may import. */
 const base = ['shared', 'shared/contracts', 'shared/json'];
@@ -85,6 +86,7 @@ const rooms: Record<string, string[]> = {
     'db/posts',
     'api/access',
     'shared/config',
+    'shared/models',
     'shared/runtime',
     'api/http',
     'shared/fleet',
@@ -113,7 +115,13 @@ const rooms: Record<string, string[]> = {
     ...[...base, 'shared/models', 'shared/protocol', 'workers/providers/http'],
     'workers/providers/reply/answer-fields.ts',
   ],
-  'workers/providers/reply': [...base, 'shared/protocol', 'shared/runtime', ...providerRooms],
+  'workers/providers/reply': [
+    ...base,
+    'shared/models',
+    'shared/protocol',
+    'shared/runtime',
+    ...providerRooms,
+  ],
   'workers/providers/openai': adapter,
   'workers/providers/anthropic': adapter,
   'workers/providers/bedrock': adapter,
@@ -314,6 +322,40 @@ describe('what a chat says', () => {
     );
     const reads = /\.turns\b|\bturns[,)]|\bpartsOf\(/;
     expect(between.filter((file) => reads.test(codeOf(file)))).toEqual(['api/chat/conversation-changes.ts']);
+  });
+});
+
+/** Files that may name one provider in a condition: its folder, the list of ids, the table, the configuration. */
+const placesOfProviders = [
+  ...providerIds.map((id) => `workers/providers/${id}`),
+  'shared/contracts/contract.ts',
+  'shared/models/provider-models.ts',
+  'shared/config',
+];
+const provider = `['"](?:${providerIds.join('|')})['"]`;
+const condition = new RegExp(
+  `[!=]==?\\s*${provider}|${provider}\\s*[!=]==?|\\bcase\\s*${provider}|\\bisClaude\\b`,
+  'g',
+);
+
+const conditionsIn = (text: string): string[] => text.match(condition) ?? [];
+
+describe('a habit of a provider', () => {
+  it.each([
+    "if (provider !== 'vertexai') check(data);",
+    "const isOwn = 'openai' === part.provider;",
+    "case 'bedrock':",
+    'const dialect = isClaude ? claude : gemini;',
+  ])('%s is a condition', (line) => {
+    expect(conditionsIn(line)).toHaveLength(1);
+  });
+
+  it('is in its folder or its row of shared/models/provider-models.ts, and in no condition elsewhere', () => {
+    const conditions = sources
+      .filter((file) => ['api', 'workers', 'shared'].some((room) => isIn(file, room)))
+      .filter((file) => !placesOfProviders.some((place) => isIn(file, place)))
+      .flatMap((file) => conditionsIn(readFileSync(file, 'utf8')).map((found) => `${file}: ${found}`));
+    expect(conditions).toEqual([]);
   });
 });
 

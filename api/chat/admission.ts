@@ -1,6 +1,6 @@
 import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { findUnsupported, ignoredHints } from '../../shared/models/model-parameters.js';
+import { findUnsupported, ignoredHints } from '../../shared/models/provider-support.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';

@@ -4,7 +4,7 @@ import type { RequestCode } from '../../shared/contracts/history.js';
 import { type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
-import { type ModelParameters } from '../../shared/models/model-parameters.js';
+import type { ModelParameters } from '../../shared/models/model-parameters.js';
 import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';

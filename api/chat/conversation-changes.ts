@@ -1,4 +1,4 @@
-import { findUnsupported } from '../../shared/models/model-parameters.js';
+import { findUnsupported } from '../../shared/models/provider-support.js';
 import { type ConversationChange, changesFor, listChanges } from '../../shared/protocol/alternating-turns.js';
 import type { ChatContent } from '../../shared/protocol/chat-content.js';
 import { invalidRequest } from '../../shared/validation.js';

@@ -1,4 +1,5 @@
-import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
+import { providerIds } from '../../shared/contracts/contract.js';
+import { providerModels } from '../../shared/models/provider-models.js';
 import { layOut, type Page, policyOf } from '../blog/page-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
 import type { ProviderState, ProviderStates } from './provider-states.js';
@@ -110,13 +111,6 @@ function linkItem({ path, title, about, href = path }: SiteLink): string[] {
   ];
 }
 
-const providerNames: Record<ProviderId, string> = {
-  openai: 'OpenAI',
-  anthropic: 'Anthropic',
-  bedrock: 'Amazon Bedrock',
-  vertexai: 'Google Vertex AI',
-};
-
 /** The state, and what it means. */
 const stateTexts: Record<ProviderState, readonly [string, string]> = {
   real: ['Real', 'conversations reach the provider'],
@@ -128,7 +122,7 @@ const stateTexts: Record<ProviderState, readonly [string, string]> = {
 /** A line for each state that a provider is in. */
 const providersByState = (states: ProviderStates): string[] =>
   Object.entries(stateTexts).flatMap(([state, [title, meaning]]) => {
-    const names = providerIds.filter((id) => states[id] === state).map((id) => providerNames[id]);
+    const names = providerIds.filter((id) => states[id] === state).map((id) => providerModels[id].title);
     return names.length > 0 ? [`<strong>${title}</strong>: ${names.join(', ')} (${meaning})`] : [];
   });
 

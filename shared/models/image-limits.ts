@@ -1,29 +1,7 @@
 import type { ProviderId } from '../contracts/contract.js';
 import type { ImagePart } from '../conversation.js';
 import { isPublicHost } from '../urls/hosts.js';
-
-/** The images that a provider takes. */
-interface ImageLimits {
-  /** Of one image. */
-  readonly maxBytes: number;
-  readonly takesGif: boolean;
-  /** Whether it fetches images itself: this server fetches none. */
-  readonly fetches: boolean;
-}
-
-/** 5 MiB as base64. */
-const small = 3.75 * 1024 * 1024;
-const large = 7 * 1024 * 1024;
-
-const limits: Record<ProviderId, ImageLimits> = {
-  openai: { maxBytes: large, takesGif: true, fetches: true },
-  // https://platform.claude.com/docs/en/build-with-claude/vision
-  anthropic: { maxBytes: small, takesGif: true, fetches: true },
-  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
-  bedrock: { maxBytes: small, takesGif: true, fetches: false },
-  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding
-  vertexai: { maxBytes: large, takesGif: false, fetches: false },
-};
+import { providerModels } from './provider-models.js';
 
 const maxUrlLength = 2048;
 /** Without a name and a password. Other hosts take a time to parse that is quadratic to their length. */
@@ -31,7 +9,7 @@ const httpsInAscii = /^https:\/\/[\w.:[\]-]+([/?#]|$)/i;
 
 /** Why the provider cannot be sent this image, to follow the name of its field; undefined if it can. */
 export function unsupportedImage(provider: ProviderId, part: ImagePart): string | undefined {
-  const { maxBytes, takesGif, fetches } = limits[provider];
+  const { maxBytes, takesGif, fetches } = providerModels[provider].images;
   if ('url' in part) {
     if (!fetches) return 'must be a data: URL: this provider fetches no images, and neither does this server';
     return findUrlDefect(part.url);

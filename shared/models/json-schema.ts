@@ -1,12 +1,17 @@
 import type { ProviderId } from '../contracts/contract.js';
 import { isObject } from '../json/json.js';
+import type { Tool } from './model-parameters.js';
+import { providerModels } from './provider-models.js';
 import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
-import { any, claude, type Dialect, gemini, isChoice, type Taking } from './schema-dialects.js';
+import { any, type Dialect, isChoice, type Taking } from './schema-dialects.js';
 import { toCurrentDraft } from './schema-drafts.js';
 import { unite, withReferredRoot } from './schema-rewrites.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';
+
+/** The use of a tool's schema. */
+export const useOf = ({ strict }: Tool): SchemaUse => (strict ? 'strict-tool' : 'tool');
 
 /**
  * A schema as the provider takes it, and the names of the keywords that it does not take: they went into descriptions.
@@ -17,14 +22,12 @@ export function fitSchema(
   schema: Json,
   use: SchemaUse,
 ): { schema: Record<string, unknown>; moved: string[] } {
-  if (provider === 'openai') return { schema, moved: [] };
-  const isClaude = provider !== 'vertexai';
-  const dialect = isClaude ? claude : gemini;
-  // Claude takes any keyword in tools that are not strict.
-  const takesAll = isClaude && use === 'tool';
+  const dialect = providerModels[provider].schemas;
+  if (dialect === undefined) return { schema, moved: [] };
+  const takesAll = dialect.isStrict && use === 'tool';
   const current = toCurrentDraft(schema, (keyword) => takesAll || isTaken(dialect, keyword));
   const whole = unite(withReferredRoot(unite(current)));
-  const root = use === 'format' ? whole : toObject(whole, isClaude);
+  const root = use === 'format' ? whole : toArguments(whole, dialect);
   return takesAll ? { schema: root, moved: [] } : new Fitting(root, dialect).result();
 }
 
@@ -34,18 +37,12 @@ function isTaken({ taken }: Dialect, keyword: string): boolean {
   return typeof kind === 'string' || kind === any;
 }
 
-/**
- * Claude's pattern for the arguments of a tool; names further below may be any, as was measured at Bedrock
- * (https://github.com/aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709).
- */
-const argumentName = /^[a-zA-Z0-9_.-]{1,64}$/;
-
-function toObject(schema: Json, isClaude: boolean): Record<string, unknown> {
+function toArguments(schema: Json, { argumentName }: Dialect): Record<string, unknown> {
   const { type = 'object' } = schema;
   if (type !== 'object') throw new UnfitSchema(['type'], 'must be object');
   const composed = ['anyOf', 'oneOf', 'allOf'].find((keyword) => keyword in schema);
-  if (isClaude && composed) throw new UnfitSchema([composed], 'cannot be at the root with this provider');
-  const misnamed = Object.keys(schema.properties ?? {}).find((name) => isClaude && !argumentName.test(name));
+  if (argumentName && composed) throw new UnfitSchema([composed], 'cannot be at the root with this provider');
+  const misnamed = Object.keys(schema.properties ?? {}).find((name) => argumentName?.test(name) === false);
   if (misnamed !== undefined) throw new UnfitSchema(['properties', misnamed], wrongName);
   return { ...schema, type };
 }

@@ -21,13 +21,20 @@ export type Taking =
   | Test;
 
 export interface Dialect {
+  /** The model whose dialect it is. */
+  readonly name: string;
   readonly taken: ReadonlyMap<string, Taking>;
   /** Keywords that are sent as others. */
   readonly renamed: ReadonlyMap<string, string>;
   /** A schema that says the same with keywords that the provider takes; without one it stays as it is. */
   readonly rewrite: (schema: Json) => Json;
-  /** Whether each schema has to say its type, each object be closed, and none contain itself. */
+  /**
+   * Whether models can be held to a schema. Then each schema has to say its type, each object be closed, and none
+   * contain itself; a tool that is not strict may have any keyword.
+   */
   readonly isStrict: boolean;
+  /** The names of a tool's arguments, which are then plain properties; absent means any names, also in an `anyOf`. */
+  readonly argumentName?: RegExp;
 }
 
 const each = <Kind extends Taking>(kind: Kind, keywords: string) =>
@@ -51,7 +58,11 @@ const takenByAll = [
 
 // https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
 export const claude: Dialect = {
+  name: 'claude',
   isStrict: true,
+  // Names further below may be any, as was measured at Bedrock
+  // (https://github.com/aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709).
+  argumentName: /^[a-zA-Z0-9_.-]{1,64}$/,
   rewrite: unite,
   renamed: new Map([['oneOf', 'anyOf']]),
   taken: new Map([
@@ -70,6 +81,7 @@ export const claude: Dialect = {
 
 // The list at `responseJsonSchema` in the types of @google/genai. What is not on it is ignored there.
 export const gemini: Dialect = {
+  name: 'gemini',
   isStrict: false,
   rewrite: (schema) => withItems(withoutEmptyText(separateNull(unite(schema)))),
   renamed: new Map([['definitions', '$defs']]),

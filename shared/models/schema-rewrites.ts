@@ -11,7 +11,7 @@ export function withReferredRoot({ $ref, ...others }: Json): Json {
   return isObject(target) ? { ...target, ...others } : root;
 }
 
-/** Of two schemas that say one of these, the first is heard. */
+/** Annotations: where two merged schemas both have one, the first wins. */
 const annotations: ReadonlySet<string> = new Set([
   'title',
   'description',
@@ -20,7 +20,7 @@ const annotations: ReadonlySet<string> = new Set([
   'deprecated',
 ]);
 
-/** What may stand beside a reference. */
+/** Keywords that may stand beside a reference. */
 const besideReference: ReadonlySet<string> = new Set(['$ref', '$defs', 'definitions', ...annotations]);
 
 /**

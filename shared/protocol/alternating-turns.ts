@@ -1,5 +1,6 @@
 import type { ProviderId } from '../contracts/contract.js';
 import { isBlank, type Part, partsOf, type ToolCallPart, type Turn, textOf } from '../conversation.js';
+import { providerModels } from '../models/provider-models.js';
 
 /**
  * How a conversation is written differently for a provider, whose API cannot take it as it is: a system text as a
@@ -43,10 +44,12 @@ export interface SystemOptions {
 export function changesFor(
   provider: ProviderId,
   turns: readonly Turn[],
-  { keepsSystem = provider === 'anthropic' }: SystemOptions = {},
+  options: SystemOptions = {},
 ): ConversationChange[] {
-  if (provider === 'openai') return [];
-  const isParted = provider !== 'vertexai' && partedPlaces(turns).size > 0;
+  const { alternation } = providerModels[provider];
+  if (alternation === undefined) return [];
+  const { keepsSystem = alternation.keepsSystem } = options;
+  const isParted = alternation.partsReplies && partedPlaces(turns).size > 0;
   return listChanges(toAlternating(turns, { keepsSystem }).changes, isParted ? ['continued'] : []);
 }
 

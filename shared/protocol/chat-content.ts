@@ -1,7 +1,8 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { partsOf, type Turn } from '../conversation.js';
 import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json/json-worker.js';
-import { type ModelParameters, whyUnfit } from '../models/model-parameters.js';
+import type { ModelParameters } from '../models/model-parameters.js';
+import { whyUnfit } from '../models/provider-support.js';
 import { changesFor } from './alternating-turns.js';
 import { partsVersion, reasoningVersion, writtenVersion } from './version.js';
 

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { type ProviderId, providerIds } from '../contracts/contract.js';
 import { type OpaqueRole, opaqueRoles } from '../conversation.js';
+import { readObject } from '../json/json.js';
+import { providerModels } from '../models/provider-models.js';
 
 /**
  * The longest `data` of an opaque part of a call, in characters; as JSON text too, where it is handed out, so that each
@@ -93,6 +95,14 @@ function toPiece(mark: Mark, text: string): ReplyPiece {
     case 'call':
       return { ...mark, arguments: text };
   }
+}
+
+/** The blocks before a call as one text, as clients and 0.8 keep them; undefined where nothing is to be kept. */
+export function joinBlocks(provider: ProviderId, blocks: readonly string[]): string | undefined {
+  const { bareField } = providerModels[provider].signatures;
+  if (bareField === undefined) return `[${blocks.join(',')}]`;
+  const signature = blocks.map(readObject).findLast((block) => block?.of === 'call')?.[bareField];
+  return typeof signature === 'string' ? signature : undefined;
 }
 
 /** The calls of a reply, in their order. */

@@ -2,13 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { ImagePart, ImageType } from '../../shared/conversation.js';
 import { fitSchema } from '../../shared/models/json-schema.js';
-import {
-  findUnsupported,
-  ignoredHints,
-  type JsonSchema,
-  type ModelParameters,
-  whyUnfit,
-} from '../../shared/models/model-parameters.js';
+import { type JsonSchema, type ModelParameters } from '../../shared/models/model-parameters.js';
+import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/models/provider-support.js';
 import { UnfitSchema } from '../../shared/models/schema-bounds.js';
 
 /** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */

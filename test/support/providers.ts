@@ -1,7 +1,7 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { HttpClient } from '../../workers/providers/http/http-client.js';
 import type { Provider } from '../../workers/providers/provider.js';
-import { loadProvider, type ProviderSettings } from '../../workers/providers/provider-settings.js';
+import { loadProvider, type ProviderAccess } from '../../workers/providers/provider-settings.js';
 
 /** One way to set up a provider's adapter. */
 export interface ProviderSetup {
@@ -13,7 +13,7 @@ export interface ProviderSetup {
 
 const usualMaxBytes = 16_777_216;
 
-type AuthClient = NonNullable<Extract<ProviderSettings['vertexai'], { project: string }>['authClient']>;
+type AuthClient = NonNullable<Extract<ProviderAccess['vertexai'], { project: string }>['authClient']>;
 
 // All that the SDK uses of Google's authentication library.
 const authClient = {
@@ -23,7 +23,7 @@ const authClient = {
 const setup = <Id extends ProviderId>(
   name: string,
   id: Id,
-  settingsOf: (url: string) => ProviderSettings[Id],
+  settingsOf: (url: string) => ProviderAccess[Id],
 ): ProviderSetup => ({
   name,
   id,

@@ -1,4 +1,5 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
+import { providerModels } from '../../shared/models/provider-models.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
 import { describeJob } from '../../shared/queue/job-spans.js';
@@ -88,26 +89,21 @@ export class JobTrace {
   }
 }
 
-/** By the names of https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/. */
-const providerNames: Record<ProviderId, string> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  bedrock: 'aws.bedrock',
-  vertexai: 'gcp.vertex_ai',
-};
-
 const finishReasons: Record<ProviderReply['reason'], string> = {
   stop: 'stop',
   length: 'length',
   blocked: 'content_filter',
 };
 
-/** The attributes of a call, without the texts to stop at, which are the caller's. */
+/**
+ * The attributes of a call, without the texts to stop at, which are the caller's. Their names:
+ * https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/
+ */
 function describeRequest(provider: ProviderId, { sent, job }: TimedCall): SpanAttributes {
   const { model, maxOutputTokens, parameters = {} } = sent;
   return {
     'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': providerNames[provider],
+    'gen_ai.provider.name': providerModels[provider].traceName,
     'gen_ai.request.model': model,
     ...(job.deltas && { 'gen_ai.request.stream': true }),
     'gen_ai.request.max_tokens': maxOutputTokens,

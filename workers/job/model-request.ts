@@ -9,8 +9,9 @@ import {
   type ModelParameters,
   neutralValues,
   type ParameterName,
-  parametersFor,
 } from '../../shared/models/model-parameters.js';
+import { providerModels } from '../../shared/models/provider-models.js';
+import { parametersFor } from '../../shared/models/provider-support.js';
 import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import { type AddedPart, addedParts } from '../providers/errors/refusals.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
@@ -65,7 +66,7 @@ const shorten = (_: string, value: unknown): unknown =>
 
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
 function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provider' | 'user'>) {
-  if (provider !== 'openai') return undefined;
+  if (!providerModels[provider].hasCacheKey) return undefined;
   const first = turns.find(({ role }) => role === 'user');
   const content =
     first && typeof first.content !== 'string' ? first.content.slice(0, maxKeyParts) : first?.content;

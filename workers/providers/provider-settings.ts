@@ -12,21 +12,21 @@ const registry = {
   vertexai: async () => (await import('./vertexai/vertexai.js')).createVertexAiProvider,
 };
 
-/** The credentials and the address for each provider's adapter. */
-export type ProviderSettings = {
+/** Credentials, address and options of each provider's adapter. */
+export type ProviderAccess = {
   [Id in ProviderId]: Parameters<Awaited<ReturnType<(typeof registry)[Id]>>>[0];
 };
 
-type Factory<Id extends ProviderId> = (settings: ProviderSettings[Id], http: HttpClient) => Provider;
+type Factory<Id extends ProviderId> = (access: ProviderAccess[Id], http: HttpClient) => Provider;
 
 /** Loads a provider's SDK and builds its adapter, which closes the client with itself. */
 export async function loadProvider<Id extends ProviderId>(
   id: Id,
-  settings: ProviderSettings[Id],
+  access: ProviderAccess[Id],
   http: HttpClient,
 ): Promise<Provider> {
   const factories: { [Each in ProviderId]: () => Promise<Factory<Each>> } = registry;
-  return (await factories[id]())(settings, http);
+  return (await factories[id]())(access, http);
 }
 
 /** How the providers are reached. */
@@ -38,11 +38,11 @@ export function openProvider<Id extends ProviderId>(
   config: Config,
   http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connectingOf(config)),
 ): Promise<Provider> {
-  const settings = isSimulated(namesSet(config), id) ? simulated : settingsOf;
-  return loadProvider(id, settings[id](config), http);
+  const accessOf = isSimulated(namesSet(config), id) ? simulatedAccess : realAccess;
+  return loadProvider(id, accessOf[id](config), http);
 }
 
-const settingsOf: { [Id in ProviderId]: (config: Config) => ProviderSettings[Id] } = {
+const realAccess: { [Id in ProviderId]: (config: Config) => ProviderAccess[Id] } = {
   openai: (config) => ({
     apiKey: present(config.OPENAI_API_KEY),
     baseUrl: config.OPENAI_BASE_URL,
@@ -75,7 +75,7 @@ const isElsewhere = (url: string | undefined, domain: string): boolean =>
 const credential = 'simulator';
 const simulatorUrl = ({ SIMULATOR_URL }: Config): string => present(SIMULATOR_URL).replace(/\/+$/, '');
 
-const simulated: typeof settingsOf = {
+const simulatedAccess: typeof realAccess = {
   openai: (config) => ({
     apiKey: credential,
     baseUrl: `${simulatorUrl(config)}/v1`,

@@ -2,12 +2,11 @@ import { type ProviderId, providerIds } from '../../../shared/contracts/contract
 import { givenFields } from '../../../shared/json/json.js';
 import { findAlias, type ModelAlias } from '../../../shared/models/model-names.js';
 import {
-  findUnsupported,
-  ignoredHints,
   type ModelParameters,
   modelParametersSchema,
   type ParameterName,
 } from '../../../shared/models/model-parameters.js';
+import { findUnsupported, ignoredHints } from '../../../shared/models/provider-support.js';
 import type { ChatContent } from '../../../shared/protocol/chat-content.js';
 import { invalid } from '../../../shared/validation.js';
 import type { ChatCommand } from '../../chat/chat-command.js';

@@ -10,7 +10,7 @@ import {
 import { Failure } from '../../../shared/failures.js';
 import { withWholePairs } from '../../../shared/json/json.js';
 import { measureTree } from '../../../shared/json/json-worker.js';
-import { whyUnfit } from '../../../shared/models/model-parameters.js';
+import { whyUnfit } from '../../../shared/models/provider-support.js';
 import type { ConversationChange } from '../../../shared/protocol/alternating-turns.js';
 import { invalid } from '../../../shared/validation.js';
 import type { ReadConversation } from '../request-options.js';

@@ -1,8 +1,14 @@
 import type { ExtraContent } from '../../../shared/contracts/completion-contract.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { isBlank, type OpaquePart, type Part } from '../../../shared/conversation.js';
-import { givenFields, isObject, readJson, readObject } from '../../../shared/json/json.js';
-import type { CallMark, OpaquePiece, ReplyPiece } from '../../../shared/protocol/parts.js';
+import { givenFields, isObject, readJson } from '../../../shared/json/json.js';
+import { providerModels } from '../../../shared/models/provider-models.js';
+import {
+  type CallMark,
+  joinBlocks,
+  type OpaquePiece,
+  type ReplyPiece,
+} from '../../../shared/protocol/parts.js';
 import type { ToolCallBody } from './message-body.js';
 
 /**
@@ -44,32 +50,23 @@ export class PartsBeforeCall {
   }
 }
 
-/** The text that comes back with a call; of Vertex AI the signature of the call alone. */
+/** The text that comes back with a call. */
 function dataOf({ provider }: OpaquePiece, parts: readonly (OpaquePiece | TextPlace)[]): string | undefined {
   const data = parts.map((part) =>
     part.kind === 'opaque' ? part.data : JSON.stringify({ type: 'text', length: part.length }),
   );
-  if (provider !== 'vertexai') return `[${data.join(',')}]`;
-  const signature = data.map(readObject).findLast((block) => block?.of === 'call')?.thoughtSignature;
-  return typeof signature === 'string' ? signature : undefined;
+  return joinBlocks(provider, data);
 }
 
-/** The name of a provider's field, and that of the data in it. */
-const fields = {
-  anthropic: ['anthropic', 'signed_thinking'],
-  bedrock: ['bedrock', 'signed_thinking'],
-  openai: ['openai', 'reasoning'],
-  vertexai: ['google', 'thought_signature'],
-} as const satisfies Record<ProviderId, readonly [keyof ExtraContent, string]>;
-
-/** Without a model what 0.8 wrote, which had nothing for OpenAI. */
+/** Without a model what 0.8 wrote. */
 function toExtraContent(
   provider: ProviderId,
   data: string | undefined,
   model?: string,
 ): ExtraContent | undefined {
-  if (data === undefined || (provider === 'openai' && model === undefined)) return undefined;
-  const [name, field] = fields[provider];
+  const { path, areIn08 } = providerModels[provider].signatures;
+  if (data === undefined || (model === undefined && !areIn08)) return undefined;
+  const [name, field] = path;
   return { [name]: { [field]: data, ...givenFields({ model }) } };
 }
 
@@ -103,7 +100,8 @@ export function partsBeforeCalls(
 
 /** Whether a block has no place in the text. */
 const isAtCall = (part: OpaquePart | number): boolean =>
-  typeof part !== 'number' && (part.model === undefined || part.provider === 'vertexai');
+  typeof part !== 'number' &&
+  (part.model === undefined || providerModels[part.provider].signatures.bareField !== undefined);
 
 type Check = (json: string) => void;
 
@@ -119,16 +117,16 @@ function readField(
   extra: ToolCallBody['extra_content'],
   check: Check,
 ): Kept | undefined {
-  const [name, field] = fields[provider];
+  const { path, bareField, areIn08 } = providerModels[provider].signatures;
+  const [name, field] = path;
   const { model, [field]: data }: Record<string, string | null | undefined> = extra?.[name] ?? {};
-  if (!data || (!model && provider === 'openai')) return [];
+  if (!data || (!model && !areIn08)) return [];
   // Also what 0.8 handed out is parsed where it is sent on.
-  if (provider !== 'vertexai') check(data);
+  if (bareField === undefined) check(data);
   if (!model) return [{ type: 'opaque', provider, data }];
   const source = { type: 'opaque', provider, model } as const;
-  if (provider === 'vertexai')
-    return [{ ...source, data: JSON.stringify({ thoughtSignature: data, of: 'call' }) }];
-  return readArray(data, source);
+  if (bareField === undefined) return readArray(data, source);
+  return [{ ...source, data: JSON.stringify({ [bareField]: data, of: 'call' }) }];
 }
 
 function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept | undefined {

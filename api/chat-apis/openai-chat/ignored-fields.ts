@@ -1,6 +1,6 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
-import { findUnsupported } from '../../../shared/models/model-parameters.js';
+import { findUnsupported } from '../../../shared/models/provider-support.js';
 import { invalidRequest } from '../../../shared/validation.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../../http/ignored-fields.js';

@@ -3,7 +3,8 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { type PoolConfig, poolConfig } from '../../../shared/config/pool-config.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { ImagePart, Turn } from '../../../shared/conversation.js';
-import { type ModelParameters, parametersFor } from '../../../shared/models/model-parameters.js';
+import type { ModelParameters } from '../../../shared/models/model-parameters.js';
+import { parametersFor } from '../../../shared/models/provider-support.js';
 import { toModelRequest } from '../../../workers/job/model-request.js';
 import { poolSettings } from '../../support/chat-jobs.js';
 

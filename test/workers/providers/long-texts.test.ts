@@ -4,10 +4,10 @@ import type { Turn } from '../../../shared/conversation.js';
 import { fillText } from '../../../shared/json/json-worker.js';
 import type { HttpClient, HttpRequest } from '../../../workers/providers/http/http-client.js';
 import { standIn } from '../../../workers/providers/long-texts.js';
-import { loadProvider, type ProviderSettings } from '../../../workers/providers/provider-settings.js';
+import { loadProvider, type ProviderAccess } from '../../../workers/providers/provider-settings.js';
 
 const baseUrl = 'http://127.0.0.1:1';
-const settings: { [Id in keyof ProviderSettings]: ProviderSettings[Id][] } = {
+const settings: { [Id in keyof ProviderAccess]: ProviderAccess[Id][] } = {
   openai: (['responses', 'chat'] as const).map((wire) => ({ apiKey: 'k', baseUrl, wire })),
   anthropic: [{ apiKey: 'k', baseUrl, promptCache: 'auto' }],
   bedrock: [
@@ -37,7 +37,7 @@ const turns: Turn[] = [
 ];
 
 /** The request that an adapter sends, and what it would have sent with the long texts in it. */
-async function sentBy<Id extends keyof ProviderSettings>(id: Id, own: ProviderSettings[Id]) {
+async function sentBy<Id extends keyof ProviderAccess>(id: Id, own: ProviderAccess[Id]) {
   const sent: HttpRequest[] = [];
   const http = {
     send: async (request: HttpRequest) => {
@@ -72,7 +72,7 @@ describe('a request with words in the place of its long texts', () => {
   it.each(Object.entries(settings).flatMap(([id, all]) => all.map((own) => [id, own] as const)))(
     'to %s (%j) -> the body is the same, and the SDK has written a small one',
     async (id, own) => {
-      const { whole, filled, bodies } = await sentBy(id as 'openai', own as ProviderSettings['openai']);
+      const { whole, filled, bodies } = await sentBy(id as 'openai', own as ProviderAccess['openai']);
       expect(whole?.body.length).toBeGreaterThan(20_000);
       expect(filled?.body).toBe(whole?.body);
       expect(bodies).toEqual([expect.any(Number)]);
@@ -81,7 +81,7 @@ describe('a request with words in the place of its long texts', () => {
 
   it('to Bedrock -> is signed with the digest and the length of all of it', async () => {
     const [own] = settings.bedrock;
-    const { filled } = await sentBy('bedrock', own as ProviderSettings['bedrock']);
+    const { filled } = await sentBy('bedrock', own as ProviderAccess['bedrock']);
     const body = filled?.body ?? '';
     expect(filled?.headers['x-amz-content-sha256']).toBe(createHash('sha256').update(body).digest('hex'));
     expect(filled?.headers['content-length']).toBe(String(Buffer.byteLength(body)));

@@ -8,13 +8,8 @@ import {
   type Turn,
 } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
-import { fitSchema } from '../../../shared/models/json-schema.js';
-import {
-  claudeEffort,
-  type ModelParameters,
-  type Tool,
-  useOf,
-} from '../../../shared/models/model-parameters.js';
+import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
+import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
 import { argumentsOf, isCached, resultText, toFittingId } from '../message-shaping.js';

@@ -1,3 +1,15 @@
+/**
+ * The meaning of a provider's error, read in this order:
+ *
+ * 1. An adapter reads the facts of its SDK's error (`ErrorFacts`).
+ * 2. `error-words.ts` takes the machine-readable words out of them, and the code of a connection that failed.
+ * 3. `classifyError`, in this file, finds the code of the failure: by words that count more than the status, by the
+ *    status, by the other words.
+ * 4. `provider-texts.ts` reads texts, up to what they quote: a code for refusals that have none of their own.
+ * 5. `refusals.ts` reads which part of the request was refused, so that the call may be made without it.
+ * 6. `retry-after.ts` reads how long the provider asks to wait.
+ */
+
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { givenFields, isObject } from '../../../shared/json/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../../shared/protocol/attempts.js';

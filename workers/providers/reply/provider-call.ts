@@ -1,3 +1,14 @@
+/**
+ * How a reply is read, the same for all providers:
+ *
+ * 1. An adapter makes parts of the answer, or of each of its pieces. It has `answer-fields.ts` for token counts, words
+ *    and errors, and `exact-json.ts` for the arguments of calls, of which no number loses a digit.
+ * 2. `callProvider`, in this file, takes the parts one by one, under the rules that stand there.
+ * 3. `stop-text.ts` ends the text before a text to stop at, where the provider cannot be asked to.
+ * 4. `tape.ts` joins the parts to one text, hands out each piece, and refuses what cannot be used.
+ * 5. `tape-marks.ts` makes the marks that say where calls and opaque blocks begin.
+ */
+
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { OpaqueRole } from '../../../shared/conversation.js';
-import { givenFields, readObject } from '../../../shared/json/json.js';
+import { givenFields } from '../../../shared/json/json.js';
+import { providerModels } from '../../../shared/models/provider-models.js';
 import { callsIn } from '../../../shared/protocol/alternating-turns.js';
 import {
   type CallMark,
+  joinBlocks,
   type Mark,
   maxOpaqueLength,
   maxSignatureLength,
@@ -40,7 +42,7 @@ export class TapeMarks {
   readonly #offered: ReadonlySet<string>;
   /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
   #ids: Set<string> | undefined;
-  /** Those since the last call. */
+  /** Opaque blocks since the last call. */
   readonly #blocksFor08: string[] = [];
   /** Of all blocks, also of those that were not kept. */
   #opaqueLength = 0;
@@ -92,19 +94,17 @@ export class TapeMarks {
     };
   }
 
-  /** Takes the array of the blocks as JSON text; of Vertex AI the bare signature of the call, of OpenAI nothing. */
-  #signatureFor08(): unknown {
+  /** Takes the blocks since the last call as the text that 0.8 reads. */
+  #signatureFor08(): string | undefined {
     const blocks = this.#blocksFor08.splice(0);
-    if (this.provider === 'openai' || blocks.length === 0) return undefined;
-    return this.provider === 'vertexai'
-      ? blocks.map(readObject).findLast((block) => block?.of === 'call')?.thoughtSignature
-      : `[${blocks.join(',')}]`;
+    const { areIn08 } = providerModels[this.provider].signatures;
+    return areIn08 && blocks.length > 0 ? joinBlocks(this.provider, blocks) : undefined;
   }
 }
 
 /** A text that has room in a message, where it travels as JSON text. */
-const fitting = (text: unknown): string | undefined =>
-  typeof text === 'string' && JSON.stringify(text).length <= maxSignatureLength ? text : undefined;
+const fitting = (text: string | undefined): string | undefined =>
+  text !== undefined && JSON.stringify(text).length <= maxSignatureLength ? text : undefined;
 
 /** An id as long as OpenAI's own. */
 const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;
