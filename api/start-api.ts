@@ -28,6 +28,7 @@ import { ChatRecorder } from './admin/history/chat-recorder.js';
 import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
+import { startAuditPruner } from './admin/audit-pruner.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
@@ -186,7 +187,7 @@ async function connect(
   { database, store, authentication, link, history, log, lifecycle }: ApiDeps,
 ): Promise<void> {
   const isConnected = await link.start(chats, async (channel) => {
-    const keeping = { settings: link.pools.settings, channel, database, auditDays: config.AUDIT_DAYS, log };
+    const keeping = { settings: link.pools.settings, channel, database, log };
     const keeper = lifecycle.opened('settings', new SettingsKeeper(keeping), (open) => open.stop());
     // Before the first chat is admitted: its provider may be draining.
     await keeper.start();
@@ -205,6 +206,8 @@ async function connect(
   const maxWaitMs = Math.max(CHAT_TIMEOUT_MS, CHAT_COMPATIBLE_TIMEOUT_MS, CHAT_MAX_WAIT_S * 1000);
   const maxMs = maxWaitMs + CHAT_STREAM_MAX_S * 1000;
   lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
+  const auditPruner = startAuditPruner({ database, auditDays: config.AUDIT_DAYS, log });
+  lifecycle.opened('audit pruner', auditPruner, (pruner) => pruner.stop());
   log.info('queue connected');
   await authentication.attempted;
   notifyParent({ type: 'ready' });

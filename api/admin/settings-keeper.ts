@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { pruneAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
 import { listPoolSettings } from '../../db/settings/pool-settings.js';
 import { providerIds } from '../../shared/contracts/contract.js';
@@ -12,15 +11,12 @@ interface SettingsKeeperDeps {
   settings: FleetSettings;
   database: Database;
   channel: SettingsChannel;
-  auditDays: number;
   log: Log;
 }
 
 const pauseMs = 5000;
-/** Every so many pauses the table is read, too, and the limits compared. */
+/** On every sixth round the table is read as well, and BullMQ's limits are compared. */
 const pausesToTable = 6;
-/** Every so many pauses old entries of the audit are removed. */
-const pausesToPrune = 720;
 
 /**
  * Brings together what the database, the queue's store and this API process know of the settings: the newest of each
@@ -78,12 +74,9 @@ export class SettingsKeeper {
   }
 
   async #run(): Promise<void> {
-    const { database, auditDays, log } = this.#deps;
     const { signal } = this.#stopping;
     for (let pauses = 0; !signal.aborted; pauses += 1) {
       await this.keep({ withTable: pauses % pausesToTable === 0 });
-      if (pauses % pausesToPrune === 1)
-        await pruneAudit(database, auditDays).catch((err) => log.debug({ err }, 'audit not pruned'));
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }

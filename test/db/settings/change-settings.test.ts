@@ -128,7 +128,7 @@ describe('SettingsKeeper', () => {
   const { log } = createRecordingLog();
   const openKeeper = () => {
     const settings = new FleetSettings();
-    const keeper = new SettingsKeeper({ settings, database, channel: store, auditDays: 400, log });
+    const keeper = new SettingsKeeper({ settings, database, channel: store, log });
     return { settings, keeper };
   };
 
