@@ -1,17 +1,14 @@
 import type { ListedModel } from '../../shared/fleet/models.js';
-import type { Operation as OpenApiOperation, Schema } from '../openapi/document.js';
+import type { Schema } from '../openapi/document.js';
 import type { ChatApiDeps, Operation } from './chat-api.js';
-import { errorAnswers, jsonOf } from './openai-chat/open-api.js';
+import { errorAnswers, jsonOf, objectOf, textOf } from './openai-chat/open-api.js';
 import { modelNotFound } from './openai-chat/openai-error.js';
 
-/** A model that may be named at an API of others. */
+/** A model that may be named at an API of others; its schema says what the fields mean. */
 interface Model {
-  /** `provider/model`, or another name for one. */
   readonly id: string;
   readonly object: 'model';
-  /** The time at which this process first saw the model, not its release date; in seconds since the epoch. */
   readonly created: number;
-  /** Its provider. */
   readonly owned_by: string;
 }
 
@@ -28,52 +25,47 @@ function modelsOf({ models, config }: ChatApiDeps): Model[] {
   return [...models().map((listed) => toModel(listed)), ...named];
 }
 
-const describeOperation = (
-  operation: Pick<OpenApiOperation, 'operationId' | 'summary' | 'description' | 'parameters'>,
-  responses: OpenApiOperation['responses'],
-): OpenApiOperation => ({ ...operation, security: [{ chat: [] }], responses });
+const security = [{ chat: [] }];
 
 /** The models that clients of these APIs may name. */
 export const modelOperations: readonly Operation[] = [
   {
     method: 'get',
     path: '/v1/models',
-    openApi: describeOperation(
-      {
-        operationId: 'listModels',
-        summary: 'List models',
-        description:
-          'The models that may be named here, and their other names, but for those that only a pattern allows.',
-        parameters: [],
-      },
-      { 200: { description: 'The models', content: jsonOf('ModelPage') }, ...errorAnswers({}) },
-    ),
+    openApi: {
+      operationId: 'listModels',
+      summary: 'List models',
+      description:
+        'The models that may be named here, and their other names, but for those that only a pattern allows.',
+      security,
+      parameters: [],
+      responses: { 200: { description: 'The models', content: jsonOf('ModelPage') }, ...errorAnswers({}) },
+    },
     handle: (_request, response, deps) => void response.json({ object: 'list', data: modelsOf(deps) }),
   },
   {
     method: 'get',
     // The id of a model has slashes, which not every client escapes.
     path: '/v1/models/*id',
-    openApi: describeOperation(
-      {
-        operationId: 'getModel',
-        summary: 'Get a model',
-        description: 'One of those that the list has.',
-        parameters: [
-          {
-            description: '`provider/model`, with or without its slashes escaped.',
-            in: 'path',
-            name: 'id',
-            required: true,
-            schema: { type: 'string' },
-          },
-        ],
-      },
-      {
+    openApi: {
+      operationId: 'getModel',
+      summary: 'Get a model',
+      description: 'One of those that the list has.',
+      security,
+      parameters: [
+        {
+          description: '`provider/model`, with or without its slashes escaped.',
+          in: 'path',
+          name: 'id',
+          required: true,
+          schema: { type: 'string' },
+        },
+      ],
+      responses: {
         200: { description: 'The model', content: jsonOf('Model') },
         ...errorAnswers({ 404: 'No such model' }),
       },
-    ),
+    },
     handle: ({ params: { id } }, response, deps) => {
       const name = [id].flat().join('/');
       const model = modelsOf(deps).find((each) => each.id === name);
@@ -89,35 +81,28 @@ const example: Model = {
   created: 1_795_253_400,
   owned_by: 'openai',
 };
+const only = (value: string): Schema => ({ type: 'string', enum: [value], nullable: false });
 
 export const modelSchemas: Readonly<Record<string, Schema>> = {
-  Model: {
-    description: 'A model that may be named here.',
-    type: 'object',
+  Model: objectOf('A model that may be named here.', {
     properties: {
-      id: { type: 'string', description: '`provider/model`, or another name for one.' },
-      object: { type: 'string', enum: ['model'], nullable: false },
+      id: textOf('`provider/model`, or another name for one.'),
+      object: only('model'),
       created: {
         type: 'number',
         format: 'double',
         description:
           'The time at which this process first saw the model, not its release date; in seconds since the epoch.',
       },
-      owned_by: { type: 'string', description: 'Its provider.' },
+      owned_by: textOf('Its provider.'),
     },
-    required: ['id', 'object', 'created', 'owned_by'],
-    additionalProperties: true,
     example,
-  },
-  ModelPage: {
-    description: 'Body of `GET /v1/models`.',
-    type: 'object',
+  }),
+  ModelPage: objectOf('Body of `GET /v1/models`.', {
     properties: {
-      object: { type: 'string', enum: ['list'], nullable: false },
+      object: only('list'),
       data: { type: 'array', items: { $ref: '#/components/schemas/Model' } },
     },
-    required: ['object', 'data'],
-    additionalProperties: true,
     example: { object: 'list', data: [example] },
-  },
+  }),
 };

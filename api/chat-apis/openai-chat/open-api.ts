@@ -7,6 +7,22 @@ export const jsonOf = (schema: string): Record<string, { schema: unknown }> => (
   'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
 });
 
+/** A text field. */
+export const textOf = (description: string): Schema => ({ type: 'string', description });
+
+/** An object with all of these fields, and maybe with others. */
+export const objectOf = (
+  description: string,
+  { properties, ...own }: Schema & Required<Pick<Schema, 'properties'>>,
+): Schema => ({
+  ...own,
+  description,
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: true,
+});
+
 type Headers = NonNullable<Answer['headers']>;
 
 const text = { schema: { type: 'string' } };
@@ -138,12 +154,8 @@ const completionExample = {
 /** The schemas that are written by hand, and the example of the reply's. */
 export const schemas: Readonly<Record<string, Schema>> = {
   ChatCompletion: { example: completionExample },
-  OpenAiError: {
-    description: 'Body of every error below `/v1`.',
-    type: 'object',
+  OpenAiError: objectOf('Body of every error below `/v1`.', {
     properties: { error: { $ref: '#/components/schemas/OpenAiErrorObject' } },
-    required: ['error'],
-    additionalProperties: true,
     example: {
       error: {
         message: 'messages[0].content must be a string or an array of parts.',
@@ -152,29 +164,20 @@ export const schemas: Readonly<Record<string, Schema>> = {
         code: 'invalid_request',
       },
     },
-  },
-  OpenAiErrorObject: {
-    description: 'Why a request failed.',
-    type: 'object',
+  }),
+  OpenAiErrorObject: objectOf('Why a request failed.', {
     properties: {
-      message: { type: 'string', description: 'For people.' },
-      type: {
-        type: 'string',
-        description: '`invalid_request_error`, `rate_limit_error` or `server_error`.',
-      },
+      message: textOf('For people.'),
+      type: textOf('`invalid_request_error`, `rate_limit_error` or `server_error`.'),
       param: {
-        type: 'string',
-        nullable: true,
-        description:
+        ...textOf(
           "The field or header that is wrong, such as `messages[0].content`; of a place without one the provider's word.",
+        ),
+        nullable: true,
       },
-      code: {
-        type: 'string',
-        description:
-          'Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`.',
-      },
+      code: textOf(
+        'Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`.',
+      ),
     },
-    required: ['message', 'type', 'param', 'code'],
-    additionalProperties: true,
-  },
+  }),
 };
