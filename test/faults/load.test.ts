@@ -16,7 +16,8 @@ catalogue({ variables: { ...profiles.narrow, BEDROCK_CONCURRENCY: '1' } }, (add)
       const busy = books.ask({ model: 'sim-gate-0' });
       await busy.arrived();
       const stale = [1, 2, 3].map(() => books.ask({ headers: { Prefer: 'wait=1' } }));
-      expectCodes(await Promise.all(stale.map(({ reply }) => reply)), ['timeout']);
+      // On a slow machine the pool may have said by then that a second is too short: then they are not accepted.
+      expectCodes(await Promise.all(stale.map(({ reply }) => reply)), ['timeout', 'overloaded']);
       const fresh = [1, 2, 3].map(() => books.chat());
       busy.open();
       expectCodes(await Promise.all([busy.reply, ...fresh]), ['ok']);
