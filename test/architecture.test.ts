@@ -360,6 +360,13 @@ describe('a habit of a provider', () => {
 });
 
 describe('the pages about the code', () => {
+  it('begin with one that can be read at once', () => {
+    const page = readFileSync('docs/architecture.md', 'utf8');
+    const names = [...page.matchAll(/`(?:[\w.-]+\/)*([\w.-]+\.(?:tsx?|mjs))`/g)].map(([, name]) => name);
+    expect(page.split('\n').length).toBeLessThanOrEqual(150);
+    expect(new Set(names).size).toBeLessThanOrEqual(70);
+  });
+
   it.each(['architecture', 'internals', 'guarantees'])('name in %s.md only files that exist', (page) => {
     const files = readdirSync('.', { encoding: 'utf8' })
       .filter((room) => !/^(node_modules|dist|\.git|test-results)$/.test(room))
