@@ -78,11 +78,21 @@ export const claudeEffort = z.enum(['low', 'medium', 'high', 'xhigh', 'max']);
 
 /** The values that change nothing, at any provider. */
 export const neutralValues: ModelParameters = {
-  ...{ temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0, parallelToolCalls: true },
+  temperature: 1,
+  topP: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  parallelToolCalls: true,
 };
 
 /** Hints: a provider that does not support one of these is asked without it. */
 export const hints: ReadonlySet<ParameterName> = new Set<ParameterName>([
-  ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
-  ...(['reasoningEffort', 'verbosity', 'parallelToolCalls'] as const),
+  'temperature',
+  'topP',
+  'seed',
+  'frequencyPenalty',
+  'presencePenalty',
+  'reasoningEffort',
+  'verbosity',
+  'parallelToolCalls',
 ]);

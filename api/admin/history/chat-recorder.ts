@@ -113,11 +113,15 @@ function attemptsOf(
   const { earlier = [], provider, model } = claimed.current;
   const providerError = outcome?.kind === 'failed' ? outcome.providerError : undefined;
   const only = {
-    ...{ model, provider, providerError },
+    model,
+    provider,
+    providerError,
     code: (attemptCodes[code] ?? code) as RequestAttempt['code'],
   };
   return (outcome?.attempts ?? [...earlier, only]).map(({ provider, model, code, providerError }) => ({
-    ...{ provider, code, providerError },
+    provider,
+    code,
+    providerError,
     model: model?.slice(0, maxModelLength),
   }));
 }

@@ -34,8 +34,12 @@ const publishEveryMs = 1000;
 
 /** A chat that ends so has failed by its provider, a breaker, or the load, and not by its caller. */
 const faults: ReadonlySet<string> = new Set([
-  ...['provider_error', 'provider_rate_limited', 'provider_timeout', 'provider_unavailable'],
-  ...['overloaded', 'timeout'],
+  'provider_error',
+  'provider_rate_limited',
+  'provider_timeout',
+  'provider_unavailable',
+  'overloaded',
+  'timeout',
 ]);
 
 /**

@@ -81,7 +81,9 @@ export class HistoryExchange {
     this.#now = deps.now ?? Date.now;
     this.#delay = deps.delay ?? delayUnreferenced;
     this.#answered = new LRUCache({
-      ...{ max: maxPeers, ttl: apart * askEveryMs, ttlResolution: 0 },
+      max: maxPeers,
+      ttl: apart * askEveryMs,
+      ttlResolution: 0,
       perf: { now: () => performance.now() },
     });
   }

@@ -91,9 +91,12 @@ export class SampleLog {
     this.#tallies = newTallies();
     const loads = await this.#deps.readLoads();
     const taken = [...tallies].map(([provider, tally]) => ({
-      ...{ slot, provider },
+      slot,
+      provider,
       ...(loads.find((load) => load.provider === provider) ?? noLoad),
-      ...{ arrivals: tally.arrivals, ended: tally.ended, failed: tally.failed },
+      arrivals: tally.arrivals,
+      ended: tally.ended,
+      failed: tally.failed,
       queueMs: percentilesOf(tally.queue),
       providerMs: percentilesOf(tally.provider),
     }));

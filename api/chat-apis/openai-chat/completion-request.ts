@@ -46,7 +46,11 @@ export function toCompletionRequest(
   const parameters = readParameters(fields);
   refuseUnsupported(provider, parameters);
   return {
-    ...{ provider, model, replyModel, turns, changes },
+    provider,
+    model,
+    replyModel,
+    turns,
+    changes,
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     // Its answer has a place for opaque parts at calls alone.
     reasoning: parameters.tools && 'opaque',
