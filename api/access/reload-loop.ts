@@ -34,7 +34,7 @@ export class ReloadLoop {
     return this.#loading;
   }
 
-  /** As `reload`, but begins at most once a second; all calls until then share one load. For loads that users cause. */
+  /** Reloads at most once a second; all calls until then share one load. For loads that users cause. */
   reloadShared(): Promise<void> {
     this.#shared ??= this.#sharedPause.then(() => {
       this.#shared = undefined;

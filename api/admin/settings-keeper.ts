@@ -17,9 +17,9 @@ interface SettingsKeeperDeps {
 }
 
 const pauseMs = 5000;
-/** Every so many pauses the table is read, too, and the limits compared. */
+/** The table is read, and the limits are compared, on every round of so many. */
 const pausesToTable = 6;
-/** Every so many pauses old entries of the audit are removed. */
+/** Old entries of the audit are removed on one round of so many. */
 const pausesToPrune = 720;
 
 /**

@@ -21,7 +21,7 @@ interface BodyBounds {
 
 /** A body that has arrived. */
 export interface SentBody {
-  /** As it was sent. */
+  /** The bytes as they were sent. */
   readonly sent: Buffer;
   /** Decodes its Content-Encoding, and throws as `readBody`; absent for a body that has none. */
   readonly decode?: () => Promise<Buffer>;

@@ -9,7 +9,7 @@ export const toOpenApi = (checked: z.ZodObject): Schema =>
     override: ({ jsonSchema }) => spellNull(jsonSchema as Schema),
   }) as Schema;
 
-/** As OpenAPI 3.0.3 wants it (clarification of 2019-10): an enum lists `null`, and only typed schemas are nullable. */
+/** Writes null for OpenAPI 3.0.3 (clarification of 2019-10): an enum lists it, and only typed schemas are nullable. */
 function spellNull(schema: Schema): void {
   if (!schema.nullable) return;
   if (schema.enum) schema.enum = [...new Set([...schema.enum, null])];

@@ -20,7 +20,7 @@ const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 export const toolSchema = z.object({
   name: toolName,
   description: z.string().optional(),
-  /** Of its arguments, which are an object; absent means that it has none. */
+  /** The schema of its arguments, which are an object; absent means that it has none. */
   parameters: jsonSchema.optional(),
   /** Whether the arguments have to fit the schema. */
   strict: z.boolean().optional(),

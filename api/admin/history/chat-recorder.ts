@@ -59,7 +59,7 @@ export class ChatRecorder implements ChatListener {
     if (!chat.isStored) followed.leftMs = performance.now() - chat.opening.receivedAt;
   }
 
-  /** Of a chat that its request has left, the outcome has the times that the worker measured. */
+  /** Records the end of a chat. If its request has left, the times are those that the worker measured. */
   ended(chat: LiveChat, outcome: Outcome | undefined): void {
     const followed = this.#followed.get(chat);
     if (followed === undefined || chat.opening === undefined) return;

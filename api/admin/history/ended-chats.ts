@@ -70,7 +70,7 @@ export class EndedChats {
     }
   }
 
-  /** Of each provider with any. */
+  /** The counts of each provider at which a chat has ended. */
   counts(): Counts[] {
     return [...Map.groupBy(this.#recent(), ({ provider }) => provider)].map(([provider, slices]) => {
       const lastCode = slices.find(({ failed }) => failed > 0)?.code;

@@ -77,7 +77,7 @@ export class SampleLog {
     if (providerMs !== undefined) tally.provider.record(providerMs);
   }
 
-  /** Those of the last ten minutes, oldest first. */
+  /** The samples of the last ten minutes, oldest first. */
   list(): readonly TimedSample[] {
     return this.#samples;
   }

@@ -17,9 +17,9 @@ import { PartsBeforeCall } from './extra-content.js';
 export interface CompletionHead {
   readonly id: string;
   readonly created: number;
-  /** That of the request. */
+  /** The provider that the request names. */
   readonly provider: ProviderId;
-  /** As the caller has asked for it: `provider/model`, or an alias. */
+  /** The model as the caller named it: `provider/model`, or an alias. */
   readonly model: string;
   readonly isFlex: boolean;
 }

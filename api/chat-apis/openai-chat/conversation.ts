@@ -18,7 +18,7 @@ import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
 
-/** Of the arguments of all calls together, and of their blocks; parsing this many takes at most 50 ms. */
+/** Bounds the values in the arguments of all calls, and those in their blocks; to parse as many takes 50 ms at most. */
 const maxValues = 20_000;
 const maxDepth = 128;
 const maxResults = 2000;
@@ -54,7 +54,7 @@ interface Read {
 interface OpenCall {
   readonly at: string;
   result?: ToolResultPart;
-  /** Of the message of the result. */
+  /** The place of the message with the result. */
   place?: number;
 }
 

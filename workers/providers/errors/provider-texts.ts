@@ -82,7 +82,7 @@ const fields = [
   'temperature|top_p|seed|stop|stop_sequences|verbosity|max_tokens|max_completion_tokens|reasoning_effort',
   'frequency_penalty|presence_penalty|parallel_tool_calls|system_instruction|tool_config|thought_signature',
 ];
-// Of JSON Schema's keywords only the `$` has a meaning in a pattern.
+// The only character of JSON Schema's keywords with a meaning in a pattern is `$`.
 const word = `(${[...fields, ...keywords].join('|').replaceAll('$', '\\$')})(?![\\w$-])`;
 const place = `(?<place>${word}(\\.${word}|\\.\\d{1,4}(?!\\w)|\\[\\d{1,4}\\]){0,32})`;
 const wholePlace = new RegExp(`^${place}`);

@@ -238,7 +238,7 @@ const toolCall = z.object({
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 const thought = text.catch(undefined);
-/** Of a model that thinks: https://docs.mistral.ai/capabilities/reasoning */
+/** The content of a model that thinks: https://docs.mistral.ai/capabilities/reasoning */
 const contentParts = z
   .array(z.object({ text, thinking: z.array(z.object({ text })).optional() }))
   .transform((parts) => ({

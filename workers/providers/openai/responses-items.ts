@@ -11,13 +11,13 @@ const text = z.string().nullish();
 export const item = z.object({
   type: z.string(),
   status: text,
-  /** Of a message. */
+  /** The phase of a message. */
   phase: text,
   content: z.array(z.object({ type: z.string(), text, refusal: text })).nullish(),
-  /** Of reasoning. */
+  /** The summary of reasoning. */
   summary: z.array(z.object({ type: z.string(), text: z.string() })).nullish(),
   encrypted_content: text,
-  /** Of a call. */
+  /** The id of a call. */
   call_id: text,
   name: text,
   arguments: z.unknown().optional(),

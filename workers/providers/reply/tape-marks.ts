@@ -44,7 +44,7 @@ export class TapeMarks {
   #ids: Set<string> | undefined;
   /** Opaque blocks since the last call. */
   readonly #blocksFor08: string[] = [];
-  /** Of all blocks, also of those that were not kept. */
+  /** Characters of all blocks, also of those that were not kept. */
   #opaqueLength = 0;
 
   constructor(

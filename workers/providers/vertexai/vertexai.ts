@@ -53,7 +53,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
   };
 }
 
-/** Of one reply: it would be longer than any model writes. */
+/** The most requests for one reply: it would be longer than any model writes. */
 const maxRequests = 32;
 
 function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
