@@ -127,8 +127,8 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const advice = facts.advice ?? readAdvice(facts.text);
   const hasNoStream = code === 'provider_error' && noToolStream.test(facts.text ?? '');
   const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts) : {};
-  const said = givenFields({ seemsOutOfCredit, advice, ...refused });
-  const cause = Object.assign(new ProviderCallError(name, facts.status, word), said);
+  const fields = givenFields({ seemsOutOfCredit, advice, ...refused });
+  const cause = Object.assign(new ProviderCallError(name, facts.status, word), fields);
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
   const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
   const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);

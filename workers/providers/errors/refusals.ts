@@ -40,31 +40,31 @@ interface RefusalFacts {
  * quotes. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
  */
 export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
-  const said = unquoted(text);
+  const beginning = unquoted(text);
   if (words.includes('invalid_encrypted_content')) return 'signatures';
-  if (param !== '') return refusalOf(param, said);
-  const [told] = tellingTexts.find(([, pattern]) => pattern.test(said)) ?? [];
-  if (told) return told;
-  if (limitName.test(said) && unknownField.test(said)) return 'limitName';
+  if (param !== '') return refusalOf(param, beginning);
+  const [refusal] = tellingTexts.find(([, pattern]) => pattern.test(beginning)) ?? [];
+  if (refusal) return refusal;
+  if (limitName.test(beginning) && unknownField.test(beginning)) return 'limitName';
   // The schema of a tool may have properties of these names.
-  if (/schema/i.test(said)) return undefined;
-  if (cache.test(said)) return 'cache';
-  if (ofCaller.test(said)) return undefined;
-  if (stream.test(said)) return 'stream';
-  const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
-  if (named.length > 0 && refused.test(said)) return named;
-  return toolChoice.test(said) ? 'toolChoice' : undefined;
+  if (/schema/i.test(beginning)) return undefined;
+  if (cache.test(beginning)) return 'cache';
+  if (ofCaller.test(beginning)) return undefined;
+  if (stream.test(beginning)) return 'stream';
+  const named = hintNames.filter(([, name]) => name.test(beginning)).map(([hint]) => hint);
+  if (named.length > 0 && refused.test(beginning)) return named;
+  return toolChoice.test(beginning) ? 'toolChoice' : undefined;
 }
 
-function refusalOf(param: string, said: string): Refusal | undefined {
+function refusalOf(param: string, beginning: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
   if (param === 'include') return 'encryptedReasoning';
   // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
   if (param === 'reasoning.summary') return 'summary';
   if (param === 'stream') return 'stream';
   if (/^stream_options\b/.test(param)) return 'streamOptions';
-  if (limitName.test(param)) return unknownField.test(said) ? 'limitName' : undefined;
-  if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
+  if (limitName.test(param)) return unknownField.test(beginning) ? 'limitName' : undefined;
+  if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(beginning)) return 'effort';
   // In requests for responses two are within others.
   const own = param
     .replace(/^reasoning\.effort$/, 'reasoning_effort')

@@ -191,8 +191,8 @@ export class Tape {
     this.#call = undefined;
     this.#open = undefined;
     call.isOver = true;
-    const said = call.arguments || (call.preset ?? '');
-    const json = toObjectText(said) ?? (isCut ? said : undefined);
+    const text = call.arguments || (call.preset ?? '');
+    const json = toObjectText(text) ?? (isCut ? text : undefined);
     if (json === undefined) throw this.#unusable('malformed_arguments');
     if (!call.isBegun) this.#begin(call, json);
   }
@@ -219,7 +219,7 @@ export class Tape {
   }
 
   #takeBlank(reason: FinishReason): void {
-    if (!this.request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
+    if (!this.request.blankAllowedFor?.includes(reason)) throw this.#unusable('blank');
     if (this.#held !== '') this.#writePiece('text', this.#held);
   }
 
