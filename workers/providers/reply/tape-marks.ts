@@ -60,8 +60,8 @@ export class TapeMarks {
     return this.list.length >= 2000;
   }
 
-  /** Counts a block. Behind one that is not kept, no other is. */
-  haveRoomFor({ data }: OpaqueBlock): boolean {
+  /** Counts a block; false if there is no room to keep it, nor any that follows. */
+  keep({ data }: OpaqueBlock): boolean {
     this.#opaqueLength += data.length;
     return this.#opaqueLength <= maxOpaqueLength && !this.areMany;
   }

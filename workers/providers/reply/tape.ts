@@ -82,7 +82,7 @@ export class Tape {
 
   addOpaque(block: OpaqueBlock): void {
     if (!this.#endCall()) return void this.#wait(() => this.addOpaque(block));
-    if (!this.#marks.haveRoomFor(block)) return;
+    if (!this.#marks.keep(block)) return;
     if (this.request.reasoning === undefined) return void this.#marks.keepFor08(block);
     this.#open = undefined;
     this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
