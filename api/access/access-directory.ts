@@ -209,7 +209,7 @@ export class AccessDirectory {
     return caller;
   }
 
-  /** None for a text that is no token of this server. */
+  /** The keys of a token's grants; none for a text that is no token of this server. */
   #tokenKeys(token: string): string[] {
     const key = tokenKey(digestOf(token));
     return isAccessToken(token) || this.#environmentGrants.has(key) ? [key] : [];

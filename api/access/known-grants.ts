@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import type { Caller } from './caller.js';
 import type { EnvironmentUsers } from './known-users.js';
 
-/** Whose a token or a session is. */
+/** The caller whose token or session it is, and until when. */
 export interface Grant {
   readonly caller: Caller;
   /** By the clock of `KnownGrants`. */

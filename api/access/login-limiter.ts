@@ -10,7 +10,7 @@ import { clientOf, createCounters } from './rate-limit.js';
 /** One attempt to log in. */
 export interface Login {
   address: string | undefined;
-  /** Absent for credentials that have none, such as access tokens. */
+  /** The user's name; absent for credentials without one, such as access tokens. */
   name?: string | undefined;
   /** The parsed secret, so that another spelling of the same header is the same login. */
   secret: string;

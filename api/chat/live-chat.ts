@@ -27,7 +27,7 @@ export class LiveChat implements PolledChat {
   readonly id: string;
   readonly isStored: boolean;
   readonly requests = new Set<WaitingRequest>();
-  /** In milliseconds since the epoch. */
+  /** When its first request came, in milliseconds since the epoch. */
   readonly attachedAt: number;
   /** Which polls read it while it is only in the background. */
   readonly pollSlot: number;

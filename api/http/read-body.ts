@@ -106,7 +106,7 @@ function enlarge(bytes: Buffer, size: number): Buffer {
   return larger;
 }
 
-/** Undefined for a body that is not encoded. */
+/** The decoder for a body; undefined if it is not encoded. */
 function decoderOf({
   headers: { 'content-encoding': encoding = 'identity' },
 }: Request): (() => Transform) | undefined {

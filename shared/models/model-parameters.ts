@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Longer ones are of no use. */
+/** The longest text to stop at: a longer one is of no use. */
 const maxStopLength = 1000;
 
 const stopSequence = z

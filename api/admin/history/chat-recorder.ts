@@ -9,7 +9,7 @@ import type { History } from './history.js';
 
 /** Times are in milliseconds from its arrival here. */
 interface Followed {
-  /** Undefined where the request was refused. */
+  /** How long after its arrival the chat was queued; undefined where the request was refused. */
   queuedMs?: number;
   /** When the request of a chat that is not stored has left it. */
   leftMs?: number;
@@ -24,7 +24,7 @@ interface End extends Followed {
   /** When its request came, by the clock of `performance.now()`. */
   readonly receivedAt: number;
   readonly endedMs: number;
-  /** Undefined where the request was refused. */
+  /** The chat; undefined where the request was refused. */
   readonly chat?: LiveChat;
 }
 

@@ -48,7 +48,7 @@ const faults: ReadonlySet<string> = new Set([
  */
 export class EndedChats {
   readonly #deps: Required<EndedChatsDeps>;
-  /** Newest first. */
+  /** The slices of the last five minutes, newest first. */
   #slices: Slice[] = [];
 
   constructor(deps: EndedChatsDeps) {

@@ -33,9 +33,9 @@ interface Peer {
   /** All its chats up to this number have come. */
   last: number;
   heardAt: number;
-  /** When it told samples last. */
+  /** When its last samples came. */
   sampledAt: number;
-  /** By slot and provider. */
+  /** Its samples by slot and provider. */
   readonly samples: Map<string, TimedSample>;
 }
 
@@ -216,5 +216,5 @@ export class HistoryExchange {
   }
 }
 
-/** It keeps no process alive. */
+/** Waits without keeping the process alive. */
 const delayUnreferenced = (ms: number): Promise<unknown> => delayFor(ms, undefined, { ref: false });

@@ -41,7 +41,7 @@ export class SampleLog {
   readonly #deps: SampleLogDeps;
   readonly #now: () => number;
   #tallies = newTallies();
-  /** Oldest first. */
+  /** The samples that are kept, oldest first. */
   #samples: TimedSample[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isTaking = false;

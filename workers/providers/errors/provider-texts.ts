@@ -3,7 +3,7 @@ import { keywords } from '../../../shared/models/schema-bounds.js';
 
 /** Reads the texts of providers' errors. They are compared, and kept nowhere: they may quote a prompt or a key. */
 
-/** All texts that are compared are shorter. */
+/** Only this much of a text is compared. */
 const maxCompared = 2000;
 
 /** The words that a text may have in quotation marks and be read on: names of our own fields, and their values. */

@@ -95,7 +95,7 @@ const unknownField =
 /** Bedrock's text (vercel/ai#2772, RooCodeInc/Roo-Code#248), and Anthropic's, which begins with both numbers. */
 const cap = /\bmaximum tokens you requested exceeds?\b|\bmaximum allowed number of output tokens\b/i;
 
-/** A place in what only the caller can mend. */
+/** A place in the parts that only the caller can mend. */
 const ofCaller =
   /^([\w ]{1,60}: )?(\* )?(GenerateContentRequest\.)?(messages|contents|system|tools|toolConfig\.tools)\b/;
 

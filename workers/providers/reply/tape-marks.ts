@@ -16,7 +16,7 @@ import type { ProviderRequest } from '../provider.js';
 
 /** One whole block of a reply for the model alone. */
 export interface OpaqueBlock {
-  /** Absent means a block. */
+  /** The role of the block; absent means `block`. */
   readonly role?: OpaqueRole | undefined;
   /** JSON text of an object. */
   readonly data: string;

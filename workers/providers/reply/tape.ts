@@ -21,11 +21,11 @@ export interface CallPiece extends CallFacts {
 /** A call as far as it has come. */
 interface OpenCall extends CallPiece {
   arguments: string;
-  /** The first character of them that is not white space. */
+  /** The first character of its arguments that is not white space. */
   opening?: string | undefined;
-  /** Whether the tape has them as far as they came. */
+  /** Whether the tape has its arguments as far as they came. */
   isBegun: boolean;
-  /** Whether the tape has all of them. */
+  /** Whether the tape has all of its arguments. */
   isOver?: boolean;
 }
 
@@ -50,7 +50,7 @@ export class Tape {
   #held = '';
   /** The part that its next piece continues. */
   #open: 'text' | 'thinking' | undefined;
-  /** Whether it has a text or a call. */
+  /** Whether the tape has a text or a call. */
   #hasSaid = false;
   /** The call that the tape is in. */
   #call: OpenCall | undefined;

@@ -115,7 +115,7 @@ function signText(sent: Google.Part[], thoughtSignature: string): void {
 
 const toStruct = (text: string) => parseExactly(text) as Record<string, unknown>;
 
-/** It comes back from a client. */
+/** A signature as a client sends it back, which may be anything. */
 const signature = z.object({
   thoughtSignature: z.string().regex(/^[\w+/=-]+$/),
   of: z.enum(['call', 'text']),
