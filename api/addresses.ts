@@ -88,7 +88,10 @@ export function apiOperations(
 
 const operationsOf = (apis: readonly ChatApi[]): Operation[] => apis.flatMap((api) => api.operations);
 
-/** Has failures sent as the API of their address does, but for chat and blog there. To be used before all else. */
+/**
+ * Sets how failures are sent: at the addresses of an API in its format, but at those of chat and blog as problems. It
+ * has to stand before all other middleware that may fail.
+ */
 export function errorFormats(apis: readonly ChatApi[], urls: BaseUrls): RequestHandler {
   const router = Router(exact);
   const ofApi = apiFailures(apis);

@@ -56,9 +56,9 @@ const textsOf = (file: string): Line[] => read(file).filter(({ text }) => /['`"]
 const code = globSync('{api,workers,shared,db,cli,dev,console,test}/**/*.{ts,tsx,mjs}', {
   exclude: ['**/generated/**', 'test/{bench,soak}/**'],
 });
-/** The rooms without a dangling comment. */
-const complete = globSync('{shared,db,cli,dev,console,workers}/**/*.{ts,tsx,mjs}', {
-  exclude: ['shared/models/**', 'workers/providers/**'],
+/** The folders of the program, which have no dangling comment. */
+const complete = globSync('{api,shared,db,cli,dev,console,workers}/**/*.{ts,tsx,mjs}', {
+  exclude: ['**/generated/**'],
 });
 const pages = globSync(['docs/*.md', 'README.md', 'CONTRIBUTING.md']);
 const comments = code.flatMap(commentsOf);

@@ -80,7 +80,7 @@ export class AccessDirectory {
     return this.#loop.reload();
   }
 
-  /** As `reload`, but begins at most once a second; all calls until then share one load. */
+  /** Reloads at most once a second; all calls until then share one load. */
   reloadShared(): Promise<void> {
     return this.#loop.reloadShared();
   }
@@ -117,7 +117,7 @@ export class AccessDirectory {
     return this.#recordUse(this.#grants.check(this.#tokenKeys(token)));
   }
 
-  /** As `checkToken`, but asks the database about an unknown token. Throws `Failure('database_unavailable')`. */
+  /** Checks a token, an unknown one in the database. Throws `Failure('database_unavailable')`. */
   async findToken(token: string): Promise<Caller | undefined> {
     const read = async () => {
       const readAt = this.#now();
@@ -132,7 +132,7 @@ export class AccessDirectory {
     return this.#grants.check(this.#sessionDigests(key).map(sessionKey));
   }
 
-  /** As `checkSession`, but asks the database about an unknown session. Throws `Failure('database_unavailable')`. */
+  /** Checks a session, an unknown one in the database. Throws `Failure('database_unavailable')`. */
   findSession(key: string): Promise<Caller | undefined> {
     const digests = this.#sessionDigests(key);
     return this.#grants.find(digests.map(sessionKey), async () => {
@@ -209,7 +209,7 @@ export class AccessDirectory {
     return caller;
   }
 
-  /** None for a text that is no token of this server. */
+  /** The keys of a token's grants; none for a text that is no token of this server. */
   #tokenKeys(token: string): string[] {
     const key = tokenKey(digestOf(token));
     return isAccessToken(token) || this.#environmentGrants.has(key) ? [key] : [];

@@ -5,7 +5,7 @@ import type { Scope } from '../../shared/contracts/contract.js';
 /** The authenticated user of a request: the same by Basic, by each access token, and by a session of the console. */
 export interface Caller extends UserIdentity {
   readonly scopes: readonly Scope[];
-  /** Of the token in the database that the request came with; a write checks that it is still active. */
+  /** Id of the database's token that the request came with; a write checks that it is still active. */
   readonly tokenId?: string;
   readonly session?: CallerSession;
 }

@@ -4,7 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import type { Caller } from './caller.js';
 import type { EnvironmentUsers } from './known-users.js';
 
-/** Whose a token or a session is. */
+/** The caller whose token or session it is, and until when. */
 export interface Grant {
   readonly caller: Caller;
   /** By the clock of `KnownGrants`. */
@@ -62,8 +62,8 @@ export class KnownGrants {
   }
 
   /**
-   * As `check`, but reads the grant when no key is known. Rejects as `read` does, and then remembers nothing; also with
-   * `database_unavailable`, where changes overtake each reading for a second.
+   * Checks the keys, and reads the grant when none is known. Rejects as `read` does, and then remembers nothing; also
+   * with `database_unavailable`, where changes overtake each reading for a second.
    */
   async find(
     keys: readonly string[],

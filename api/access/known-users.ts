@@ -8,7 +8,7 @@ import type { SignedIn } from './caller.js';
 export interface EnvironmentUser {
   readonly user: UserIdentity;
   readonly secret?: string | undefined;
-  /** They may have any form. */
+  /** The user's tokens in the environment, which may have any form. */
   readonly tokens?: readonly { readonly token: string; readonly scopes: readonly Scope[] }[];
 }
 
@@ -67,7 +67,7 @@ export class KnownUsers {
 
 interface Entry {
   readonly user: UserIdentity | undefined;
-  /** In the database. */
+  /** The role that the database has for the user. */
   readonly role: UserRole;
   /** Digest of the secret in the database. */
   readonly stored: Buffer;

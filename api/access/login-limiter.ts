@@ -10,9 +10,9 @@ import { clientOf, createCounters } from './rate-limit.js';
 /** One attempt to log in. */
 export interface Login {
   address: string | undefined;
-  /** Absent for credentials that have none, such as access tokens. */
+  /** The user's name; absent for credentials without one, such as access tokens. */
   name?: string | undefined;
-  /** As parsed, so that another spelling of the same header is the same login. */
+  /** The parsed secret, so that another spelling of the same header is the same login. */
   secret: string;
   /** Where it is answered: once that has closed, the attempt waits no longer. */
   response?: Pick<ServerResponse, 'destroyed' | 'once' | 'off'> | undefined;

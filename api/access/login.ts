@@ -35,8 +35,9 @@ export interface Accepted {
   readonly basic: boolean;
   readonly tokens: boolean;
   readonly scope: Scope;
+  /** `WWW-Authenticate` of a 401. */
   readonly challenge: string;
-  /** That of a 403. */
+  /** `WWW-Authenticate` of a 403. */
   readonly tokenChallenge: string;
   readonly detail: string;
 }

@@ -20,7 +20,7 @@ interface AuthenticationDeps {
   lifecycle: Lifecycle;
 }
 
-/** Loads its users in the background. */
+/** An authentication that loads its users in the background. */
 export interface OpenAuthentication extends Authentication {
   /** Resolves when the first attempt to load them has succeeded or failed. */
   readonly attempted: Promise<void>;

@@ -2,7 +2,7 @@
 const everyMsByDefault = 30_000;
 /** After a failure; sooner, because a user who was removed meanwhile must not stay for long. */
 const retryMs = 2_000;
-/** Between the loads that callers can cause. */
+/** The pause between loads that callers can cause. */
 const sharedPauseMs = 1_000;
 
 /** Runs a load whenever it is asked to, every thirty seconds, and soon after a failure; one at a time. */
@@ -34,7 +34,7 @@ export class ReloadLoop {
     return this.#loading;
   }
 
-  /** As `reload`, but begins at most once a second; all calls until then share one load. For loads that users cause. */
+  /** Reloads at most once a second; all calls until then share one load. For loads that users cause. */
   reloadShared(): Promise<void> {
     this.#shared ??= this.#sharedPause.then(() => {
       this.#shared = undefined;

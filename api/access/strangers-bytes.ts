@@ -16,7 +16,7 @@ interface Body {
  */
 export function createStrangersBytes({ maxBytes, maxMs }: { maxBytes: number; maxMs: number }) {
   const heldBy = new Tally();
-  /** The oldest first. */
+  /** The bodies that are held, the oldest first. */
   const bodies = new Set<Body>();
   const heavier = (one: Body, other: Body) =>
     heldBy.of(other.address) > heldBy.of(one.address) ? other : one;

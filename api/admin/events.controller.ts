@@ -68,5 +68,5 @@ export class EventsController extends Controller {
   }
 }
 
-/** The response has ended. */
+/** The body that the generated route gets to send; the response has ended by then. */
 const alreadySent = '';

@@ -22,7 +22,7 @@ interface FleetEventsDeps {
 /** A part that changes by itself: the queue, or one provider with all of its workers. */
 interface Part {
   readonly event: ServerSentEvent;
-  /** The look at which it became what it is. */
+  /** The number of the look at which it changed last. */
   readonly since: number;
 }
 
@@ -30,7 +30,7 @@ interface Part {
 interface Look {
   readonly number: number;
   readonly snapshot: ServerSentEvent;
-  /** For a reader without other events. */
+  /** The event for a reader who would get no other. */
   readonly alive: ServerSentEvent;
   readonly parts: ReadonlyMap<string, Part>;
 }

@@ -43,7 +43,7 @@ export class OperatorSettings {
     return this.#view(provider, source.pools.settings.recordOf(provider));
   }
 
-  /** As `changePoolSettings`; what was changed counts here at once. */
+  /** Changes the settings as `changePoolSettings` does; the new ones count here at once. */
   async replace(wanted: WantedSettings): Promise<PoolSettings> {
     const { database, source } = this.#deps;
     const { isCopied, ...changed } = await changePoolSettings(wanted, {

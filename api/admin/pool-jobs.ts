@@ -53,7 +53,10 @@ export async function listJobs(
     const ids = await queue.getRanges([...listsOf[state]], 0, end);
     const jobs = await readTimes(queue, ids.slice(Number(offset), end));
     const data = jobs.map(({ id, attempts, addedAt, startedAt, endedAt }) => ({
-      ...{ id, state, attempts, addedAt: timeOf(addedAt) },
+      id,
+      state,
+      attempts,
+      addedAt: timeOf(addedAt),
       startedAt: startedAt === null ? null : timeOf(startedAt),
       endedAt: endedAt === null ? null : timeOf(endedAt),
     }));

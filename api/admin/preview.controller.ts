@@ -36,8 +36,8 @@ export class PreviewController extends Controller {
   }
 
   /**
-   * As the blog would show it, within the same limits: a text that is too costly to render is shown as its source.
-   * Nothing is stored.
+   * Renders the text as the blog would show it, within the same limits: one that is too costly to render is shown as
+   * its source. Nothing is stored.
    *
    * @summary Render Markdown
    */

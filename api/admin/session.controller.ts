@@ -79,7 +79,7 @@ export class SessionController extends Controller {
   }
 
   /**
-   * Of a session of the console; a token is none.
+   * The answer is for a session of the console; an access token is none.
    *
    * @summary Get who is signed in
    */

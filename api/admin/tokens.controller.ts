@@ -27,7 +27,7 @@ import { checkUuidParam } from '../http/uuid-param.js';
 import { type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 
-/** As on the command line. */
+/** The days that a token is valid unless its creator says otherwise; the command line has the same. */
 const defaultDays = 90;
 const dayMs = 86_400_000;
 

@@ -42,7 +42,7 @@ export class UsersController extends Controller {
   }
 
   /**
-   * Those that the environment names come first; after them those of the database by name, page by page.
+   * The users that the environment names come first; after them those of the database by name, page by page.
    *
    * @summary List users
    */

@@ -83,7 +83,7 @@ export const basePathOf = ({ res }: Request, { basePath }: Pick<Blog, 'basePath'
 /** The canonical address of a page, for search engines and for sharing. */
 export const canonicalLink = (url: string): string => `<link rel="canonical" href="${escapeHtml(url)}">`;
 
-/** Has search engines leave a page out. */
+/** Asks search engines to leave a page out. */
 export const noIndex = '<meta name="robots" content="noindex">';
 
 /** Tags as links to their pages; empty without any. */

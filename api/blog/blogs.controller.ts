@@ -131,7 +131,7 @@ export class BlogsController extends Controller {
   }
 
   /**
-   * As JSON, as its Markdown source, or as an HTML page, by the `Accept` header. A request for a page also gets its
+   * Answers with JSON, the Markdown source, or an HTML page, by the `Accept` header. A request for a page also gets its
    * errors as pages.
    *
    * @summary Get a post

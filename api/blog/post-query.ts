@@ -65,7 +65,7 @@ export function toPostFilter(query: PostQueryValues): Omit<PostFilter, 'drafts'>
     tag,
     author,
     status,
-    // As the words of the posts in the search index are.
+    // The words of the posts stand in the search index in this form.
     search: q === undefined || isBlank(q) ? undefined : q.normalize('NFC'),
     ...(cursor !== undefined && fromCursor(cursor)),
   };

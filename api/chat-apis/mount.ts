@@ -40,7 +40,7 @@ export function apiRouter(
   return router;
 }
 
-/** As the generated routes do it for other operations. */
+/** Authenticates like the generated routes of other operations. */
 const authenticate: RequestHandler = async (request, _response, next) => {
   Object.assign(request, { user: await expressAuthentication(request, 'chat') });
   next();
@@ -52,7 +52,7 @@ const allowedAt = (operations: readonly Operation[]): string =>
     .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
     .join(', ');
 
-/** Has failures below the roots of the APIs sent as each of them does; those of the longest root count. */
+/** Sets that failures below the roots of an API are sent in its format; the longest root counts. */
 export function apiFailures(apis: readonly ChatApi[]): Router {
   const router = Router(exact);
   const roots = apis.flatMap(({ roots, sendFailure }) => roots.map((root) => ({ root, sendFailure })));

@@ -13,7 +13,9 @@ const sendBody =
 
 /** https://platform.claude.com/docs/en/api/errors */
 const sendAnthropicError = sendBody((message, id) => ({
-  ...{ type: 'error', error: { type: 'not_found_error', message }, request_id: id },
+  type: 'error',
+  error: { type: 'not_found_error', message },
+  request_id: id,
 }));
 /** https://cloud.google.com/apis/design/errors */
 const sendGoogleError = sendBody((message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }));

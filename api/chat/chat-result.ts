@@ -58,7 +58,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const { code, retryable, retryAfterMs, credentialsRefused, providerError } = outcome;
       const place = providerError?.place;
       const { refusedParameter = place } = outcome;
-      // Of a request a worker finds only these wrong; its model usually after the heartbeats did.
+      // A worker refuses a request only for its images or its model, and the model rarely: heartbeats list the models.
       if (code === 'invalid_request')
         return refusedParameter === 'images'
           ? invalid('/messages', imageElsewhere)

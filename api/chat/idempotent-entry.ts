@@ -22,7 +22,7 @@ import type { Reservation, StoredAnswers } from './stored-answers.js';
 
 /** The chat of an `Idempotency-Key`. */
 export interface FoundChat {
-  /** Absent when a new chat has to be opened. */
+  /** The chat that the request joins; absent when a new one has to be opened. */
   readonly joined?: ResolvedChat;
   /** Id of the chat that the key has stood for, and that is not joined. */
   readonly previousId?: string | undefined;

@@ -27,7 +27,7 @@ export class LiveChat implements PolledChat {
   readonly id: string;
   readonly isStored: boolean;
   readonly requests = new Set<WaitingRequest>();
-  /** In milliseconds since the epoch. */
+  /** When its first request came, in milliseconds since the epoch. */
   readonly attachedAt: number;
   /** Which polls read it while it is only in the background. */
   readonly pollSlot: number;
@@ -104,11 +104,11 @@ export class LiveChat implements PolledChat {
   }
 
   /**
-   * Whether a job that the store did not know at `askedAt` has to be added again. It has not when it was seen since, or
-   * so long ago that it may have ended and its record expired, or when all its requests have left, which cancels it.
-   * True once for each request that adds it.
+   * Claims to add a job again that the store did not know at `askedAt`; true once for each request that adds it. False
+   * if it was seen since, or so long ago that it may have ended and its record expired, or if all its requests have
+   * left, which cancels it.
    */
-  isLost(askedAt: number, now: number): boolean {
+  claimReAdd(askedAt: number, now: number): boolean {
     const seenAt = this.#seenAt ?? 0;
     if (this.leftWith !== undefined || !this.#mayBeAddedAgain) return false;
     if (seenAt <= now - recordAliveMs || seenAt > askedAt) return false;

@@ -123,7 +123,7 @@ export class LiveChats implements ChatReceiver {
 
   onLost(id: string, askedAt: number): boolean {
     const chat = this.#chats.get(id);
-    if (!chat?.isLost(askedAt, this.#now())) return false;
+    if (!chat?.claimReAdd(askedAt, this.#now())) return false;
     for (const listener of this.#listeners) listener.lost?.(chat);
     return true;
   }

@@ -7,7 +7,7 @@ import type { Mark } from '../../shared/protocol/parts.js';
 /** A place in the text of one call, its tape, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {
   readonly callId: string;
-  /** UTF-16 units. */
+  /** The place in the reply, in UTF-16 units. */
   readonly offset: number;
 }
 
@@ -17,7 +17,7 @@ type WholeText = Parameters<typeof writerOf>[0] & {
   readonly marks?: readonly Mark[] | undefined;
   readonly ignored?: readonly string[] | undefined;
   readonly changes?: readonly string[] | undefined;
-  /** Absent for a reply that was not streamed. */
+  /** The id of the call; absent for a reply that was not streamed. */
   readonly callId?: string | undefined;
 };
 
@@ -152,7 +152,7 @@ export class ReplyStream {
     }
   }
 
-  /** Nothing is received after that. */
+  /** Ends the stream: nothing is received after that. */
   close(): void {
     this.#isOver = true;
     clearInterval(this.#asking);

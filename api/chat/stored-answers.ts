@@ -1,8 +1,8 @@
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/tally.js';
 
-/** An answer, or an image. */
-interface Answer {
+/** An answer or an image that a user keeps in the store for a time. */
+interface StoredBytes {
   /** Id of the chat's owner. */
   user: string;
   /** The size that is reserved until that of the answer is known. */
@@ -41,7 +41,7 @@ export class StoredAnswers {
     this.#now = now;
   }
 
-  reserve({ user, bytes: usual, besideBytes = 0, keptUntil }: Answer): Reservation {
+  reserve({ user, bytes: usual, besideBytes = 0, keptUntil }: StoredBytes): Reservation {
     this.#releaseEnded();
     const bytesWith = (answer: number) => Math.max(answer + besideBytes, minBytes);
     const most = bytesWith(usual);

@@ -21,7 +21,7 @@ import type { LiveChat } from './live-chat.js';
 import type { ChatListener } from './live-chats.js';
 
 interface ChatName {
-  /** `any` for operators. */
+  /** The user who may see the chat; `any` for operators. */
   owner: UserIdentity | 'any';
   id: string;
 }

@@ -171,7 +171,7 @@ export class Cancellation {
     const jobId = jobIdOf(chatId, attempt);
     try {
       const queue = this.#deps.queueOf(provider);
-      // Those of any other chat leave with its last request (`ChatService`).
+      // The texts of any other chat are removed with its last request (`ChatService`).
       const stored = job.isStored ? await Job.fromId<ChatJobPayload>(queue, jobId) : undefined;
       const isRemoved = (await queue.remove(jobId)) === 1;
       if (isRemoved && stored) await removeTexts(this.#deps.store.blobs, stored);

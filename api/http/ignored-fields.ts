@@ -1,6 +1,6 @@
 /** A field of a body that is not known. Its caller has chosen the name, which is shortened and escaped. */
 export interface UnknownField {
-  /** As in `X-Ignored-Fields`. */
+  /** The name as `X-Ignored-Fields` has it. */
   readonly name: string;
   readonly pointer: string;
 }

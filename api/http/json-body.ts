@@ -162,8 +162,8 @@ function asServiceUnavailable(error: unknown): never {
 }
 
 /**
- * Of the parameters only `charset` counts. Clients send others (`odata.metadata=minimal`, `version=1`) and empty ones,
- * which say nothing of how the bytes are to be read (RFC 9110, 5.6.6; RFC 8259, 11).
+ * Throws for anything but JSON. The only parameter that counts is `charset`: clients send others (`version=1`,
+ * `odata.metadata=minimal`) and empty ones, which do not change how the bytes are read (RFC 9110, 5.6.6; RFC 8259, 11).
  */
 function checkMediaType({ method, headers: { 'content-type': contentType = '' } }: Request): void {
   const type = mediaTypeOf(contentType);

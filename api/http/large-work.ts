@@ -15,13 +15,13 @@ const ownWait = () =>
 /** A user's work, in the order in which it came. */
 interface Line {
   readonly turns: Semaphore;
-  /** Those that wait or work. */
+  /** How many pieces of work wait or are under way. */
   size: number;
 }
 
 /**
- * Does what takes longer than a small plain body: decoding, and large JSON texts in a thread. Of a user one at a time;
- * users take turns, because each of them waits in the common line at most once.
+ * Does the work that takes longer than a small plain body: decoding, and large JSON texts in a thread. Each user's work
+ * is done one piece at a time. Users take turns, because each of them waits in the common line at most once.
  */
 export class LargeWork {
   readonly thread = new JsonThread();

@@ -13,7 +13,7 @@ import { drainRequest } from './drain-request.js';
 /** Sends a failure as the answer; the headers that its status requires are set. */
 export type SendFailure = (response: Response, failure: Failure) => void;
 
-/** Has the failures of this request sent by another function; undefined means as problems. */
+/** Sets how this request's failures are sent; `undefined`: as problems. */
 export function sendFailuresBy(response: Response, send: SendFailure | undefined): void {
   response.locals.sendFailure = send;
 }

@@ -21,7 +21,7 @@ interface BodyBounds {
 
 /** A body that has arrived. */
 export interface SentBody {
-  /** As it was sent. */
+  /** The bytes as they were sent. */
   readonly sent: Buffer;
   /** Decodes its Content-Encoding, and throws as `readBody`; absent for a body that has none. */
   readonly decode?: () => Promise<Buffer>;
@@ -106,7 +106,7 @@ function enlarge(bytes: Buffer, size: number): Buffer {
   return larger;
 }
 
-/** Undefined for a body that is not encoded. */
+/** The decoder for a body; undefined if it is not encoded. */
 function decoderOf({
   headers: { 'content-encoding': encoding = 'identity' },
 }: Request): (() => Transform) | undefined {

@@ -7,7 +7,6 @@ import { addCommonAnswers } from './common-answers.js';
 import type { Document, Info, Operation, Schema } from './document.js';
 import { exampleOf } from './openapi-examples.js';
 import { documentPathOf, groupOf, groupsOf, inOrder } from './openapi-order.js';
-import { toOpenApi } from './to-open-api.js';
 
 /** The parts of the configuration that the document shows. */
 export type DocumentFacts = Pick<
@@ -193,6 +192,27 @@ function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
 }
 
 const limitsOf = (checked: z.ZodObject): Record<string, Schema> => toOpenApi(checked).properties ?? {};
+
+/** The schema of what may be sent. */
+const toOpenApi = (checked: z.ZodObject): Schema =>
+  z.toJSONSchema(checked, {
+    target: 'openapi-3.0',
+    io: 'input',
+    override: ({ jsonSchema }) => spellNull(jsonSchema as Schema),
+  }) as Schema;
+
+/** Writes null for OpenAPI 3.0.3 (clarification of 2019-10): an enum lists it, and only typed schemas are nullable. */
+function spellNull(schema: Schema): void {
+  if (!schema.nullable) return;
+  if (schema.enum) schema.enum = [...new Set([...schema.enum, null])];
+  const options = schema.anyOf ?? schema.oneOf;
+  if (!options || schema.type) return;
+  // Null fits each of them, and so not one alone.
+  schema.anyOf = options.map((each) => ({ ...each, nullable: true }));
+  for (const option of schema.anyOf) spellNull(option);
+  delete schema.oneOf;
+  delete schema.nullable;
+}
 
 /** The generator gives every media type of an answer the same schema. */
 function describeTexts({ responses }: Operation): void {

@@ -35,7 +35,7 @@ const typeOf = (name: string): string =>
 /** The name of an asset changes with what is in it. */
 const forever = 'public, max-age=31536000, immutable';
 
-/** None where the API runs from its sources, as in a test. */
+/** The files of the console; none where the API runs from its sources, as in a test. */
 function readAssets(folder: URL): [name: string, bytes: Buffer][] {
   const names = existsSync(folder) ? readdirSync(folder) : [];
   return names.map((name) => [name, readFileSync(new URL(name, folder))]);

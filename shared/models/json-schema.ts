@@ -50,8 +50,8 @@ function toArguments(schema: Json, { argumentName }: Dialect): Record<string, un
 const wrongName = 'must have a name of 1 to 64 letters, digits, _, . and - with this provider';
 const untyped = 'must have a type with this provider';
 
-/** They say nothing to a model. */
-const silent: ReadonlySet<string> = new Set(['$schema', '$comment']);
+/** Keywords that models ignore; dropped. */
+const metadataKeywords: ReadonlySet<string> = new Set(['$schema', '$comment']);
 const definitions: ReadonlySet<string> = new Set(['$defs', 'definitions']);
 
 /** A schema that is being fitted, those that it contains, definitions aside, or refers to, and what goes into words. */
@@ -68,7 +68,7 @@ class Fitting {
   readonly #moved = new Set<string>();
   /** The way to the place that is being fitted. */
   readonly #path: string[] = [];
-  /** As `Place` has it, for the schemas as they came. */
+  /** The schemas that each schema contains or refers to, all of them as they came. */
   readonly #below = new Map<object, object[]>();
 
   constructor(root: Json, dialect: Dialect) {
@@ -91,7 +91,7 @@ class Fitting {
     this.#below.set(given, place.below);
     const fitted: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(place.schema)) {
-      if (silent.has(keyword)) continue;
+      if (metadataKeywords.has(keyword)) continue;
       this.#path.push(keyword);
       const taken = this.#take(place, keyword);
       this.#path.pop();

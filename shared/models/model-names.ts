@@ -23,7 +23,7 @@ export interface ModelRules {
 export interface ModelAlias {
   readonly name: string;
   readonly provider: ProviderId;
-  /** The provider's own name. */
+  /** The provider's own name of the model. */
   readonly model: string;
 }
 

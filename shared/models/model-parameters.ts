@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Longer ones are of no use. */
+/** The longest text to stop at: a longer one is of no use. */
 const maxStopLength = 1000;
 
 const stopSequence = z
@@ -20,7 +20,7 @@ const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 export const toolSchema = z.object({
   name: toolName,
   description: z.string().optional(),
-  /** Of its arguments, which are an object; absent means that it has none. */
+  /** The schema of its arguments, which are an object; absent means that it has none. */
   parameters: jsonSchema.optional(),
   /** Whether the arguments have to fit the schema. */
   strict: z.boolean().optional(),
@@ -78,11 +78,21 @@ export const claudeEffort = z.enum(['low', 'medium', 'high', 'xhigh', 'max']);
 
 /** The values that change nothing, at any provider. */
 export const neutralValues: ModelParameters = {
-  ...{ temperature: 1, topP: 1, frequencyPenalty: 0, presencePenalty: 0, parallelToolCalls: true },
+  temperature: 1,
+  topP: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  parallelToolCalls: true,
 };
 
 /** Hints: a provider that does not support one of these is asked without it. */
 export const hints: ReadonlySet<ParameterName> = new Set<ParameterName>([
-  ...(['temperature', 'topP', 'seed', 'frequencyPenalty', 'presencePenalty'] as const),
-  ...(['reasoningEffort', 'verbosity', 'parallelToolCalls'] as const),
+  'temperature',
+  'topP',
+  'seed',
+  'frequencyPenalty',
+  'presencePenalty',
+  'reasoningEffort',
+  'verbosity',
+  'parallelToolCalls',
 ]);

@@ -25,7 +25,7 @@ export function findUnsupported(
   provider: ProviderId,
   parameters: ModelParameters = {},
 ): Unsupported | undefined {
-  const parameter = untaken(provider, parameters).find((name) => !isHint(name, parameters));
+  const parameter = unsupportedNames(provider, parameters).find((name) => !isHint(name, parameters));
   if (parameter !== undefined)
     return { parameter, detail: 'is not supported by this provider, or not with this value' };
   return findMisnamed(provider, parameters) ?? findUnfitSchema(provider, parameters);
@@ -33,14 +33,14 @@ export function findUnsupported(
 
 function findMisnamed(provider: ProviderId, { tools = [] }: ModelParameters): Unsupported | undefined {
   for (const [place, { name }] of tools.entries()) {
-    const detail = whyMisnamed(provider, name);
+    const detail = misnamedReason(provider, name);
     if (detail !== undefined) return { parameter: 'tools', path: [place, 'name'], detail };
   }
   return undefined;
 }
 
 /** Why the provider takes no tool of this name; undefined where it does. */
-function whyMisnamed(provider: ProviderId, name: string): string | undefined {
+function misnamedReason(provider: ProviderId, name: string): string | undefined {
   const { toolName } = providerModels[provider];
   return toolName?.pattern.test(name) === false ? toolName.rule : undefined;
 }
@@ -100,9 +100,9 @@ function schemasOf({ tools = [], format }: ModelParameters): Declared[] {
 }
 
 /** Why the provider takes no such part of a turn; undefined where it does. No text of the caller's is in it. */
-export function whyUnfit(provider: ProviderId, part: Part): string | undefined {
+export function unsupportedReason(provider: ProviderId, part: Part): string | undefined {
   if (part.type === 'image') return unsupportedImage(provider, part);
-  return part.type === 'tool_call' ? whyMisnamed(provider, part.name) : undefined;
+  return part.type === 'tool_call' ? misnamedReason(provider, part.name) : undefined;
 }
 
 /** The hints that the provider does not take, or not with this value; those within a parameter with its name before. */
@@ -113,7 +113,7 @@ export function ignoredHints(provider: ProviderId, parameters: ModelParameters):
     fitted(provider, declared).moved.map((keyword) => `${declared.parameter}.${keyword}`),
   );
   return [
-    ...untaken(provider, parameters).filter((name) => isHint(name, parameters)),
+    ...unsupportedNames(provider, parameters).filter((name) => isHint(name, parameters)),
     ...(ignoresStrict ? ['tools.strict'] : []),
     ...new Set(keywords),
   ];
@@ -121,7 +121,9 @@ export function ignoredHints(provider: ProviderId, parameters: ModelParameters):
 
 /** The parameters without the hints that the provider never takes. Schemas are as they were. */
 export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
-  const ignored = new Set<string>(untaken(provider, parameters).filter((name) => isHint(name, parameters)));
+  const ignored = new Set<string>(
+    unsupportedNames(provider, parameters).filter((name) => isHint(name, parameters)),
+  );
   return Object.fromEntries(Object.entries(parameters).filter(([name]) => !ignored.has(name)));
 }
 
@@ -133,7 +135,7 @@ const isHint = (name: ParameterName, { format }: ModelParameters): boolean =>
   hints.has(name) || (name === 'format' && format?.type === 'json_object');
 
 /** A value that changes nothing is accepted by all providers. */
-const untaken = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
+const unsupportedNames = (provider: ProviderId, parameters: ModelParameters): ParameterName[] =>
   parameterNames.filter((name) => {
     const value = parameters[name];
     if (value === undefined || value === neutralValues[name]) return false;

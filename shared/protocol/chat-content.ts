@@ -2,7 +2,7 @@ import { type ProviderId, providerIds, type Target } from '../contracts/contract
 import { partsOf, type Turn } from '../conversation.js';
 import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json/json-worker.js';
 import type { ModelParameters } from '../models/model-parameters.js';
-import { whyUnfit } from '../models/provider-support.js';
+import { unsupportedReason } from '../models/provider-support.js';
 import { changesFor } from './alternating-turns.js';
 import { partsVersion, reasoningVersion, writtenVersion } from './version.js';
 
@@ -79,7 +79,7 @@ export function unfitProviders(
   const parts = turns.flatMap(partsOf);
   return providerIds.filter(
     (id) =>
-      parts.some((part) => whyUnfit(id, part) !== undefined) ||
+      parts.some((part) => unsupportedReason(id, part) !== undefined) ||
       (isStrict && changesFor(id, turns).length > 0),
   );
 }

@@ -3,7 +3,7 @@ import { type ProviderId, providerIds } from '../../shared/contracts/contract.js
 import type { ImagePart, ImageType } from '../../shared/conversation.js';
 import { fitSchema } from '../../shared/models/json-schema.js';
 import { type JsonSchema, type ModelParameters } from '../../shared/models/model-parameters.js';
-import { findUnsupported, ignoredHints, whyUnfit } from '../../shared/models/provider-support.js';
+import { findUnsupported, ignoredHints, unsupportedReason } from '../../shared/models/provider-support.js';
 import { UnfitSchema } from '../../shared/models/schema-bounds.js';
 
 /** The tables of docs/tools.md: samples of requests, and what the code that decides says to each of them. */
@@ -176,7 +176,8 @@ const stored = (mediaType: ImageType, bytes: number): ImagePart => ({
   ...{ type: 'image', mediaType, bytes, sha256: '0'.repeat(64) },
 });
 
-const takes = (provider: ProviderId, image: ImagePart): boolean => whyUnfit(provider, image) === undefined;
+const takes = (provider: ProviderId, image: ImagePart): boolean =>
+  unsupportedReason(provider, image) === undefined;
 
 const yes = (isTaken: boolean): string => (isTaken ? 'yes' : '400');
 

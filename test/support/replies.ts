@@ -17,7 +17,7 @@ export interface ProviderCommand {
   /** Null means none; 4096 by default. */
   maxOutputTokens?: number | null;
   parameters?: ProviderRequest['parameters'];
-  mayBeBlankAt?: FinishReason[];
+  blankAllowedFor?: FinishReason[];
   reasoning?: ProviderRequest['reasoning'];
   asksThinking?: boolean;
   user?: string;
@@ -40,7 +40,7 @@ export async function ask(
     turns = [{ role: 'user', content: 'Hello' }],
     maxOutputTokens = 4096,
     parameters,
-    mayBeBlankAt = [],
+    blankAllowedFor = [],
     reasoning,
     asksThinking,
     user,
@@ -59,7 +59,7 @@ export async function ask(
   };
   const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed });
   const limit = maxOutputTokens === null ? {} : { maxOutputTokens };
-  const request = { turns, model, ...limit, parameters, mayBeBlankAt, signal, ...hooks };
+  const request = { turns, model, ...limit, parameters, blankAllowedFor, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));
   if (stream && reply.reason !== 'blocked') expect(deltas.join('')).toBe(reply.text);
   return { ...reply, deltas };

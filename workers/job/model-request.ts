@@ -46,7 +46,7 @@ export function toModelRequest(
     cacheKey,
     reasoning: job.reasoning,
     ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
-    mayBeBlankAt: blankEndsOf(job),
+    blankAllowedFor: blankEndsOf(job),
     ...(userKey !== undefined && { user: hashUser(userKey, job.user) }),
   } satisfies ModelRequest;
 }

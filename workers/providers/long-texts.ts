@@ -11,7 +11,7 @@ export interface StandIns extends Pick<Filling, 'mark' | 'texts'> {
   readonly turns: readonly Turn[];
 }
 
-/** Shorter ones cost less than their words. */
+/** The shortest text that is replaced: a word for a shorter one would cost more than the text. */
 const minLength = 1024;
 
 /** Adapters ask whether a text is blank, which its word is not. */

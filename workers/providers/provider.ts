@@ -20,7 +20,7 @@ export interface ProviderRequest {
    */
   parameters?: Omit<ModelParameters, 'maxOutputTokens' | 'cacheKey'> | undefined;
   /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
-  mayBeBlankAt?: readonly FinishReason[];
+  blankAllowedFor?: readonly FinishReason[];
   /** Sent along as the header of that name; absent when the call is not traced. */
   traceparent?: string | undefined;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */

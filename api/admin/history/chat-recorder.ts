@@ -9,7 +9,7 @@ import type { History } from './history.js';
 
 /** Times are in milliseconds from its arrival here. */
 interface Followed {
-  /** Undefined where the request was refused. */
+  /** How long after its arrival the chat was queued; undefined where the request was refused. */
   queuedMs?: number;
   /** When the request of a chat that is not stored has left it. */
   leftMs?: number;
@@ -24,7 +24,7 @@ interface End extends Followed {
   /** When its request came, by the clock of `performance.now()`. */
   readonly receivedAt: number;
   readonly endedMs: number;
-  /** Undefined where the request was refused. */
+  /** The chat; undefined where the request was refused. */
   readonly chat?: LiveChat;
 }
 
@@ -59,7 +59,7 @@ export class ChatRecorder implements ChatListener {
     if (!chat.isStored) followed.leftMs = performance.now() - chat.opening.receivedAt;
   }
 
-  /** Of a chat that its request has left, the outcome has the times that the worker measured. */
+  /** Records the end of a chat. If its request has left, the times are those that the worker measured. */
   ended(chat: LiveChat, outcome: Outcome | undefined): void {
     const followed = this.#followed.get(chat);
     if (followed === undefined || chat.opening === undefined) return;
@@ -113,11 +113,15 @@ function attemptsOf(
   const { earlier = [], provider, model } = claimed.current;
   const providerError = outcome?.kind === 'failed' ? outcome.providerError : undefined;
   const only = {
-    ...{ model, provider, providerError },
+    model,
+    provider,
+    providerError,
     code: (attemptCodes[code] ?? code) as RequestAttempt['code'],
   };
   return (outcome?.attempts ?? [...earlier, only]).map(({ provider, model, code, providerError }) => ({
-    ...{ provider, code, providerError },
+    provider,
+    code,
+    providerError,
     model: model?.slice(0, maxModelLength),
   }));
 }

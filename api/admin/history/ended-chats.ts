@@ -34,8 +34,12 @@ const publishEveryMs = 1000;
 
 /** A chat that ends so has failed by its provider, a breaker, or the load, and not by its caller. */
 const faults: ReadonlySet<string> = new Set([
-  ...['provider_error', 'provider_rate_limited', 'provider_timeout', 'provider_unavailable'],
-  ...['overloaded', 'timeout'],
+  'provider_error',
+  'provider_rate_limited',
+  'provider_timeout',
+  'provider_unavailable',
+  'overloaded',
+  'timeout',
 ]);
 
 /**
@@ -44,7 +48,7 @@ const faults: ReadonlySet<string> = new Set([
  */
 export class EndedChats {
   readonly #deps: Required<EndedChatsDeps>;
-  /** Newest first. */
+  /** The slices of the last five minutes, newest first. */
   #slices: Slice[] = [];
 
   constructor(deps: EndedChatsDeps) {
@@ -66,7 +70,7 @@ export class EndedChats {
     }
   }
 
-  /** Of each provider with any. */
+  /** The counts of each provider at which a chat has ended. */
   counts(): Counts[] {
     return [...Map.groupBy(this.#recent(), ({ provider }) => provider)].map(([provider, slices]) => {
       const lastCode = slices.find(({ failed }) => failed > 0)?.code;

@@ -51,7 +51,7 @@ function toSentRequest({ request, endedAt }: EndedRequest, now: number): SentReq
   return { ...sent, endedAgoMs: Math.max(0, now - endedAt) };
 }
 
-/** As `RecentRequests.add` takes it. */
+/** The arguments for `RecentRequests.add`. */
 export function toEndedRequest(
   { endedAgoMs, ...sent }: SentRequest,
   now: number,

@@ -33,23 +33,24 @@ interface Peer {
   /** All its chats up to this number have come. */
   last: number;
   heardAt: number;
-  /** When it told samples last. */
+  /** When its last samples came. */
   sampledAt: number;
-  /** By slot and provider. */
+  /** Its samples by slot and provider. */
   readonly samples: Map<string, TimedSample>;
 }
 
 const askEveryMs = 1000;
-/** The next three count questions. After so many without a look there are no readers. */
+/** Unread rounds after which a process counts as having no readers; a round begins with a question to the others. */
 const readFor = 4;
-/** The others' answers are kept a while longer, for a reader who looks now and then. */
+/** Unread rounds for which the others' answers are kept: a reader may look only now and then. */
 const keptFor = 60;
-/** The first reader waits so long for the others. */
+/** The part of a round for which the first reader waits for the others' answers. */
 const answersWithin = 0.2;
+/** The part of a round in which a question has to be published. */
 const publishedWithin = 0.8;
-/** A process that has not answered three questions does not count. */
+/** Rounds after which a process that has not answered does not count: it has missed three questions. */
 const silentAfter = 3.5;
-/** A process that asks faster than this is not answered each time. */
+/** The part of a round in which another question of the same process is not answered. */
 const apart = 0.5;
 /** Processes whose samples are kept, and whose questions are remembered. */
 const maxPeers = 50;
@@ -65,7 +66,7 @@ export class HistoryExchange {
   readonly #now: () => number;
   readonly #delay: (ms: number) => Promise<unknown>;
   readonly #id = randomUUID();
-  /** Those that were heard last. */
+  /** The other processes that were heard last, by their ids. */
   readonly #peers = new LRUCache<string, Peer>({ max: maxPeers });
   /** The processes that were answered a moment ago. */
   readonly #answered: LRUCache<string, true>;
@@ -81,7 +82,9 @@ export class HistoryExchange {
     this.#now = deps.now ?? Date.now;
     this.#delay = deps.delay ?? delayUnreferenced;
     this.#answered = new LRUCache({
-      ...{ max: maxPeers, ttl: apart * askEveryMs, ttlResolution: 0 },
+      max: maxPeers,
+      ttl: apart * askEveryMs,
+      ttlResolution: 0,
       perf: { now: () => performance.now() },
     });
   }
@@ -102,13 +105,13 @@ export class HistoryExchange {
     this.#channel = channel;
   }
 
-  /** To be called at every look. */
+  /** Tells that a reader has looked. */
   touch(): void {
     this.#readAt = performance.now();
     this.#running ??= this.#askWhileRead();
   }
 
-  /** As `touch`; resolves when the others had time to answer, at once if they have done so just now. Never rejects. */
+  /** Touches, and resolves when the others had time to answer: at once if they were asked just now. Never rejects. */
   async refresh(): Promise<void> {
     const isFresh = performance.now() - this.#askedAt < 2 * askEveryMs;
     this.touch();
@@ -213,5 +216,5 @@ export class HistoryExchange {
   }
 }
 
-/** It keeps no process alive. */
+/** Waits without keeping the process alive. */
 const delayUnreferenced = (ms: number): Promise<unknown> => delayFor(ms, undefined, { ref: false });

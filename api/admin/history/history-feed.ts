@@ -5,7 +5,7 @@ import { sampleEveryMs } from './sample-log.js';
 
 interface FeedDeps {
   requests: Pick<RecentRequests, 'last' | 'after'>;
-  /** The latest ones, oldest first. */
+  /** The latest samples, oldest first. */
   samples: () => readonly Sample[];
   touch: () => void;
   /** The time, in milliseconds since the epoch. */

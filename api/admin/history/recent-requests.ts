@@ -58,13 +58,13 @@ export class RecentRequests {
       .map(({ request }) => request);
   }
 
-  /** Those that became known after this number, in that order. */
+  /** The chats that became known after this number, in that order. */
   after(number: number): EndedRequest[] {
     if (number >= this.#last) return [];
     return [...this.#requests.values()].filter((ended) => ended.number > number);
   }
 
-  /** Those of the other processes are no longer kept up to date. */
+  /** Removes the chats of the other processes, which are no longer kept up to date. */
   forgetOthers(): void {
     for (const [id, { isOwn }] of this.#requests) if (!isOwn) this.#requests.delete(id);
   }

@@ -41,7 +41,7 @@ export class SampleLog {
   readonly #deps: SampleLogDeps;
   readonly #now: () => number;
   #tallies = newTallies();
-  /** Oldest first. */
+  /** The samples that are kept, oldest first. */
   #samples: TimedSample[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isTaking = false;
@@ -77,7 +77,7 @@ export class SampleLog {
     if (providerMs !== undefined) tally.provider.record(providerMs);
   }
 
-  /** Those of the last ten minutes, oldest first. */
+  /** The samples of the last ten minutes, oldest first. */
   list(): readonly TimedSample[] {
     return this.#samples;
   }
@@ -91,9 +91,12 @@ export class SampleLog {
     this.#tallies = newTallies();
     const loads = await this.#deps.readLoads();
     const taken = [...tallies].map(([provider, tally]) => ({
-      ...{ slot, provider },
+      slot,
+      provider,
       ...(loads.find((load) => load.provider === provider) ?? noLoad),
-      ...{ arrivals: tally.arrivals, ended: tally.ended, failed: tally.failed },
+      arrivals: tally.arrivals,
+      ended: tally.ended,
+      failed: tally.failed,
       queueMs: percentilesOf(tally.queue),
       providerMs: percentilesOf(tally.provider),
     }));

@@ -12,7 +12,7 @@ const stopSequence = stop.unwrap().element;
 // In place of a positive number, which OpenAPI 3.0 spells otherwise than JSON Schema.
 const tokenLimit = z.int().min(1);
 
-/** Must be this value, the default. */
+/** A field that must have this value, the default, if it is there. */
 const only = <T extends string | number | boolean>(value: T, error: string) =>
   z.literal(value, { error }).nullish();
 const absent = (error: string) => z.null({ error }).optional();
@@ -113,7 +113,7 @@ function parseMessage(given: unknown, place: number): CompletionBody['messages']
   return parse(message, given, `/messages/${place}`);
 }
 
-/** Counts before anything is read. */
+/** Refuses a list that is too long, before any of it is read. */
 function refuseMany(
   list: unknown,
   { pointer, max, noun }: { pointer: string; max: number; noun: string },

@@ -22,7 +22,7 @@ export interface CompletionRequest
   extends ChatContent,
     Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
   model: string;
-  /** As its reply names the model: `provider/model`, or the name of `MODEL_ALIASES` that was asked for. */
+  /** The model's name in the reply: `provider/model`, or the name of `MODEL_ALIASES` that was asked for. */
   replyModel: string;
   isLowPriority: boolean;
   isStream: boolean;
@@ -46,7 +46,11 @@ export function toCompletionRequest(
   const parameters = readParameters(fields);
   refuseUnsupported(provider, parameters);
   return {
-    ...{ provider, model, replyModel, turns, changes },
+    provider,
+    model,
+    replyModel,
+    turns,
+    changes,
     parameters: Object.keys(parameters).length === 0 ? undefined : parameters,
     // Its answer has a place for opaque parts at calls alone.
     reasoning: parameters.tools && 'opaque',
@@ -100,7 +104,7 @@ function readParameters(fields: CompletionBody): ModelParameters {
   const { stop, max_tokens: older, max_completion_tokens: limit = older } = fields;
   if (typeof older === 'number' && typeof limit === 'number' && older !== limit)
     throw invalid('/max_tokens', 'must be the same as max_completion_tokens, or absent');
-  // No answer needs it: one that cannot be used is as good as none.
+  // Optional: an unusable key is ignored.
   const cacheKey = modelParametersSchema.shape.cacheKey.safeParse(fields.prompt_cache_key);
   const stops = typeof stop === 'string' ? [stop] : stop;
   const given = {

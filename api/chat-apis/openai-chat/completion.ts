@@ -17,16 +17,19 @@ import { PartsBeforeCall } from './extra-content.js';
 export interface CompletionHead {
   readonly id: string;
   readonly created: number;
-  /** That of the request. */
+  /** The provider that the request names. */
   readonly provider: ProviderId;
-  /** As the caller has asked for it: `provider/model`, or an alias. */
+  /** The model as the caller named it: `provider/model`, or an alias. */
   readonly model: string;
   readonly isFlex: boolean;
 }
 
 /** The fields that a completion and its chunks begin with. */
 export const headOf = <T extends string>(object: T, { id, created, model, isFlex }: CompletionHead) => ({
-  ...{ id: `chatcmpl-${id}`, object, created, model },
+  id: `chatcmpl-${id}`,
+  object,
+  created,
+  model,
   ...(isFlex && { service_tier: 'flex' as const }),
 });
 
@@ -65,7 +68,9 @@ export const toToolCall = (
   { id, name, arguments: text }: CallMark & { readonly arguments: string },
   extra: ExtraContent | undefined,
 ): CompletionToolCall => ({
-  ...{ id, type: 'function', function: { name, arguments: text } },
+  id,
+  type: 'function',
+  function: { name, arguments: text },
   ...givenFields({ extra_content: extra }),
 });
 

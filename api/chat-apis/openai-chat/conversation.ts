@@ -10,7 +10,7 @@ import {
 import { Failure } from '../../../shared/failures.js';
 import { withWholePairs } from '../../../shared/json/json.js';
 import { measureTree } from '../../../shared/json/json-worker.js';
-import { whyUnfit } from '../../../shared/models/provider-support.js';
+import { unsupportedReason } from '../../../shared/models/provider-support.js';
 import type { ConversationChange } from '../../../shared/protocol/alternating-turns.js';
 import { invalid } from '../../../shared/validation.js';
 import type { ReadConversation } from '../request-options.js';
@@ -18,7 +18,7 @@ import { partsBeforeCalls } from './extra-content.js';
 import { type RequestImages, UnfitImage } from './images.js';
 import type { MessageBody, PartBody, ToolCallBody } from './message-body.js';
 
-/** Of the arguments of all calls together, and of their blocks; parsing this many takes at most 50 ms. */
+/** Bounds the values in the arguments of all calls, and those in their blocks; to parse as many takes 50 ms at most. */
 const maxValues = 20_000;
 const maxDepth = 128;
 const maxResults = 2000;
@@ -54,7 +54,7 @@ interface Read {
 interface OpenCall {
   readonly at: string;
   result?: ToolResultPart;
-  /** Of the message of the result. */
+  /** The place of the message with the result. */
   place?: number;
 }
 
@@ -140,7 +140,7 @@ class ConversationReader {
     const text = called.arguments.trim() === '' ? '{}' : withWholePairs(called.arguments);
     this.#checkJson('arguments', text, `${at}/function/arguments`);
     const call = { type: 'tool_call', id, name: called.name, arguments: text } as const;
-    const defect = whyUnfit(this.context.provider, call);
+    const defect = unsupportedReason(this.context.provider, call);
     if (defect !== undefined) throw invalid(`${at}/function/name`, defect);
     return call;
   }
@@ -178,7 +178,7 @@ function toPart(part: PartBody, { role, at, provider, images }: Place & { role: 
   const pointer = `${at}/image_url/url`;
   try {
     const image = images.read(part.image_url.url);
-    const defect = whyUnfit(provider, image);
+    const defect = unsupportedReason(provider, image);
     if (defect === undefined) return image;
     throw new UnfitImage(defect);
   } catch (error) {

@@ -130,9 +130,9 @@ function readField(
 }
 
 function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept | undefined {
-  const said = readJson(json);
-  if (!Array.isArray(said)) return undefined;
-  const parts = said.map((block: unknown) => {
+  const blocks = readJson(json);
+  if (!Array.isArray(blocks)) return undefined;
+  const parts = blocks.map((block: unknown) => {
     if (!isObject(block)) return undefined;
     if (block.type === 'text') return isLength(block.length) ? block.length : undefined;
     // OpenAI's word about the text behind it.

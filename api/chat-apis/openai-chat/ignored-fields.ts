@@ -39,7 +39,7 @@ function refuse(unknown: readonly UnknownField[], asked: Asked): void {
   const providers = [provider, ...fallback.map((target) => target.provider)];
   // One that cannot do it at all is not asked.
   const able = providers.filter((each) => !findUnsupported(each, parameters));
-  const untaken = able.flatMap((each) =>
+  const unsupported = able.flatMap((each) =>
     ignoredFieldsOf(each, parameters).map((name) => {
       const [field, ...part] = name.split('.');
       const what = part.length > 0 ? `has ${part.join('.')}, which is` : 'is';
@@ -49,7 +49,7 @@ function refuse(unknown: readonly UnknownField[], asked: Asked): void {
   const errors = [
     ...unknown.map(({ pointer }) => ({ pointer, detail: 'is not a field of a chat completion' })),
     ...unservedFields(body).map((name) => ({ pointer: `/${name}`, detail: 'is not served here' })),
-    ...untaken,
+    ...unsupported,
   ];
   if (errors.length > 0) throw invalidRequest(errors);
 }

@@ -23,7 +23,7 @@ export interface OpenAiErrorObject {
 /** How a failure looks to OpenAI's clients, which try again by themselves where `x-should-retry` does not forbid it. */
 interface ErrorKind {
   readonly status: number;
-  /** Absent means as the failure says. */
+  /** Whether clients try again; absent means if the failure is retryable. */
   readonly shouldRetry?: boolean;
 }
 

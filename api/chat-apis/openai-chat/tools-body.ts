@@ -44,7 +44,7 @@ const replyFormat = z.discriminatedUnion(
   },
 );
 
-/** More are refused before they are read. */
+/** The most tools of a request; more are refused before they are read. */
 export const maxTools = 128;
 
 export const toolFields = {
@@ -103,7 +103,7 @@ function refuseSchemas(tools: readonly Tool[], format: ReplyFormat | undefined):
   throw invalidSchema([...(placed[Number(place)]?.path ?? []), ...path], error.detail);
 }
 
-/** Absent and null are the same. */
+/** A tool without the fields that are null, as if they were absent. */
 const toTool = ({ function: { name, ...given } }: z.output<typeof tool>): Tool => ({
   name,
   ...givenFields(given),

@@ -65,7 +65,7 @@ export class StoredChatsController extends Controller {
   @SuccessResponse<{
     'X-Request-Id': string;
     'X-LLM-Provider': string;
-    /** As of `POST /chat`, once the reply is there. */
+    /** The same header as that of `POST /chat`, once the reply is there. */
     'X-Conversation-Changes': string;
     'X-Accel-Buffering': string;
   }>('200', 'The chat', ['application/json', 'text/event-stream'])

@@ -6,7 +6,7 @@ import {
   findUnsupported,
   ignoredHints,
   parametersFor,
-  whyUnfit,
+  unsupportedReason,
 } from '../../../shared/models/provider-support.js';
 
 /**
@@ -101,7 +101,7 @@ it.each<[ProviderId[], Part]>([
   [[], call('_look')],
   [['vertexai'], call('-look')],
 ])('%j -> cannot be told %j', (ids, part) => {
-  expect(providerIds.filter((id) => whyUnfit(id, part) !== undefined)).toEqual(ids);
+  expect(providerIds.filter((id) => unsupportedReason(id, part) !== undefined)).toEqual(ids);
 });
 
 it('a schema that is asked about often -> is read once for each provider', () => {

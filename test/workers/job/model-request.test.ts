@@ -118,7 +118,13 @@ describe('the request of a job', () => {
     const result: Turn = { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'x' }] };
     const ends = [requestOf({}), requestOf({ stop: ['x'] }), requestOf({ maxOutputTokens: 9 })];
     const all = [...ends, requestOf({}, [asked, result]), requestOf({}, [result, asked])];
-    expect(all.map(({ mayBeBlankAt }) => mayBeBlankAt)).toEqual([[], ['stop'], ['length'], ['stop'], []]);
+    expect(all.map(({ blankAllowedFor }) => blankAllowedFor)).toEqual([
+      [],
+      ['stop'],
+      ['length'],
+      ['stop'],
+      [],
+    ]);
   });
 });
 

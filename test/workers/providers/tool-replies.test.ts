@@ -168,7 +168,7 @@ const answers: Answer[] = [
 
 describe.each(replyModes)('$mode', ({ stream }) => {
   it.each(answers)('an answer of %s -> is read with %s', async (provider, _, answer, gives) => {
-    const reply = play(provider, answer, { stream, parameters: { tools }, mayBeBlankAt: ['length'] });
+    const reply = play(provider, answer, { stream, parameters: { tools }, blankAllowedFor: ['length'] });
     expect(await reply).toMatchObject(gives);
   });
 

@@ -76,8 +76,8 @@ function* readWhole(body: string): Iterable<ReplyPart> {
   const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
   const refusal = isBegun ? undefined : refusalOf(answer);
   yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, usage: toUsage(usage) };
-  for (const [index, said] of answer.content.entries())
-    yield { ...toPart(index, said), opaque: toOpaque(toThinking(said)) };
+  for (const [index, block] of answer.content.entries())
+    yield { ...toPart(index, block), opaque: toOpaque(toThinking(block)) };
 }
 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
@@ -134,16 +134,16 @@ class Blocks {
 }
 
 /** The beginning of a block, or all of it. */
-function toPart(key: number, { type, input, ...said }: z.infer<typeof block>): ReplyPart {
-  const { text, id, name, thinking = '' } = givenFields(said);
+function toPart(key: number, { type, input, ...fields }: z.infer<typeof block>): ReplyPart {
+  const { text, id, name, thinking = '' } = givenFields(fields);
   if (type === 'text') return { isNewText: true, text };
   if (type === 'thinking' || type === 'redacted_thinking') return { thinking };
   if (type !== 'tool_use') return {};
   return { call: { key, id, name, arguments: toJsonText(input) } };
 }
 
-function toThinking({ type, ...said }: z.infer<typeof block>): Thinking | undefined {
-  const { thinking = '', signature = '', data = '' } = givenFields(said);
+function toThinking({ type, ...fields }: z.infer<typeof block>): Thinking | undefined {
+  const { thinking = '', signature = '', data = '' } = givenFields(fields);
   if (type === 'thinking') return { type, thinking, signature };
   return type === 'redacted_thinking' ? { type, data } : undefined;
 }
@@ -163,9 +163,9 @@ function withPreset({ call, ...part }: ReplyPart): ReplyPart {
 
 /** Throws the SDK's own error for an error that comes as an event. */
 function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof streamEvent> {
-  const said = jsonOf(event) as { error?: { type?: Anthropic.ErrorType } };
-  if (event.event === 'error') throw new APIError(undefined, said, undefined, headers, said.error?.type);
-  const read = streamEvent.parse(said);
+  const json = jsonOf(event) as { error?: { type?: Anthropic.ErrorType } };
+  if (event.event === 'error') throw new APIError(undefined, json, undefined, headers, json.error?.type);
+  const read = streamEvent.parse(json);
   read.type ??= event.event;
   return read;
 }
@@ -240,12 +240,12 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
 function readError(error: unknown): ErrorFacts {
   if (!(error instanceof APIError)) return {};
   // The SDK takes it from the body as it is.
-  const said: unknown = error.apiMessage;
+  const message: unknown = error.apiMessage;
   return {
     status: error.status,
     words: [error.errorCode, error.type],
     header: (name) => error.headers?.get(name),
     // The SDK's own message is all of the body.
-    text: typeof said === 'string' ? said : error.message,
+    text: typeof message === 'string' ? message : error.message,
   };
 }

@@ -119,7 +119,7 @@ async function* whole(client: Client, request: ProviderRequest, input: Input): A
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
   yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage, request.model) };
   const blocks = new Blocks();
-  yield* answer.output.message.content.map((said, index) => blocks.add(index, said));
+  yield* answer.output.message.content.map((block, index) => blocks.add(index, block));
   yield { opaque: blocks.end() };
 }
 
@@ -132,9 +132,9 @@ async function* streamed(client: Client, request: ProviderRequest, input: Input)
     const { contentBlockStart, contentBlockDelta, contentBlockStop, ...event } = streamEvent.parse(raw);
     const { messageStop, metadata } = event;
     const { contentBlockIndex: index = 0 } = contentBlockStart ?? contentBlockDelta ?? contentBlockStop ?? {};
-    const said = contentBlockStart?.start ?? contentBlockDelta?.delta;
+    const piece = contentBlockStart?.start ?? contentBlockDelta?.delta;
     yield {
-      ...(said && blocks.add(index, said)),
+      ...(piece && blocks.add(index, piece)),
       ...(contentBlockStop && { opaque: blocks.end(), call: { key: index, isEnded: true } }),
       reason: toEnd(messageStop?.stopReason),
       usage: metadata && toUsage(metadata.usage, request.model),
@@ -153,8 +153,8 @@ class Blocks {
     this.#key = key;
     if (reasoningContent) {
       this.#thinking.push(reasoningContent);
-      const { redactedContent, ...said } = reasoningContent;
-      const { text: thinking = '', signature } = said.reasoningText ?? said;
+      const { redactedContent, ...thought } = reasoningContent;
+      const { text: thinking = '', signature } = thought.reasoningText ?? thought;
       return { opaque, thinking, held: (redactedContent ?? signature)?.length };
     }
     if (text !== undefined) {

@@ -38,8 +38,8 @@ export interface ErrorFacts extends WaitFacts {
 const badCredentials: ReadonlySet<string> = new Set(
   listOf('ExpiredTokenException InvalidSignatureException UnrecognizedClientException'),
 );
-// Of OpenAI, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then of
-// Anthropic (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
+// OpenAI's words, in a 429 or inside a stream, also as its SDK has them (`resources/beta/agents/agents.d.ts`); then
+// Anthropic's (`resources/shared.d.ts`), in a 429 or, with the last, a 402.
 const spentCredit: ReadonlySet<string> = new Set(
   listOf(`
     insufficient_quota credit_balance_exhausted billing_not_active project_spend_limit_exceeded
@@ -127,8 +127,8 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const advice = facts.advice ?? readAdvice(facts.text);
   const hasNoStream = code === 'provider_error' && noToolStream.test(facts.text ?? '');
   const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts) : {};
-  const said = givenFields({ seemsOutOfCredit, advice, ...refused });
-  const cause = Object.assign(new ProviderCallError(name, facts.status, word), said);
+  const fields = givenFields({ seemsOutOfCredit, advice, ...refused });
+  const cause = Object.assign(new ProviderCallError(name, facts.status, word), fields);
   const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
   const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
   const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
@@ -226,7 +226,7 @@ function codeByStatus(status: number | undefined): FailureCode | undefined {
   if (status === 429) return 'provider_rate_limited';
   // Spent credit: https://platform.claude.com/docs/en/api/errors, https://openrouter.ai/docs/api-reference/errors
   if (status === 402) return 'provider_error';
-  // Of Anthropic it comes from a proxy in front, without a word. https://platform.claude.com/docs/en/api/errors
+  // Anthropic's comes from a proxy in front, without a word. https://platform.claude.com/docs/en/api/errors
   if (status === 413) return 'context_length_exceeded';
   // 408 is the provider's own timeout and 409 a lock it could not get: both SDKs that name them retry them.
   if (status === 408 || status === 409 || status >= 500) return 'provider_error';

@@ -3,7 +3,7 @@ import { keywords } from '../../../shared/models/schema-bounds.js';
 
 /** Reads the texts of providers' errors. They are compared, and kept nowhere: they may quote a prompt or a key. */
 
-/** All texts that are compared are shorter. */
+/** Only this much of a text is compared. */
 const maxCompared = 2000;
 
 /** The words that a text may have in quotation marks and be read on: names of our own fields, and their values. */
@@ -21,9 +21,9 @@ const foreign = new RegExp(`(?<!\\w)(['"\`‘“])(?!(${ownWords})['"\`’”])|
  * anything, because each user has what they like in a request.
  */
 export function unquoted(text: string): string {
-  const said = text.slice(0, maxCompared);
-  const { index } = foreign.exec(said) ?? {};
-  return said.slice(0, index);
+  const start = text.slice(0, maxCompared);
+  const { index } = foreign.exec(start) ?? {};
+  return start.slice(0, index);
 }
 
 /**
@@ -56,10 +56,10 @@ const blocked = /\bblocked by content filtering policy\b|\byour input was flagge
 
 /** The failure that a text of a refusal means; undefined for any other refusal. */
 export function codeByText(text = ''): FailureCode | undefined {
-  const said = unquoted(text);
-  if (spent.test(said)) return 'provider_error';
-  if (tooLong.some((pattern) => pattern.test(said))) return 'context_length_exceeded';
-  return blocked.test(said) ? 'content_blocked' : undefined;
+  const beginning = unquoted(text);
+  if (spent.test(beginning)) return 'provider_error';
+  if (tooLong.some((pattern) => pattern.test(beginning))) return 'context_length_exceeded';
+  return blocked.test(beginning) ? 'content_blocked' : undefined;
 }
 
 /**
@@ -82,7 +82,7 @@ const fields = [
   'temperature|top_p|seed|stop|stop_sequences|verbosity|max_tokens|max_completion_tokens|reasoning_effort',
   'frequency_penalty|presence_penalty|parallel_tool_calls|system_instruction|tool_config|thought_signature',
 ];
-// Of JSON Schema's keywords only the `$` has a meaning in a pattern.
+// The only character of JSON Schema's keywords with a meaning in a pattern is `$`.
 const word = `(${[...fields, ...keywords].join('|').replaceAll('$', '\\$')})(?![\\w$-])`;
 const place = `(?<place>${word}(\\.${word}|\\.\\d{1,4}(?!\\w)|\\[\\d{1,4}\\]){0,32})`;
 const wholePlace = new RegExp(`^${place}`);
@@ -95,14 +95,14 @@ const placeBehindAt = new RegExp(`\\bat ${place}`);
  * first other name, which may be the caller's. Undefined without one.
  */
 export function readPlace(field: unknown, text = ''): string | undefined {
-  const said = unquoted(text);
+  const beginning = unquoted(text);
   const found =
     typeof field === 'string' && field
       ? wholePlace.exec(field)
-      : (placeAtStart.exec(said) ??
-        placeBehindAt.exec(said) ??
+      : (placeAtStart.exec(beginning) ??
+        placeBehindAt.exec(beginning) ??
         // Google has the place itself in quotation marks.
-        (said.endsWith(' at ') ? wholePlace.exec(text.slice(said.length + 1)) : undefined));
+        (beginning.endsWith(' at ') ? wholePlace.exec(text.slice(beginning.length + 1)) : undefined));
   return found?.groups?.place;
 }
 

@@ -40,31 +40,31 @@ interface RefusalFacts {
  * quotes. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
  */
 export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
-  const said = unquoted(text);
+  const beginning = unquoted(text);
   if (words.includes('invalid_encrypted_content')) return 'signatures';
-  if (param !== '') return refusalOf(param, said);
-  const [told] = tellingTexts.find(([, pattern]) => pattern.test(said)) ?? [];
-  if (told) return told;
-  if (limitName.test(said) && unknownField.test(said)) return 'limitName';
+  if (param !== '') return refusalOf(param, beginning);
+  const [refusal] = tellingTexts.find(([, pattern]) => pattern.test(beginning)) ?? [];
+  if (refusal) return refusal;
+  if (limitName.test(beginning) && unknownField.test(beginning)) return 'limitName';
   // The schema of a tool may have properties of these names.
-  if (/schema/i.test(said)) return undefined;
-  if (cache.test(said)) return 'cache';
-  if (ofCaller.test(said)) return undefined;
-  if (stream.test(said)) return 'stream';
-  const named = hintNames.filter(([, name]) => name.test(said)).map(([hint]) => hint);
-  if (named.length > 0 && refused.test(said)) return named;
-  return toolChoice.test(said) ? 'toolChoice' : undefined;
+  if (/schema/i.test(beginning)) return undefined;
+  if (cache.test(beginning)) return 'cache';
+  if (ofCaller.test(beginning)) return undefined;
+  if (stream.test(beginning)) return 'stream';
+  const named = hintNames.filter(([, name]) => name.test(beginning)).map(([hint]) => hint);
+  if (named.length > 0 && refused.test(beginning)) return named;
+  return toolChoice.test(beginning) ? 'toolChoice' : undefined;
 }
 
-function refusalOf(param: string, said: string): Refusal | undefined {
+function refusalOf(param: string, beginning: string): Refusal | undefined {
   if (param === 'tool_choice') return 'toolChoice';
   if (param === 'include') return 'encryptedReasoning';
   // To accounts that are not verified: https://github.com/OpenHands/software-agent-sdk/issues/987
   if (param === 'reasoning.summary') return 'summary';
   if (param === 'stream') return 'stream';
   if (/^stream_options\b/.test(param)) return 'streamOptions';
-  if (limitName.test(param)) return unknownField.test(said) ? 'limitName' : undefined;
-  if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(said)) return 'effort';
+  if (limitName.test(param)) return unknownField.test(beginning) ? 'limitName' : undefined;
+  if ((param === 'reasoning_effort' || param === 'tools') && noEffort.test(beginning)) return 'effort';
   // In requests for responses two are within others.
   const own = param
     .replace(/^reasoning\.effort$/, 'reasoning_effort')
@@ -75,15 +75,15 @@ function refusalOf(param: string, said: string): Refusal | undefined {
 }
 
 /**
- * Of Bedrock, for models without streams, or without them beside tools (earendil-works/pi#3739, aws-samples/
- * amazon-bedrock-client-for-mac#112); of OpenAI, for organizations that are not verified (Lamb-Project/lamb#54); of
- * llama.cpp before its pull 12379, with a 500 (simonw/llm-llama-server#3). Others say it in words of their own.
+ * Bedrock refuses streams for models without them, or without them beside tools (earendil-works/pi#3739, aws-samples/
+ * amazon-bedrock-client-for-mac#112), OpenAI for organizations that are not verified (Lamb-Project/lamb#54), llama.cpp
+ * before its pull 12379 with a 500 (simonw/llm-llama-server#3), and others in words of their own.
  */
 const stream = /\bstream(s|ed|ing)?\b/i;
 
 const streamOptions = /\bstream_options\b/i;
 
-/** Of Mistral (anomalyco/opencode#1680), also with the code 3280. */
+/** Mistral's text (anomalyco/opencode#1680), also with the code 3280. */
 const callIds = /^tool call id was .{1,100} but must be a-z, A-Z, 0-9, with a length of 9\b/i;
 
 /** Refused by Mistral (editor-code-assistant/eca#231), and by OpenAI's newer models (openai/openai-python#2046). */
@@ -92,10 +92,10 @@ const limitName = /\bmax_(completion_)?tokens\b/;
 const unknownField =
   /\b(unsupported|unrecognized|unknown|unexpected|not (supported|permitted|allowed)|extra (inputs|fields))\b/i;
 
-/** Of Bedrock (vercel/ai#2772, RooCodeInc/Roo-Code#248), and of Anthropic, whose text begins with both numbers. */
+/** Bedrock's text (vercel/ai#2772, RooCodeInc/Roo-Code#248), and Anthropic's, which begins with both numbers. */
 const cap = /\bmaximum tokens you requested exceeds?\b|\bmaximum allowed number of output tokens\b/i;
 
-/** A place in what only the caller can mend. */
+/** A place in the parts that only the caller can mend. */
 const ofCaller =
   /^([\w ]{1,60}: )?(\* )?(GenerateContentRequest\.)?(messages|contents|system|tools|toolConfig\.tools)\b/;
 
@@ -123,11 +123,11 @@ const noEffort = /\bset reasoning_effort to 'none'/;
 const signatures =
   /\bsignature: field required\b|\binvalid `?(signature|data)`? in `?(redacted_)?thinking`? block|\breasoningContent\b|`thinking` or `redacted_thinking` blocks .* cannot be modified|\b(invalid|corrupted) thought[ _]signature\b|\bthought[ _]signature is not valid\b|\bencrypted content\b.{0,200}\bcould not be verified\b|`encrypted_content` was not issued to this caller\b/i;
 
-/** Of DeepSeek, about the calls of earlier replies: https://github.com/earendil-works/pi/issues/3636 */
+/** DeepSeek's text about the calls of earlier replies: https://github.com/earendil-works/pi/issues/3636 */
 const reasoningContent = /\breasoning_content`? in the thinking mode must be passed back\b/i;
 
 /**
- * Of models that take system texts before all other turns alone, and of those that did not know them there at all.
+ * The texts for models that take system texts only before all other turns, and for those that did not know them.
  * https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
  */
 const laterSystem = /\brole 'system' is not supported\b|\bunexpected role "system"/i;

@@ -42,6 +42,6 @@ const isSignOfLife = ({ event = '', data }: EventSourceMessage): boolean =>
 
 /** The JSON that an event has: an empty object for none, or for a text without a character, as for a sign of life. */
 export function jsonOf({ data }: EventSourceMessage): unknown {
-  const said = (data.trim() === '' ? undefined : parseAnswer(data)) || {};
-  return isObject(said) && typeof said.type === 'string' && sign.test(said.type) ? {} : said;
+  const json = (data.trim() === '' ? undefined : parseAnswer(data)) || {};
+  return isObject(json) && typeof json.type === 'string' && sign.test(json.type) ? {} : json;
 }

@@ -68,12 +68,12 @@ function thinkingOf(parts: readonly Part[], { model, omits }: ProviderRequest): 
     const isOwn = part.type === 'opaque' && part.provider === 'openai' && part.model === model;
     return (isOwn && kept.safeParse(readJson(part.data)).data) || [];
   });
-  const said = (field: keyof z.infer<typeof kept>) =>
+  const joinField = (field: keyof z.infer<typeof kept>) =>
     blocks.map((block) => block[field] ?? '').join('') || null;
   const missing = omits?.has('reasoningContent') ? noThinking : null;
   return givenFields({
-    reasoning: said('reasoning'),
-    reasoning_content: said('reasoning_content') ?? missing,
+    reasoning: joinField('reasoning'),
+    reasoning_content: joinField('reasoning_content') ?? missing,
   });
 }
 
@@ -84,11 +84,11 @@ function toUser(parts: readonly Part[]): Message[] {
       ? [{ role: 'tool', tool_call_id: toId(part.callId), content: part.content }]
       : [],
   );
-  const said = parts.flatMap((part): OpenAI.Chat.ChatCompletionContentPart[] => {
+  const content = parts.flatMap((part): OpenAI.Chat.ChatCompletionContentPart[] => {
     if (part.type === 'image') return [{ type: 'image_url', image_url: { url: toUrl(part) } }];
     return part.type === 'text' && part.text !== '' ? [{ type: 'text', text: part.text }] : [];
   });
-  return said.length === 0 ? results : [...results, { role: 'user', content: said }];
+  return content.length === 0 ? results : [...results, { role: 'user', content }];
 }
 
 /** The address of an image, or its bytes as one. */

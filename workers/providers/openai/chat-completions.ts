@@ -64,7 +64,7 @@ async function* whole(client: OpenAI, request: ProviderRequest): AsyncGenerator<
 
 function* readWhole(body: string, request: ProviderRequest, headers: Headers): Iterable<ReplyPart> {
   const answer = completion.parse(refuseError(parseAnswer(body), headers));
-  const { message, finish_reason } = answer.choices[0] ?? nothingSaid;
+  const { message, finish_reason } = answer.choices[0] ?? emptyChoice;
   const rest = {
     reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
     isWhole: true,
@@ -75,7 +75,7 @@ function* readWhole(body: string, request: ProviderRequest, headers: Headers): I
 }
 
 /** A complete answer without choices. */
-const nothingSaid = { message: { content: null, refusal: null }, finish_reason: 'stop' };
+const emptyChoice = { message: { content: null, refusal: null }, finish_reason: 'stop' };
 
 async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerator<ReplyPart> {
   const body = { ...bodyOf(client, request), stream: true as const, ...streamOptionsOf(request) };
@@ -128,23 +128,23 @@ const streamOptionsOf = ({ omits }: ProviderRequest) =>
 /** Whether it is a sign of life alone. */
 const isEmpty = (event: EventSourceMessage): boolean => isDeepStrictEqual(jsonOf(event), {});
 
-const saysSomething = (message: Said): boolean =>
+const saysSomething = (message: Message): boolean =>
   Boolean(readContent(message?.content).text || message?.tool_calls?.length);
 
 function parseEvent(event: EventSourceMessage, headers: Headers): z.infer<typeof chunk> {
-  const said = jsonOf(event);
-  return chunk.parse(refuseError(event.event === 'error' ? { error: said } : said, headers));
+  const json = jsonOf(event);
+  return chunk.parse(refuseError(event.event === 'error' ? { error: json } : json, headers));
 }
 
 /**
  * Throws the SDK's own error for one that comes behind a 200: as an event, or, from gateways such as OpenRouter, in
  * place of an answer or in its choice, with the status as its `code`. https://openrouter.ai/docs/api-reference/errors
  */
-export function refuseError(said: unknown, headers: Headers): unknown {
-  const { error, choices }: JsonObject = isObject(said) ? said : {};
+export function refuseError(answer: unknown, headers: Headers): unknown {
+  const { error, choices }: JsonObject = isObject(answer) ? answer : {};
   const [choice] = [choices].flat();
   const found = error || (isObject(choice) && choice.error);
-  if (!found) return said;
+  if (!found) return answer;
   const status = Number(errorIn(found).code);
   throw new APIError(status >= 400 && status < 600 ? status : undefined, found, undefined, headers);
 }
@@ -160,7 +160,7 @@ class Thinking {
   constructor(private readonly request: Pick<ProviderRequest, 'reasoning'>) {}
 
   /** The thinking in a message, or in a piece of one; before a text or a call with all that was gathered. */
-  take(message: Said): Pick<ReplyPart, 'thinking' | 'opaque'> {
+  take(message: Message): Pick<ReplyPart, 'thinking' | 'opaque'> {
     const { reasoning_content, reasoning, content, tool_calls: calls } = message ?? {};
     const inField = reasoning_content || reasoning || undefined;
     const { text, thinking: inContent } = readContent(content);
@@ -198,16 +198,16 @@ function keysOfPieces(): KeyOf {
   };
 }
 
-type Said = z.infer<typeof said> | null | undefined;
+type Message = z.infer<typeof message> | null | undefined;
 
-function toParts(message: Said, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
+function toParts(message: Message, rest: ReplyPart, keyOf: KeyOf): ReplyPart[] {
   const { content, tool_calls } = message ?? {};
   const [call, ...others] = (tool_calls ?? []).map((each, place) => toPiece(each, keyOf(each, place)));
   const { text } = readContent(content);
   return [{ ...rest, text: text ?? undefined, call }, ...others.map((other) => ({ call: other }))];
 }
 
-const readContent = (content: NonNullable<Said>['content']) =>
+const readContent = (content: NonNullable<Message>['content']) =>
   typeof content === 'object' && content !== null ? content : { text: content, thinking: undefined };
 
 const toPiece = ({ id, function: called }: z.infer<typeof toolCall>, key: CallPiece['key']): CallPiece => ({
@@ -238,14 +238,14 @@ const toolCall = z.object({
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
 const thought = text.catch(undefined);
-/** Of a model that thinks: https://docs.mistral.ai/capabilities/reasoning */
+/** The content of a model that thinks: https://docs.mistral.ai/capabilities/reasoning */
 const contentParts = z
   .array(z.object({ text, thinking: z.array(z.object({ text })).optional() }))
   .transform((parts) => ({
     text: parts.map((part) => part.text ?? '').join(''),
     thinking: parts.flatMap(({ thinking = [] }) => thinking.map((thought) => thought.text ?? '')).join(''),
   }));
-const said = z.object({
+const message = z.object({
   content: z.union([text, contentParts]),
   refusal: text,
   reasoning_content: thought,
@@ -255,11 +255,11 @@ const said = z.object({
 
 const completion = z.object({
   model: modelName,
-  choices: z.array(z.object({ message: said, finish_reason: text })),
+  choices: z.array(z.object({ message, finish_reason: text })),
   usage,
 });
 
-const choice = z.object({ delta: said.nullish(), message: said.nullish(), finish_reason: text });
+const choice = z.object({ delta: message.nullish(), message: message.nullish(), finish_reason: text });
 
 /** Some servers send chunks without choices: token counts alone, or signs of life. */
 const chunk = z.object({ model: modelName, choices: z.array(choice.nullish()).nullish(), usage });

@@ -67,9 +67,9 @@ function ofAssistant(parts: readonly Part[], model: string): Item[] {
   return parts.flatMap((part): Item[] => {
     switch (part.type) {
       case 'text': {
-        const said = { role: 'assistant' as const, content: part.text, ...givenFields({ phase }) };
+        const message = { role: 'assistant' as const, content: part.text, ...givenFields({ phase }) };
         phase = undefined;
-        return part.text === '' ? [] : [said];
+        return part.text === '' ? [] : [message];
       }
       case 'tool_call': {
         const { id, name, arguments: json } = part;
@@ -92,9 +92,9 @@ const messageStart = z.strictObject({ phase: z.enum(['commentary', 'final_answer
 
 /** They come back from a client, so anything may be in them. */
 function readOpaque({ role, data }: OpaquePart): { phase?: Phase; reasoning?: Item } {
-  const said = readJson(data);
-  if (role === 'start') return messageStart.safeParse(said).data ?? {};
-  const block = reasoningBlock.safeParse(said).data;
+  const value = readJson(data);
+  if (role === 'start') return messageStart.safeParse(value).data ?? {};
+  const block = reasoningBlock.safeParse(value).data;
   // Without its id: one of a reply that was not kept is refused. https://github.com/anomalyco/opencode/issues/7724
   return block
     ? { reasoning: { type: 'reasoning', ...block } as OpenAI.Responses.ResponseReasoningItem }
@@ -108,11 +108,11 @@ function ofUser(parts: readonly Part[]): Item[] {
       ? [{ type: 'function_call_output', call_id: toId(part.callId), output: part.content }]
       : [],
   );
-  const said = parts.flatMap((part): OpenAI.Responses.ResponseInputContent[] => {
+  const content = parts.flatMap((part): OpenAI.Responses.ResponseInputContent[] => {
     if (part.type === 'image') return [{ type: 'input_image', image_url: toUrl(part), detail: 'auto' }];
     return part.type === 'text' && part.text !== '' ? [{ type: 'input_text', text: part.text }] : [];
   });
-  return said.length === 0 ? results : [...results, { role: 'user', content: said }];
+  return content.length === 0 ? results : [...results, { role: 'user', content }];
 }
 
 /** The API refuses longer ids. https://github.com/AnswerDotAI/fastllm/issues/45 */

@@ -11,13 +11,13 @@ const text = z.string().nullish();
 export const item = z.object({
   type: z.string(),
   status: text,
-  /** Of a message. */
+  /** The phase of a message. */
   phase: text,
   content: z.array(z.object({ type: z.string(), text, refusal: text })).nullish(),
-  /** Of reasoning. */
+  /** The summary of reasoning. */
   summary: z.array(z.object({ type: z.string(), text: z.string() })).nullish(),
   encrypted_content: text,
-  /** Of a call. */
+  /** The id of a call. */
   call_id: text,
   name: text,
   arguments: z.unknown().optional(),
@@ -36,7 +36,7 @@ interface Piece {
 /** An item as far as it has come. */
 interface OpenItem {
   key: number;
-  said: Item;
+  item: Item;
   /** Its text, thinking or arguments, of which each content is here by its place. */
   text: string;
   contents: string[];
@@ -60,9 +60,9 @@ export class ResponseItems {
   constructor(private readonly request: Pick<ProviderRequest, 'parameters'>) {}
 
   /** An item begins: another one, if the last at this place has ended. */
-  begin(said: Item, index: number): ReplyPart {
-    const known = this.#places.get(`${said.type} ${index}`);
-    const begun = known && !known.isEnded ? known : this.#open(said, index);
+  begin(item: Item, index: number): ReplyPart {
+    const known = this.#places.get(`${item.type} ${index}`);
+    const begun = known && !known.isEnded ? known : this.#open(item, index);
     return this.#add(begun, '');
   }
 
@@ -73,25 +73,25 @@ export class ResponseItems {
     return this.#add(open, delta);
   }
 
-  addWhole(type: Item['type'], { output_index, content_index, ...said }: Piece): ReplyPart {
+  addWhole(type: Item['type'], { output_index, content_index, ...piece }: Piece): ReplyPart {
     const open = this.#at(type, output_index);
-    const whole = type === 'message' ? said.text : toJsonText(said.arguments);
+    const whole = type === 'message' ? piece.text : toJsonText(piece.arguments);
     return open.isEnded ? {} : this.#add(open, this.#restOf(open, content_index, whole ?? ''));
   }
 
   /** All of an item. Only here reasoning is complete: before, its content may be a part (`ResponseReasoningItem`). */
-  end(said: Item, index: number): ReplyPart[] {
-    const open = this.#at(said.type, index);
+  end(item: Item, index: number): ReplyPart[] {
+    const open = this.#at(item.type, index);
     if (open.isEnded) return [];
     open.isEnded = true;
-    open.said = { ...open.said, ...givenFields(said) };
-    if (said.type === 'reasoning') return this.#endReasoning(open);
+    open.item = { ...open.item, ...givenFields(item) };
+    if (item.type === 'reasoning') return this.#endReasoning(open);
     const whole =
-      said.type === 'message' ? (said.content ?? []).map(textOf).join('') : toJsonText(said.arguments);
+      item.type === 'message' ? (item.content ?? []).map(textOf).join('') : toJsonText(item.arguments);
     open.contents = [open.text];
     const rest = this.#restOf(open, 0, whole ?? '');
     const last = this.#add(open, rest, true);
-    const isWhole = said.status !== 'incomplete';
+    const isWhole = item.status !== 'incomplete';
     return [last.call ? { call: { ...last.call, isEnded: isWhole } } : last];
   }
 
@@ -104,22 +104,22 @@ export class ResponseItems {
     return this.#places.get(`${type} ${index}`) ?? this.#open({ type }, index);
   }
 
-  #open(said: Item, index: number): OpenItem {
+  #open(item: Item, index: number): OpenItem {
     const key = this.#items.length;
-    const open = { key, said, text: '', contents: [], isShown: false, isEnded: false };
+    const open = { key, item, text: '', contents: [], isShown: false, isEnded: false };
     this.#items.push(open);
-    this.#places.set(`${said.type} ${index}`, open);
+    this.#places.set(`${item.type} ${index}`, open);
     return open;
   }
 
   /** What all of a content has behind its pieces. Throws for a call whose pieces say something else. */
-  #restOf({ said, contents, text }: OpenItem, place: number, whole: string): string {
+  #restOf({ item, contents, text }: OpenItem, place: number, whole: string): string {
     const given = contents[place] ?? '';
     // vLLM counts the content with each piece: https://github.com/vllm-project/vllm/pull/29947
     if (given === '' && text !== '' && text === whole) return '';
     const isMore = whole.startsWith(given);
     if (isMore) contents[place] = whole;
-    else if (said.type === 'function_call' && whole !== '' && !saysTheSame(given, whole))
+    else if (item.type === 'function_call' && whole !== '' && !saysTheSame(given, whole))
       throw unusableAnswer('malformed_arguments');
     return isMore ? whole.slice(given.length) : '';
   }
@@ -130,15 +130,15 @@ export class ResponseItems {
     const shown = open.isShown ? piece : open.text;
     const isFirst = !open.isShown;
     open.isShown = true;
-    const { key, said } = open;
-    switch (said.type) {
+    const { key, item } = open;
+    switch (item.type) {
       case 'reasoning':
         return isFirst || shown !== '' ? { thinking: shown } : {};
       case 'message':
-        return { ...(isFirst && beginMessage(said)), text: (isFirst ? this.#spaceBefore(open) : '') + shown };
+        return { ...(isFirst && beginMessage(item)), text: (isFirst ? this.#spaceBefore(open) : '') + shown };
       case 'function_call': {
-        const { call_id: id, name } = givenFields(said);
-        return { call: { key, id, name, preset: toJsonText(said.arguments), arguments: shown } };
+        const { call_id: id, name } = givenFields(item);
+        return { call: { key, id, name, preset: toJsonText(item.arguments), arguments: shown } };
       }
       default:
         return {};
@@ -147,13 +147,13 @@ export class ResponseItems {
 
   /** Whether an item is not to be shown yet, or at all. */
   #waits(open: OpenItem, isEnd: boolean): boolean {
-    const { type, phase, name, call_id: id } = open.said;
+    const { type, phase, name, call_id: id } = open.item;
     const { format } = this.request.parameters ?? {};
     if (type === 'message' && format && phase && phase !== 'final_answer') return true;
     if (type === 'function_call' && !name && !isEnd) return true;
-    return this.#items.some(({ key, said, text, isShown }) => {
-      const isTwin = key !== open.key && isShown && said.type === type;
-      if (!isTwin || type === 'reasoning' || (type === 'function_call' && (!id || said.call_id !== id)))
+    return this.#items.some(({ key, item, text, isShown }) => {
+      const isTwin = key !== open.key && isShown && item.type === type;
+      if (!isTwin || type === 'reasoning' || (type === 'function_call' && (!id || item.call_id !== id)))
         return false;
       return isEnd ? text === open.text : text.startsWith(open.text);
     });
@@ -161,13 +161,13 @@ export class ResponseItems {
 
   #spaceBefore({ key, text }: OpenItem): string {
     const isBehind = this.#items.some(
-      (other) => other.key !== key && other.said.type === 'message' && other.isShown && other.text !== '',
+      (other) => other.key !== key && other.item.type === 'message' && other.isShown && other.text !== '',
     );
     return isBehind && text !== '' ? betweenTexts : '';
   }
 
   #endReasoning(open: OpenItem): ReplyPart[] {
-    const { summary, content, encrypted_content } = open.said;
+    const { summary, content, encrypted_content } = open.item;
     const thought = [...(summary ?? []), ...(content ?? [])].map(textOf).join(betweenTexts);
     const thinking = this.#add(open, open.text === '' ? thought : '');
     if (!encrypted_content) return [thinking];

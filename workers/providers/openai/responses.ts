@@ -37,12 +37,12 @@ async function* streamed(client: OpenAI, request: ProviderRequest): AsyncGenerat
   for await (const events of readEvents(response)) {
     for (const event of events) {
       if (event.event === wholeBody) return yield* readWhole(event.data, request, response.headers);
-      const said = refuseEvent(jsonOf(event), response.headers);
-      const { type } = anyEvent.parse(said);
+      const json = refuseEvent(jsonOf(event), response.headers);
+      const { type } = anyEvent.parse(json);
       isRefused ||= type?.startsWith('response.refusal.') ?? false;
       const [, status] = /^response\.(completed|incomplete)$/.exec(type ?? '') ?? [];
-      if (status) yield* readEnd({ ...lastEvent.parse(said).response, status }, items, isRefused);
-      else yield* readPiece(type, said, items);
+      if (status) yield* readEnd({ ...lastEvent.parse(json).response, status }, items, isRefused);
+      else yield* readPiece(type, json, items);
     }
   }
 }
@@ -128,7 +128,7 @@ const lastEvent = z.object({ response: lastAnswer });
 const failedEvent = z.object({ response: z.object({ error: z.unknown().optional() }).nullish() });
 const itemEvent = z
   .object({ item, output_index: z.int() })
-  .transform((said) => [said.item, said.output_index] as const);
+  .transform((event) => [event.item, event.output_index] as const);
 const partEvent = z.object({ summary_index: z.int().nullish() });
 /** A piece of an item, or all of a text or of the arguments. */
 const pieceEvent = z.object({

@@ -20,13 +20,13 @@ export const openAiUsage = (input: string, output: string) =>
   z
     .unknown()
     .optional()
-    .transform((said) => {
-      if (!isObject(said)) return undefined;
-      const inputDetails = fieldsOf(said[`${input}_tokens_details`]);
-      const outputDetails = fieldsOf(said[`${output}_tokens_details`]);
+    .transform((counts) => {
+      if (!isObject(counts)) return undefined;
+      const inputDetails = fieldsOf(counts[`${input}_tokens_details`]);
+      const outputDetails = fieldsOf(counts[`${output}_tokens_details`]);
       return {
-        inputTokens: toCount(said[`${input}_tokens`]),
-        outputTokens: toCount(said[`${output}_tokens`]),
+        inputTokens: toCount(counts[`${input}_tokens`]),
+        outputTokens: toCount(counts[`${output}_tokens`]),
         cachedTokens: toCount(inputDetails.cached_tokens),
         cacheWriteTokens: toCount(inputDetails.cache_write_tokens),
         reasoningTokens: toCount(outputDetails.reasoning_tokens),
@@ -41,8 +41,8 @@ export const laterCounts = <Counts extends object>(
   later: Counts,
 ): Counts => {
   const known: JsonObject = { ...before };
-  const said = Object.entries(later).filter(([name, count]) => count || (count === 0 && !known[name]));
-  return { ...known, ...Object.fromEntries(said) } as Counts;
+  const changes = Object.entries(later).filter(([name, count]) => count || (count === 0 && !known[name]));
+  return { ...known, ...Object.fromEntries(changes) } as Counts;
 };
 
 /** All input tokens, where those that were read from the cache, or written to it, are counted beside the others. */
@@ -103,8 +103,8 @@ export function errorIn(body: unknown): z.infer<typeof errorFields> {
   return errorFields.parse({ ...fields, param, message: violation.msg });
 }
 
-const violationsIn = (said: unknown): unknown[] | undefined =>
-  isObject(said) && Array.isArray(said.detail) ? said.detail : Array.isArray(said) ? said : undefined;
+const violationsIn = (value: unknown): unknown[] | undefined =>
+  isObject(value) && Array.isArray(value.detail) ? value.detail : Array.isArray(value) ? value : undefined;
 
 /** Reads Google's `details`: https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto */
 export const detailsIn = (details: unknown): JsonObject[] => [details].flat().filter(isObject);

@@ -35,9 +35,9 @@ const stringifyExactly = (value: unknown): string =>
   });
 
 /** Arguments of a call as JSON text, whether they come so or as a value; undefined for none. */
-export function toJsonText(said: unknown): string | undefined {
-  if (typeof said === 'string') return said;
-  return said === undefined || said === null ? undefined : stringifyExactly(said);
+export function toJsonText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? undefined : stringifyExactly(value);
 }
 
 /**

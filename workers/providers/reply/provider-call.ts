@@ -41,7 +41,7 @@ export interface ReplyPart {
   reason?: EndWord | undefined;
   /** The kind of conversations for which a classifier has blocked this one; absent where none has. */
   refusal?: string | undefined;
-  /** Whether the answer has come to its own end: then a provider may have left out the reason. */
+  /** Whether the provider has ended the reply; its reason may be missing. */
   isWhole?: boolean | undefined;
   model?: string | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;

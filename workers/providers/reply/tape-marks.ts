@@ -16,7 +16,7 @@ import type { ProviderRequest } from '../provider.js';
 
 /** One whole block of a reply for the model alone. */
 export interface OpaqueBlock {
-  /** Absent means a block. */
+  /** The role of the block; absent means `block`. */
   readonly role?: OpaqueRole | undefined;
   /** JSON text of an object. */
   readonly data: string;
@@ -44,7 +44,7 @@ export class TapeMarks {
   #ids: Set<string> | undefined;
   /** Opaque blocks since the last call. */
   readonly #blocksFor08: string[] = [];
-  /** Of all blocks, also of those that were not kept. */
+  /** Characters of all blocks, also of those that were not kept. */
   #opaqueLength = 0;
 
   constructor(
@@ -60,8 +60,8 @@ export class TapeMarks {
     return this.list.length >= 2000;
   }
 
-  /** Counts a block. Behind one that is not kept, no other is. */
-  haveRoomFor({ data }: OpaqueBlock): boolean {
+  /** Counts a block; false if there is no room to keep it, nor any that follows. */
+  keep({ data }: OpaqueBlock): boolean {
     this.#opaqueLength += data.length;
     return this.#opaqueLength <= maxOpaqueLength && !this.areMany;
   }

@@ -21,11 +21,11 @@ export interface CallPiece extends CallFacts {
 /** A call as far as it has come. */
 interface OpenCall extends CallPiece {
   arguments: string;
-  /** The first character of them that is not white space. */
+  /** The first character of its arguments that is not white space. */
   opening?: string | undefined;
-  /** Whether the tape has them as far as they came. */
+  /** Whether the tape has its arguments as far as they came. */
   isBegun: boolean;
-  /** Whether the tape has all of them. */
+  /** Whether the tape has all of its arguments. */
   isOver?: boolean;
 }
 
@@ -50,7 +50,7 @@ export class Tape {
   #held = '';
   /** The part that its next piece continues. */
   #open: 'text' | 'thinking' | undefined;
-  /** Whether it has a text or a call. */
+  /** Whether the tape has a text or a call. */
   #hasSaid = false;
   /** The call that the tape is in. */
   #call: OpenCall | undefined;
@@ -82,7 +82,7 @@ export class Tape {
 
   addOpaque(block: OpaqueBlock): void {
     if (!this.#endCall()) return void this.#wait(() => this.addOpaque(block));
-    if (!this.#marks.haveRoomFor(block)) return;
+    if (!this.#marks.keep(block)) return;
     if (this.request.reasoning === undefined) return void this.#marks.keepFor08(block);
     this.#open = undefined;
     this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
@@ -191,8 +191,8 @@ export class Tape {
     this.#call = undefined;
     this.#open = undefined;
     call.isOver = true;
-    const said = call.arguments || (call.preset ?? '');
-    const json = toObjectText(said) ?? (isCut ? said : undefined);
+    const text = call.arguments || (call.preset ?? '');
+    const json = toObjectText(text) ?? (isCut ? text : undefined);
     if (json === undefined) throw this.#unusable('malformed_arguments');
     if (!call.isBegun) this.#begin(call, json);
   }
@@ -219,7 +219,7 @@ export class Tape {
   }
 
   #takeBlank(reason: FinishReason): void {
-    if (!this.request.mayBeBlankAt?.includes(reason)) throw this.#unusable('blank');
+    if (!this.request.blankAllowedFor?.includes(reason)) throw this.#unusable('blank');
     if (this.#held !== '') this.#writePiece('text', this.#held);
   }
 

@@ -91,7 +91,7 @@ const skipValidation = 'skip_thought_signature_validator';
 
 function toModelParts(parts: readonly Part[], model: string): Google.Part[] {
   const sent: Google.Part[] = [];
-  // Of parallel calls only the first has a signature.
+  // Only the first of parallel calls has a signature.
   let ofCall: string | undefined = skipValidation;
   for (const part of parts) {
     if (part.type === 'text') sent.push({ text: part.text });
@@ -115,7 +115,7 @@ function signText(sent: Google.Part[], thoughtSignature: string): void {
 
 const toStruct = (text: string) => parseExactly(text) as Record<string, unknown>;
 
-/** It comes back from a client. */
+/** A signature as a client sends it back, which may be anything. */
 const signature = z.object({
   thoughtSignature: z.string().regex(/^[\w+/=-]+$/),
   of: z.enum(['call', 'text']),

@@ -53,7 +53,7 @@ export function createVertexAiProvider(settings: VertexAiSettings, http: HttpCli
   };
 }
 
-/** Of one reply: it would be longer than any model writes. */
+/** The most requests for one reply: it would be longer than any model writes. */
 const maxRequests = 32;
 
 function toCredentials(settings: VertexAiSettings): GoogleGenAIOptions {
@@ -75,9 +75,9 @@ function toParameters(request: ProviderRequest, fetch: typeof globalThis.fetch) 
 type Parameters = ReturnType<typeof toParameters>;
 
 async function* whole(client: GoogleGenAI, parameters: Parameters): AsyncGenerator<ReplyPart> {
-  const said = answer.parse(await client.models.generateContent(parameters));
-  yield* toParts(said, 0);
-  const { candidates, promptFeedback, usageMetadata } = said;
+  const response = answer.parse(await client.models.generateContent(parameters));
+  yield* toParts(response, 0);
+  const { candidates, promptFeedback, usageMetadata } = response;
   // A complete answer without candidates is one that says nothing; the counted prompt tells it from something else.
   const saysNothing = !candidates?.[0] && usageMetadata?.promptTokenCount !== undefined;
   if (saysNothing && !promptFeedback?.blockReason) yield { reason: 'stop' };
@@ -93,12 +93,12 @@ async function* streamed(client: GoogleGenAI, parameters: Parameters): AsyncGene
  * The parts of an answer in their order; the last has the rest of what it says. Reads the fields itself: the SDK's own
  * `text` warns on the console about parts that are not text.
  */
-function toParts(said: z.infer<typeof answer>, chunk: number): ReplyPart[] {
-  const candidate = said.candidates?.[0];
-  const reason = said.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
+function toParts(response: z.infer<typeof answer>, chunk: number): ReplyPart[] {
+  const candidate = response.candidates?.[0];
+  const reason = response.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
   const written = reason === 'blocked' ? [] : (candidate?.content?.parts ?? []);
   const parts = written.flatMap((part, place) => toPieces(part, `${chunk} ${place}`));
-  const rest = { reason, model: said.modelVersion, usage: toUsage(said.usageMetadata) };
+  const rest = { reason, model: response.modelVersion, usage: toUsage(response.usageMetadata) };
   return [...parts.slice(0, -1), { ...parts.at(-1), ...rest }];
 }
 
@@ -106,8 +106,8 @@ function toParts(said: z.infer<typeof answer>, chunk: number): ReplyPart[] {
  * The signature of a call stands before it, and that of a text behind it, since it may come with an empty part.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-function toPieces(said: z.infer<typeof part>, key: string): ReplyPart[] {
-  const { text, thought, functionCall, thoughtSignature } = said;
+function toPieces(piece: z.infer<typeof part>, key: string): ReplyPart[] {
+  const { text, thought, functionCall, thoughtSignature } = piece;
   if (thought) return [{ thinking: text }];
   const of = functionCall ? 'call' : 'text';
   const opaque = thoughtSignature === undefined ? undefined : toOpaque({ thoughtSignature, of });

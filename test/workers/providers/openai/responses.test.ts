@@ -350,7 +350,7 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
       { text: 'Hello', reason: 'stop' },
     ],
   ])('with %s -> is read', async (_, answer, gives) => {
-    expect(await play(answer, { stream, parameters, mayBeBlankAt: ['length'] })).toMatchObject(gives);
+    expect(await play(answer, { stream, parameters, blankAllowedFor: ['length'] })).toMatchObject(gives);
   });
 
   it('without a word of its tokens -> has none', async () => {

@@ -272,7 +272,7 @@ describe('a reply whose provider does not know the texts to stop at', () => {
         yield part;
       }
     }
-    const request = { ...asked, signal: idle, mayBeBlankAt: ['stop' as const] };
+    const request = { ...asked, signal: idle, blankAllowedFor: ['stop' as const] };
     const readError = () => ({ status: 500 });
     const call = { provider: 'openai', request, parts: give, readError, stops } as const;
     const reply = callProvider(call, (text) => void deltas.push(text));

@@ -18,7 +18,7 @@ interface Told {
   reasoning?: ProviderRequest['reasoning'];
   turns?: Turn[];
   parameters?: ModelParameters;
-  mayBeBlankAt?: FinishReason[];
+  blankAllowedFor?: FinishReason[];
 }
 
 const tools = [{ name: 'f' }, { name: 'g' }];
@@ -140,13 +140,13 @@ describe('Tape', () => {
       marks: [markF, { ...markG, at: 2 }],
     });
     expect(refusal([' ', f], { reason: 'length' })).toMatchObject({ word: 'blank', retryable: false, usage });
-    expect(play([f], { reason: 'length', mayBeBlankAt: ['length'] })).toEqual({ text: '', deltas: [] });
+    expect(play([f], { reason: 'length', blankAllowedFor: ['length'] })).toEqual({ text: '', deltas: [] });
   });
 
   it('gives a blank text only for an end that its caller asked for', () => {
     const [blank, failed] = [' \u200B', { code: 'provider_error', word: 'blank', retryable: false, usage }];
-    expect(play([blank], { mayBeBlankAt: ['stop'] })).toEqual({ text: blank, deltas: [[blank]] });
-    expect(refusal([blank], { mayBeBlankAt: ['length'] })).toEqual(failed);
+    expect(play([blank], { blankAllowedFor: ['stop'] })).toEqual({ text: blank, deltas: [[blank]] });
+    expect(refusal([blank], { blankAllowedFor: ['length'] })).toEqual(failed);
     expect(refusal([], { reason: 'length' })).toEqual(failed);
   });
 
@@ -331,7 +331,7 @@ describe('Tape', () => {
       const failed = { word: 'blank', retryable: false };
       expect(refusal([thought, one, ' '], both)).toMatchObject(failed);
       expect(refusal([thought, one, f], { ...both, reason: 'length' })).toMatchObject(failed);
-      const mayBeBlank = play([thought, one, ' '], { ...both, mayBeBlankAt: ['stop'] });
+      const mayBeBlank = play([thought, one, ' '], { ...both, blankAllowedFor: ['stop'] });
       expect(textOfTape(mayBeBlank)).toBe(' ');
     });
 
