@@ -35,3 +35,15 @@ describe('the names of models that readers copy', () => {
     'eu.amazon.nova-pro-v1:0',
   ])('may stay: %s', (name) => expect(ended.some((one) => one.test(name))).toBe(false));
 });
+
+const decisions = globSync('[0-9]*.md', { cwd: 'docs/decisions' });
+
+describe('the status below the title of a decision', () => {
+  it.each(decisions)('is one of three, and names later records that exist: %s', (decision) => {
+    const [, status = ''] = readFileSync(`docs/decisions/${decision}`, 'utf8').split('\n\n');
+    expect(status).toMatch(/^Status: (accepted|accepted; superseded in part by \[.+|superseded by \[.+)$/s);
+    const successors = [...status.matchAll(/\]\((.+?)\)/g)].map(([, file = '']) => file);
+    for (const file of successors) expect(decisions.filter((one) => one > decision)).toContain(file);
+    expect(successors.length > 0).toBe(status.includes('superseded'));
+  });
+});

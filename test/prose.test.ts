@@ -60,7 +60,7 @@ const code = globSync('{api,workers,shared,db,cli,dev,console,test}/**/*.{ts,tsx
 const complete = globSync('{api,shared,db,cli,dev,console,workers}/**/*.{ts,tsx,mjs}', {
   exclude: ['**/generated/**'],
 });
-const pages = globSync(['docs/*.md', 'README.md', 'CONTRIBUTING.md']);
+const pages = globSync(['docs/*.md', 'README.md', 'CONTRIBUTING.md', 'SECURITY.md']);
 const comments = code.flatMap(commentsOf);
 const texts = globSync(['shared/failures.ts', 'shared/config/*.ts', 'cli/main.ts', 'cli/commands/*.ts']);
 const prose = [...comments, ...pages.flatMap(proseOf), ...texts.flatMap(textsOf)];

@@ -50,7 +50,7 @@ describe('docs/simulator.md', () => {
   });
 });
 
-const pages = globSync(['README.md', 'CONTRIBUTING.md', 'docs/*.md']);
+const pages = globSync(['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/*.md']);
 
 describe('the documentation', () => {
   it.each(pages)('links to files that exist: %s', (page) => {

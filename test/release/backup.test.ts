@@ -216,6 +216,7 @@ const onPath = (cwd: string): PostgresClients => ({
 async function inContainer(folder: string): Promise<PostgresClients> {
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
   const container = await new GenericContainer(image)
+    .withLabels({ quillgate: 'test' })
     .withNetworkMode('host')
     .withBindMounts([{ source: folder, target: '/backup' }])
     .withEntrypoint(['sleep', '300'])
