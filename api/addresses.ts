@@ -2,7 +2,7 @@ import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
 import { operatorsBase } from './access/operators.js';
 import type { ChatApi, Operation } from './chat-apis/chat-api.js';
-import { addressesOf, apiFailures, apiRouter, type MountOptions } from './chat-apis/mount.js';
+import { apiRouter, failuresBelow, type MountOptions, pathTest } from './chat-apis/mount.js';
 import { refuseOtherApis } from './chat-apis/other-apis.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
@@ -74,38 +74,39 @@ export function apiOperations(
   { apis, urls }: { apis: readonly ChatApi[]; urls: BaseUrls },
   options: MountOptions,
   before: readonly RequestHandler[],
-): Router {
-  const router = Router(exact);
+): RequestHandler {
   const [main = '', ...alternatives] = chatPaths(urls);
-  for (const { roots, operations } of apis) {
+  const mounted = apis.map(({ roots, operations }) => {
     // Where a stored chat can be read: preferably beside them.
     const basePath = alternatives.find((path) => roots.includes(path)) ?? main;
-    router.use(apiRouter(operations, options, [setBasePath(basePath), ...before]));
-  }
+    const router = apiRouter(operations, options, [setBasePath(basePath), ...before]);
+    return { router, has: pathTest(operations) };
+  });
   const bases = [...chatPaths(urls), pathOf(urls.BLOG_BASE_URL)].map((path) => path.replace(/\/$/, ''));
-  return router.use(refuseOtherApis(operationsOf(apis), bases));
+  const others = refuseOtherApis(operationsOf(apis), bases);
+  return (request, response, next) => {
+    const own = mounted.find(({ has }) => has(request.path));
+    (own?.router ?? others)(request, response, next);
+  };
 }
 
 const operationsOf = (apis: readonly ChatApi[]): Operation[] => apis.flatMap((api) => api.operations);
 
-/**
- * Sets how failures are sent: at the addresses of an API in its format, but at those of chat and blog as problems. It
- * has to stand before all other middleware that may fail.
- */
+/** Sends failures as the API of their address does, but for those of chat and blog. To be used before all else. */
 export function errorFormats(apis: readonly ChatApi[], urls: BaseUrls): RequestHandler {
-  const router = Router(exact);
-  const ofApi = apiFailures(apis);
-  for (const operation of operationsOf(apis))
-    router.all(addressesOf(operation), ofApi, (_request, _response, next) => next('router'));
-  router.use(ofApi);
-  for (const base of chatPaths(urls)) addAddresses(router, base, chatMethods);
-  addAddresses(router, pathOf(urls.BLOG_BASE_URL), blogMethods);
-  router.use(useProblemsForIds);
-  const roots = apis.flatMap((api) => api.roots);
-  return (request, response, next) =>
-    roots.some((root) => `${request.path}/`.startsWith(`${root}/`))
-      ? router(request, response, next)
-      : next();
+  const ofOurs = Router(exact);
+  for (const base of chatPaths(urls)) addAddresses(ofOurs, base, chatMethods);
+  addAddresses(ofOurs, pathOf(urls.BLOG_BASE_URL), blogMethods);
+  ofOurs.use(useProblemsForIds);
+  const isOfApi = pathTest(operationsOf(apis));
+  const failuresOf = failuresBelow(apis);
+  return (request, response, next) => {
+    const send = failuresOf(request.path);
+    if (send === undefined) return next();
+    sendFailuresBy(response, send);
+    if (isOfApi(request.path)) return next();
+    ofOurs(request, response, next);
+  };
 }
 
 function addAddresses(router: Router, base: string, methods: Methods): void {

@@ -23,12 +23,12 @@ import {
   openAuthentication,
   refuseWithoutCredentials,
 } from './access/open-authentication.js';
+import { startAuditPruner } from './admin/audit-pruner.js';
 import { FleetEvents } from './admin/fleet-events.js';
 import { ChatRecorder } from './admin/history/chat-recorder.js';
 import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
-import { startAuditPruner } from './admin/audit-pruner.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
 import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';

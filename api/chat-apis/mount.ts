@@ -2,7 +2,7 @@ import { type RequestHandler, Router } from 'express';
 import { expressAuthentication } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { type BodyLimits, jsonBody } from '../http/json-body.js';
-import { methodNotAllowed, sendFailuresBy } from '../http/problem.js';
+import { methodNotAllowed, type SendFailure } from '../http/problem.js';
 import type { ChatApi, ChatApiDeps, Operation } from './chat-api.js';
 
 /** Everything that mounted operations need besides the operations. */
@@ -24,19 +24,17 @@ export function apiRouter(
   before: readonly RequestHandler[],
 ): Router {
   const router = Router(exact);
-  const byPath = Map.groupBy(operations, ({ path }) => path);
-  for (const [path, atPath] of byPath) {
-    const counts = atPath.some(({ beginsChat }) => beginsChat) ? [countChats(path)] : [];
-    for (const handler of [...before, ...counts]) router.all(path, handler);
-    for (const operation of atPath) {
-      const limits = operation.body?.(deps.config);
-      const readBody = limits ? [jsonBody({ ...body, ...limits })] : [];
-      router[operation.method](path, authenticate, ...readBody, (request, response) =>
-        operation.handle(request as AuthenticatedRequest, response, deps),
-      );
-    }
-    router.all(path, methodNotAllowed(allowedAt(atPath)));
+  const counts = operations.filter(({ beginsChat }) => beginsChat).map(({ path }) => countChats(path));
+  for (const handler of [...before, ...counts]) router.use(handler);
+  for (const { method, path, body: limitsOf, handle } of operations) {
+    const limits = limitsOf?.(deps.config);
+    const readBody = limits ? [jsonBody({ ...body, ...limits })] : [];
+    router[method](path, authenticate, ...readBody, (request, response) =>
+      handle(request as AuthenticatedRequest, response, deps),
+    );
   }
+  for (const [path, atPath] of Map.groupBy(operations, (operation) => operation.path))
+    router.all(path, methodNotAllowed(allowedAt(atPath)));
   return router;
 }
 
@@ -52,18 +50,18 @@ const allowedAt = (operations: readonly Operation[]): string =>
     .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
     .join(', ');
 
-/** Sets that failures below the roots of an API are sent in its format; the longest root counts. */
-export function apiFailures(apis: readonly ChatApi[]): Router {
-  const router = Router(exact);
-  const roots = apis.flatMap(({ roots, sendFailure }) => roots.map((root) => ({ root, sendFailure })));
-  for (const { root, sendFailure } of roots.toSorted((a, b) => a.root.length - b.root.length))
-    router.use(root, (_request, response, next) => {
-      sendFailuresBy(response, sendFailure);
-      next();
-    });
-  return router;
+/** Finds how failures at a path are sent: as the API with the longest root above it does; undefined as problems. */
+export function failuresBelow(apis: readonly ChatApi[]): (path: string) => SendFailure | undefined {
+  const roots = apis
+    .flatMap(({ roots, sendFailure }) => roots.map((root) => ({ root, sendFailure })))
+    .toSorted((a, b) => b.root.length - a.root.length);
+  return (path) => roots.find(({ root }) => `${path}/`.startsWith(`${root}/`))?.sendFailure;
 }
 
-/** Matches the addresses of an operation, also those with an id that cannot be decoded. */
-export const addressesOf = ({ path }: Operation): RegExp =>
-  new RegExp(`^${path.replaceAll(/\*\w+/g, '.+').replaceAll(/:\w+/g, '[^/]+')}$`);
+/** Tests whether one of the operations is at a path, which need not be decodable. */
+export function pathTest(operations: readonly Operation[]): (path: string) => boolean {
+  const addresses = operations.map(
+    ({ path }) => new RegExp(`^${path.replaceAll(/\*\w+/g, '.*').replaceAll(/:\w+/g, '[^/]+')}$`),
+  );
+  return (path) => addresses.some((address) => address.test(path));
+}

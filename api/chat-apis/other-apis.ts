@@ -69,7 +69,8 @@ export function refuseOtherApis(
   operations: readonly Pick<Operation, 'method' | 'path'>[],
   bases: readonly string[],
 ): RequestHandler {
-  const existing = new Set(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`));
+  const plain = operations.filter(({ path }) => !/[:*]/.test(path));
+  const existing = new Set(plain.map(({ method, path }) => `${method.toUpperCase()} ${path}`));
   const wrongBases = ['/v1/v1', ...bases.filter((base) => base !== '' && base !== '/v1')];
   return ({ method, path }, response, next) => {
     const base = wrongBases.find((each) => path.startsWith(`${each}/`));

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import type { Log } from '../../shared/runtime/log.js';
 import { elapsedMsOf, failureCodeOf } from './problem.js';
-import { traceOf } from './request-trace.js';
+import { routeOf, traceOf } from './request-trace.js';
 
 /** Gives every answer the id that appears in the logs and in the job. A caller's own id is not adopted. */
 export function nameRequest(draining: () => boolean): RequestHandler {
@@ -27,8 +27,7 @@ export function logRequest(log: Log): RequestHandler {
           // Absent when it is not traced.
           traceId: traceOf(response)?.traceId,
           method: request.method,
-          // The route's pattern: the address itself may contain text from the caller.
-          route: request.route?.path ?? null,
+          route: routeOf(request) ?? null,
           status: response.writableFinished ? response.statusCode : 'client closed',
           // Absent when nothing failed.
           code: failureCodeOf(response),

@@ -38,7 +38,7 @@ const parentOf = (request: Request & { user?: unknown }): string | undefined =>
   request.user === undefined ? undefined : request.get('traceparent');
 
 function end(span: TraceSpan | undefined, request: Request, response: Response): void {
-  const route: string | undefined = request.route?.path;
+  const route = routeOf(request);
   const { statusCode } = response;
   const code = endOf(response);
   if (route !== undefined) span?.rename(`${request.method} ${route}`);
@@ -52,3 +52,6 @@ function end(span: TraceSpan | undefined, request: Request, response: Response):
   const hasFailed = code !== 'ok' && code !== 'client_closed' && (statusCode >= 500 || statusCode < 300);
   span?.end(hasFailed ? { error: code } : {});
 }
+
+/** The pattern of the request's route, such as `/chat/:id`: the address itself may have text from the caller. */
+export const routeOf = ({ route }: Request): string | undefined => route?.path.replace('*', ':');

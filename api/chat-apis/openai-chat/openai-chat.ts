@@ -56,7 +56,8 @@ async function createChatCompletion(
   };
   const content = { turns, parameters: asked.parameters };
   const form = { send, stream: isStream ? stream : undefined };
-  await serveChat(response, { content, command, applied, form }, chatService);
+  // Not awaited here: the conversation would be kept for as long as the chat runs.
+  return serveChat(response, { content, command, applied, form }, chatService);
 }
 
 const headFor = (

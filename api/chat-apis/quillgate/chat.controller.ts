@@ -156,12 +156,9 @@ export class ChatController extends Controller {
       response.set(completionHeaders(completion, asked)).json(answer);
     };
     const form = { send, stream: acceptsEventStream(request) ? stream : undefined };
-    await serveChat(
-      response,
-      { content: { turns }, command: { ...options, ...asked }, applied, form },
-      chatService,
-    );
-    return alreadySent;
+    const chat = { content: { turns }, command: { ...options, ...asked }, applied, form };
+    // Not awaited here: the conversation would be kept for as long as the chat runs.
+    return serveChat(response, chat, chatService).then(() => alreadySent);
   }
 }
 
