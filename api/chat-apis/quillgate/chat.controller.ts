@@ -157,8 +157,8 @@ export class ChatController extends Controller {
     };
     const form = { send, stream: acceptsEventStream(request) ? stream : undefined };
     const chat = { content: { turns }, command: { ...options, ...asked }, applied, form };
-    // Not awaited here: the conversation would be kept for as long as the chat runs.
-    return serveChat(response, chat, chatService).then(() => alreadySent);
+    await serveChat(response, chat, chatService);
+    return alreadySent;
   }
 }
 
