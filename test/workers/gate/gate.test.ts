@@ -305,3 +305,54 @@ describe('the calls of users', () => {
     vi.useRealTimers();
   });
 });
+
+describe('a breaker that opens', () => {
+  const failed = new Failure('provider_error');
+  const fail = () => Promise.reject(failed);
+  const unavailable = expect.objectContaining({ code: 'provider_unavailable' });
+  const run = (next: () => Promise<unknown>, own: Parameters<typeof callOf>[0] = {}) =>
+    gate.run(callOf(own), next).catch((error) => error);
+  const failUntilOpen = async () => {
+    while (gate.describe().length === 0) await run(fail);
+  };
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    const open = openGate({ concurrency: 2, resetMs: 1000 });
+    ({ gate } = open);
+    return () => {
+      open.close();
+      vi.useRealTimers();
+    };
+  });
+
+  it('while a call hangs at it without a sign of life -> its slot is for others', async () => {
+    const other = { request: { model: 'other', turns: [] } };
+    const begun: string[] = [];
+    const hang = (name: string) => () => {
+      begun.push(name);
+      return new Promise(() => {});
+    };
+    void run(hang('first'));
+    await failUntilOpen();
+    expect(gate.parked).toBe(1);
+    for (const name of ['second', 'third']) void run(hang(name), other);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun).toEqual(['first', 'second', 'third']);
+  });
+
+  it('because its probe fails -> the calls that waited for the probe are refused at once, retries without a wait', async () => {
+    await failUntilOpen();
+    await vi.advanceTimersByTimeAsync(1000);
+    const probe = Promise.withResolvers<void>();
+    void run(() => probe.promise);
+    const ended: unknown[] = [];
+    void run(notMade).then((end) => ended.push(end));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ended).toEqual([]);
+    expect(await run(notMade, { isRetry: true })).toEqual(unavailable);
+    probe.reject(failed);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ended).toEqual([unavailable]);
+  });
+});
