@@ -56,7 +56,6 @@ async function createChatCompletion(
   };
   const content = { turns, parameters: asked.parameters };
   const form = { send, stream: isStream ? stream : undefined };
-  // Not awaited here: the conversation would be kept for as long as the chat runs.
   return serveChat(response, { content, command, applied, form }, chatService);
 }
 
