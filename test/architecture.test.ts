@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { providerIds } from '../shared/contracts/contract.js';
@@ -365,6 +365,17 @@ describe('the pages about the code', () => {
     const names = [...page.matchAll(/`(?:[\w.-]+\/)*([\w.-]+\.(?:tsx?|mjs))`/g)].map(([, name]) => name);
     expect(page.split('\n').length).toBeLessThanOrEqual(150);
     expect(new Set(names).size).toBeLessThanOrEqual(70);
+  });
+
+  it('give a name without a folder the folder of the path before it', () => {
+    const page = readFileSync('docs/architecture.md', 'utf8');
+    let folder = '';
+    const lost: string[] = [];
+    for (const [, path = '', name = ''] of page.matchAll(/`((?:[\w.-]+\/)*)([\w.-]*\.(?:tsx?|mjs))?`/g)) {
+      if (path !== '') folder = path;
+      if (name !== '' && !existsSync(join(folder, name))) lost.push(folder + name);
+    }
+    expect(lost).toEqual([]);
   });
 
   it.each(['architecture', 'internals', 'guarantees'])('name in %s.md only files that exist', (page) => {
