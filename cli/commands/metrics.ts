@@ -1,3 +1,4 @@
+import { failureCodes } from '../../shared/failures.js';
 import {
   apiMetrics,
   type MetricDefinition,
@@ -5,16 +6,16 @@ import {
   workerMetrics,
 } from '../../shared/metrics/metrics.js';
 
-/** `quillgate metrics`: the tables of `docs/metrics.md`, with those of the labels that have many values at the end. */
+/** `quillgate metrics`: the lists of `docs/metrics.md`, with the values of the label `code` at the end. */
 export function renderMetrics(): string {
   return [
     '## On the API',
     '',
-    ...table(apiMetrics),
+    ...list(apiMetrics),
     '',
     '## On a worker',
     '',
-    ...table(workerMetrics),
+    ...list(workerMetrics),
     '',
     '## Values of `code`',
     '',
@@ -23,29 +24,35 @@ export function renderMetrics(): string {
   ].join('\n');
 }
 
-function table(metrics: MetricTable): string[] {
-  const rows = Object.values(metrics).map(
-    (metric) => `| \`${metric.name}\` | ${metric.type} | ${labels(metric)} | ${metric.help} |`,
+const list = (metrics: MetricTable): string[] =>
+  Object.values(metrics).map(({ name, type, labels, help }) =>
+    item(`\`${name}\` (${[type, ...labelsOf(labels)].join(', ')}): ${help}`),
   );
-  return ['| metric | type | labels | what it is |', '|---|---|---|---|', ...rows];
-}
+
+/** An item of a list, in lines of 120 characters at most. */
+const item = (text: string): string => `- ${text}`.replaceAll(/(?=.{119})(.{1,117}) /g, '$1\n  ');
 
 /** Labels whose values are listed elsewhere. */
-const described = new Set(['code', 'release']);
+const described = new Set(['code', 'release', 'provider', 'next']);
 
-function labels({ labels }: MetricDefinition): string {
-  const cells = Object.entries(labels).map(([label, values]) =>
-    described.has(label) ? `\`${label}\`` : `\`${label}\`: ${values.join(', ')}`,
+function labelsOf(labels: MetricDefinition['labels']): string[] {
+  return Object.entries(labels).map(([label, values]) =>
+    described.has(label) ? `\`${label}\`` : `\`${label}\`: ${values.join('/')}`,
   );
-  return cells.length === 0 ? '–' : cells.join('; ');
 }
 
+/** An item for each set of values; that of all failures leads to their page. */
 function codes(metrics: MetricDefinition[]): string[] {
   const withCodes = metrics.filter(({ labels }) => labels.code !== undefined);
   const groups = Map.groupBy(withCodes, ({ labels }) => labels.code);
-  const rows = [...groups].map(([values = [], its]) => {
+  return [...groups].map(([values = [], its]) => {
     const names = its.map(({ name }) => `\`${name}\``).join(', ');
-    return `| ${names} | ${values.join(', ')} |`;
+    return item(`${names}: ${shortened(values).join(', ')}`);
   });
-  return ['| metrics | values |', '|---|---|', ...rows];
+}
+
+function shortened(values: readonly string[]): string[] {
+  const failures: readonly string[] = failureCodes;
+  if (!failures.every((code) => values.includes(code))) return [...values];
+  return [...values.filter((value) => !failures.includes(value)), 'and each of the [codes](errors.md)'];
 }

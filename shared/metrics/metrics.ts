@@ -59,37 +59,37 @@ export const apiMetrics = {
   queueUp: {
     name: 'quillgate_queue_up',
     type: 'gauge',
-    help: 'Whether the queue store has just answered (1) or not (0); while it has not, quillgate_queue_jobs and quillgate_queue_oldest_waiting_seconds are absent.',
+    help: 'Whether the queue store has just answered (1) or not (0). While it has not, the metrics from the store are absent.',
     labels: {},
   },
   queueJobs: {
     name: 'quillgate_queue_jobs',
     type: 'gauge',
-    help: 'Jobs in the queue store: waiting for a worker, asynchronous ones too, or active at one.',
+    help: 'Jobs in the queue store that wait for a worker, asynchronous ones too, or are active at one.',
     labels: { provider, state: ['waiting', 'active'] },
   },
   oldestWaiting: {
     name: 'quillgate_queue_oldest_waiting_seconds',
     type: 'gauge',
-    help: 'For how long the oldest waiting job has been waiting; 0 when none waits.',
+    help: 'Time that the oldest waiting job has waited; 0 when none waits.',
     labels: { provider },
   },
   intake: {
     name: 'quillgate_intake',
     type: 'gauge',
-    help: 'Whether operators have paused the pools of the provider, or drain them: 1 for what is set, 0 for the others. Every API process has the same: take their `max`.',
+    help: 'Whether operators have paused or drain the pools of the provider: 1 for what is set, 0 for the others.',
     labels: { provider, state: intakes },
   },
   failing: {
     name: 'quillgate_pool_failing',
     type: 'gauge',
-    help: 'Is 1 while the pools of the provider take jobs, but of ten or more chats that ended in the last five minutes while their callers waited at least half failed by its fault, a breaker or overload; else 0. Every API process has the same: take their `max`.',
+    help: 'Is 1 while half or more of ten or more chats in five minutes failed by the provider, a breaker or overload; else 0.',
     labels: { provider },
   },
   chatRequests: {
     name: 'quillgate_chat_requests_total',
     type: 'counter',
-    help: 'Answers to POST /chat and /v1/chat/completions by what became of the request: ok (200), accepted (202), client_closed (gone before the answer), or the code of the failure.',
+    help: 'Answers to POST /chat and /v1/chat/completions: ok (200), accepted (202), client_closed (gone before the answer), or the code of the failure.',
     labels: { provider: wantedProvider, code: answerCode },
   },
   chatRequestsInFlight: {
@@ -101,26 +101,26 @@ export const apiMetrics = {
   streamsOpen: {
     name: 'quillgate_streams_open',
     type: 'gauge',
-    help: 'Streams that clients are reading: of new chats, joined ones and those that are sent again.',
+    help: 'Streams that clients are reading, joined and repeated ones too.',
     labels: { provider: wantedProvider },
   },
   streams: {
     name: 'quillgate_streams_total',
     type: 'counter',
-    help: 'Streams that have ended after they had begun: ok (done), client_closed, or the code of the error.',
+    help: 'Streams that had begun and have ended: ok (done), client_closed, or the code of the error.',
     labels: { provider: wantedProvider, code: streamCode },
   },
   streamFirstEvent: {
     name: 'quillgate_stream_first_event_seconds',
     type: 'histogram',
-    help: 'Time from a request to POST /chat or /v1/chat/completions to the first event of its stream; not of streams that are resumed or replayed.',
+    help: 'Time from a request to the first event of its stream, unless it is resumed or replayed.',
     labels: { provider: wantedProvider },
     buckets: waitBuckets,
   },
   cancels: {
     name: 'quillgate_cancels_total',
     type: 'counter',
-    help: 'Jobs called off before they had ended: because the caller had gone or had been given up at SIGTERM (caller_gone), because the store had not answered in time and the request was refused (refused), or by DELETE, by an operator, or because a stored chat had been refused (asked).',
+    help: 'Jobs called off before they had ended. The caller had gone, also at SIGTERM (caller_gone); the store had not answered in time (refused); a DELETE, an operator, or the refusal of a stored chat ended it (asked).',
     labels: { provider, kind: ['caller_gone', 'refused', 'asked'] },
   },
   blogRequests: {
@@ -143,26 +143,26 @@ export const workerMetrics = {
   fallbacks: {
     name: 'quillgate_fallbacks_total',
     type: 'counter',
-    help: 'Chats that this worker passed on to the next provider of their fallback, because their job had failed here.',
+    help: 'Chats that this worker passed on to the next provider of their fallback.',
     labels: { provider, next: provider },
   },
   tokens: {
     name: 'quillgate_tokens_total',
     type: 'counter',
-    help: 'Tokens that the provider counted: of conversations (input) and of replies (output), those of failed attempts included where it says.',
+    help: 'Tokens that the provider counted in conversations (input) and replies (output), also of failed attempts.',
     labels: { provider, direction: ['input', 'output'] },
   },
   queueWait: {
     name: 'quillgate_queue_wait_seconds',
     type: 'histogram',
-    help: 'Time from a request to the first call of its job, a hold of its model included, of jobs that made a call.',
+    help: 'Time from a request to the first call of its job, with the holds of its model.',
     labels: { provider },
     buckets: waitBuckets,
   },
   callDuration: {
     name: 'quillgate_provider_call_duration_seconds',
     type: 'histogram',
-    help: 'Time that one call of the provider took until its reply was complete, or it had failed or been cancelled.',
+    help: 'Time of one call of the provider until it ended in any way.',
     labels: { provider },
     buckets: callBuckets,
   },
@@ -176,7 +176,7 @@ export const workerMetrics = {
   calls: {
     name: 'quillgate_provider_calls_total',
     type: 'counter',
-    help: 'Calls of the provider: the first for a job, or its retry, by how they ended. A 429 is provider_rate_limited.',
+    help: 'Calls of the provider by how they ended. A 429 is provider_rate_limited.',
     labels: { provider, kind: ['first', 'retry'], code: workCodes },
   },
   inFlight: {
@@ -194,19 +194,19 @@ export const workerMetrics = {
   hold: {
     name: 'quillgate_pool_hold_seconds',
     type: 'gauge',
-    help: 'How much longer this pool calls a model no more because the provider limits it, for the model that has to wait longest; 0 when none has.',
+    help: 'Time until this pool calls the model again that the provider limits for longest; 0 when it limits none.',
     labels: { provider },
   },
   breakerState: {
     name: 'quillgate_breaker_state',
     type: 'gauge',
-    help: 'The worst state of the breakers of this pool, of the account or of a model: 1 for that one, 0 for the others.',
+    help: 'The worst state of the breakers of this pool, of the account or of a model: 1 for it, 0 for the others.',
     labels: { provider, state: breakerState },
   },
   breakerChanges: {
     name: 'quillgate_breaker_changes_total',
     type: 'counter',
-    help: 'How often a breaker of this pool, of the account or of a model, came into a state; a scrape can miss a short one.',
+    help: 'How often a breaker of this pool came into a state.',
     labels: { provider, state: breakerState },
   },
 } as const satisfies MetricTable;
