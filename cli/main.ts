@@ -30,11 +30,10 @@ Programs:
     .command('config')
     .description('check the configuration and print what is in force, without secrets')
     .option('--env-example', 'print a .env file with every variable instead')
-    .option('--table', 'print the variables as Markdown tables instead')
     .action(async (options) => (await import('./commands/config.js')).printConfig(environment, options));
   quillgate
     .command('metrics')
-    .description('print every metric of the API and the workers as Markdown tables')
+    .description('print every metric of the API and the workers as Markdown lists')
     .action(async () => void process.stdout.write((await import('./commands/metrics.js')).renderMetrics()));
   quillgate
     .command('health')

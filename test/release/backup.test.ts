@@ -33,9 +33,9 @@ afterAll(() => Promise.all([original?.stop(), another?.stop()]));
 
 /** A command as an operator reads it: the line of the page that begins with it. */
 function documented(command: string): string {
-  const page = readFileSync('docs/operations.md', 'utf8');
+  const page = readFileSync('docs/deploying.md', 'utf8');
   const line = page.split('\n').find((one) => one.startsWith(`    ${command} `));
-  if (line === undefined) throw new Error(`docs/operations.md has no command ${command}`);
+  if (line === undefined) throw new Error(`docs/deploying.md has no command ${command}`);
   return line.trim();
 }
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { IPodTemplateSpec } from 'kubernetes-models/v1';
 import { type Manifest, ofKind } from './manifests.js';
 
-/** The variables of each Secret, by its name, as `docs/kubernetes.md` has operators make them. */
+/** The variables of each Secret, by its name, as `docs/deploying.md` has operators make them. */
 export function documentedSecrets(): Map<string, string[]> {
-  const page = readFileSync('docs/kubernetes.md', 'utf8').replaceAll(/\\\n\s*/g, '');
+  const page = readFileSync('docs/deploying.md', 'utf8').replaceAll(/\\\n\s*/g, '');
   const commands = page.matchAll(/create secret generic (\S+) (.*)/g);
   return new Map(
     [...commands].map(([, name = '', options = '']) => [

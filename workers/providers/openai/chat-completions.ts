@@ -35,7 +35,7 @@ export function isOpenAiHost(baseUrl: string): boolean {
 
 /**
  * OpenAI keeps the completions of newer accounts: https://developers.openai.com/api/docs/guides/migrate-to-responses
- * Its newer models know the limit by its newer name alone, and other servers by the older one (docs/configuration.md).
+ * Its newer models know the limit by its newer name alone, and other servers by the older one (docs/deploying.md).
  */
 function bodyOf({ baseURL }: OpenAI, request: ProviderRequest) {
   const { omits, user } = request;
