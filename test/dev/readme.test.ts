@@ -47,7 +47,7 @@ describe('docs/start.md', () => {
     const rows = read('docs/start.md').matchAll(/^\| `(sim-[^`]+)` \|/gm);
     const named = [...rows].map(([, model = '']) => model);
     expect(named.length).toBeGreaterThan(10);
-    expect(named.filter((model) => !findBehaviour(model.replaceAll(/<\w+>/g, '1')))).toEqual([]);
+    expect(named.filter((model) => !findBehaviour(model.replaceAll(/<\w+>/g, '500')))).toEqual([]);
   });
 });
 

@@ -42,7 +42,7 @@ const fields: [text: string, parameters: ModelParameters][] = [
 /** Which provider takes which field. */
 export const fieldTable = (): string =>
   tableOf(
-    ['field', ...providerIds],
+    ['fields', ...providerIds],
     fields.map(([text, parameters]) => [text, ...providerIds.map((id) => answerTo(id, parameters))]),
   );
 
@@ -123,7 +123,7 @@ export function keywordTable(): string {
   );
   const groups = [...Map.groupBy(columns, ({ cells }) => cells.join()).values()];
   return tableOf(
-    ['keyword', ...groups.map(nameOf)],
+    ['keywords', ...groups.map(nameOf)],
     keywords.map(([text], row) => [text, ...groups.map(([first]) => first?.cells[row] ?? '')]),
   );
 }
@@ -192,8 +192,14 @@ function largestImage(provider: ProviderId): number {
   return taken;
 }
 
+/** A table of Markdown, in which rows of the same answers are one. */
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, head.map(() => '---'), ...rows];
+  const alike = [...Map.groupBy(rows, ([, ...answers]) => answers.join()).values()];
+  const merged = alike.map((group) => {
+    const [, ...answers] = group[0] ?? [];
+    return [group.map(([text]) => text).join('; '), ...answers];
+  });
+  const lines = [head, head.map(() => '---'), ...merged];
   return lines
     .map((cells) => `| ${cells.join(' | ')} |\n`)
     .join('')
