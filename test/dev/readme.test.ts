@@ -73,8 +73,7 @@ describe('the documentation', () => {
   it('has every page of more than a line in docs/README.md', () => {
     const index = read('docs/README.md');
     const others = pages.filter(
-      (page) =>
-        page.startsWith('docs/') && page !== 'docs/README.md' && read(page).trimEnd().includes('\n'),
+      (page) => page.startsWith('docs/') && page !== 'docs/README.md' && read(page).trimEnd().includes('\n'),
     );
     expect(others.filter((page) => !index.includes(`(${page.slice('docs/'.length)})`))).toEqual([]);
   });
