@@ -137,7 +137,7 @@ function Target({ request, onChange }: TargetProps) {
   );
 }
 
-/** A few that fail, are slow or call a tool; docs/simulator.md has all. */
+/** A few that fail, are slow or call a tool; docs/start.md names more. */
 const simulatedModels = [
   'sim-status-503',
   'sim-status-400',

@@ -43,7 +43,7 @@ async function openRunning(test: TestContext): Promise<Running> {
 /** The lines of the tour that find the worker with the chat, and kill it. */
 function tourKills(): string {
   const [, lines] =
-    /^ {4}(until worker=.+\n {4}kill -9 .+)$/m.exec(readFileSync('docs/tour.md', 'utf8')) ?? [];
+    /^ {4}(until worker=.+\n {4}kill -9 .+)$/m.exec(readFileSync('docs/start.md', 'utf8')) ?? [];
   if (lines === undefined) throw new Error('the tour kills no worker');
   return lines.replaceAll('bin/quillgate', resolve('bin/quillgate'));
 }

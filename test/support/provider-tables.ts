@@ -39,12 +39,18 @@ const fields: [text: string, parameters: ModelParameters][] = [
   ['`stop` of white space alone', { stop: [' '] }],
 ];
 
-/** Which provider takes which field. */
-export const fieldTable = (): string =>
-  tableOf(
-    ['field', ...providerIds],
-    fields.map(([text, parameters]) => [text, ...providerIds.map((id) => answerTo(id, parameters))]),
+/** Which provider takes which field, without a column for a provider that takes all. */
+export function fieldTable(): string {
+  const columns = providerIds
+    .map((id) => ({ id, cells: fields.map(([, parameters]) => answerTo(id, parameters)) }))
+    .filter(({ cells }) => !areAllTaken(cells));
+  return tableOf(
+    ['fields', ...columns.map(({ id }) => id)],
+    fields.map(([text], row) => [text, ...columns.map(({ cells }) => cells[row] ?? '')]),
   );
+}
+
+const areAllTaken = (cells: readonly string[]): boolean => cells.every((cell) => cell === 'yes');
 
 function answerTo(provider: ProviderId, parameters: ModelParameters): string {
   if (findUnsupported(provider, parameters)) return '400';
@@ -113,7 +119,7 @@ const keywords: [text: string, schema: JsonSchema][] = [
 const uses = ['format', 'strict-tool', 'tool'] as const;
 const useNames = { format: 'formats', 'strict-tool': 'strict tools', tool: 'other tools' };
 
-/** How each keyword is sent; providers and uses that treat all of them alike share a column. */
+/** How each keyword is sent; providers and uses that treat all of them alike share a column, or have none for all. */
 export function keywordTable(): string {
   const columns = providerIds.flatMap((provider) =>
     uses.map((use) => ({
@@ -121,9 +127,10 @@ export function keywordTable(): string {
       cells: keywords.map(([, schema]) => fateOf(schema, { provider, use })),
     })),
   );
-  const groups = [...Map.groupBy(columns, ({ cells }) => cells.join()).values()];
+  const fitting = columns.filter(({ cells }) => !areAllTaken(cells));
+  const groups = [...Map.groupBy(fitting, ({ cells }) => cells.join()).values()];
   return tableOf(
-    ['keyword', ...groups.map(nameOf)],
+    ['keywords', ...groups.map(nameOf)],
     keywords.map(([text], row) => [text, ...groups.map(([first]) => first?.cells[row] ?? '')]),
   );
 }
@@ -192,8 +199,14 @@ function largestImage(provider: ProviderId): number {
   return taken;
 }
 
+/** A table of Markdown, in which rows of the same answers are one. */
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, head.map(() => '---'), ...rows];
+  const alike = [...Map.groupBy(rows, ([, ...answers]) => answers.join()).values()];
+  const merged = alike.map((group) => {
+    const [, ...answers] = group[0] ?? [];
+    return [group.map(([text]) => text).join('; '), ...answers];
+  });
+  const lines = [head, head.map(() => '---'), ...merged];
   return lines
     .map((cells) => `| ${cells.join(' | ')} |\n`)
     .join('')
