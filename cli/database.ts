@@ -35,9 +35,7 @@ export async function withDatabase<T>(
     return await command(database, config);
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    throw new StartupError(
-      'The database stopped answering; what the command was to do may or may not be done.',
-    );
+    throw new StartupError('The database stopped answering; the command may or may not have taken effect.');
   } finally {
     await database.close();
   }

@@ -20,9 +20,7 @@ describe('an export', () => {
     await importFrom(plant({ 'a.md': 'new' }));
     const folder = plant({ 'a.md': '---\nlayout: x\n---\nold', 'b.md': 'other', 'c.txt': 'x' });
     const before = readTree(folder);
-    expect(await complaintOf(run(folder))).toBe(
-      `${folder} is not empty; --force writes into it all the same.`,
-    );
+    expect(await complaintOf(run(folder))).toBe(`${folder} is not empty; --force writes into it anyway.`);
     expect(readTree(folder)).toEqual(before);
     const replaced = 'Files overwritten that said something else: 1\n  a.md\n';
     expect(await run(folder, { force: true })).toContain(`1 post exported to ${folder}.\n${replaced}`);
