@@ -30,7 +30,6 @@ Programs:
     .command('config')
     .description('check the configuration and print what is in force, without secrets')
     .option('--env-example', 'print a .env file with every variable instead')
-    .option('--table', 'print the variables as Markdown tables instead')
     .action(async (options) => (await import('./commands/config.js')).printConfig(environment, options));
   quillgate
     .command('metrics')
@@ -56,13 +55,6 @@ Programs:
 });
 
 function addLookCommands(quillgate: Command, environment: Environment): void {
-  quillgate
-    .command('record <provider>')
-    .description('make some calls of a provider, to be paid for, and write down what it answers')
-    .option('--to <folder>', 'folder of the recordings', 'test/recordings')
-    .action(async (provider, options) =>
-      (await import('./commands/record.js')).recordProvider(environment, provider, options),
-    );
   quillgate
     .command('status')
     .description('look at stores and workers once; ends with 1 unless every configured provider is served')
