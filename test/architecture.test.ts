@@ -285,6 +285,18 @@ describe('every source file', () => {
     expect(forbidden).toEqual([]);
   });
 
+  it('writes the fields of dependencies out, and makes no type of parts of others or of two', () => {
+    const made = /\b(?:Pick|Omit)<\s*\w*Deps\b|\w*Deps\s*&|&\s*\w*Deps\b/;
+    const ofOthers = [
+      "Pick<PoolDeps, 'log'>",
+      "Omit<\n  PoolDeps, 'log'>",
+      'PoolDeps & Times',
+      'Times & PoolDeps',
+    ];
+    expect(ofOthers.filter((type) => !made.test(type))).toEqual([]);
+    expect(sources.filter((file) => made.test(readFileSync(file, 'utf8')))).toEqual([]);
+  });
+
   it('imports a library where that has its place', () => {
     const forbidden = sources.flatMap((file) =>
       libraries
