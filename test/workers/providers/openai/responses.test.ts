@@ -118,14 +118,6 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
       { text: '', calls: [['a', 'f', '{"x":1}', undefined]] },
     ],
     [
-      'a refusal',
-      response(
-        [message('', { content: [{ type: 'refusal', refusal: 'No.' }] })],
-        [added(0, message('')), delta(0, 'refusal', 'No.'), done(0, message(''))],
-      ),
-      { text: '', reason: 'blocked', usage },
-    ],
-    [
       'a cut at the limit of tokens, within a call',
       response(
         [message('Look:'), call('a', 'f', '{"x"', 'incomplete')],
@@ -148,14 +140,6 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
       { text: 'Hel', reason: 'length' },
     ],
     [
-      'a cut by the content filter',
-      response([message('Hel')], [], {
-        status: 'incomplete',
-        incomplete_details: { reason: 'content_filter' },
-      }),
-      { text: '', reason: 'blocked' },
-    ],
-    [
       'reasoning alone that has used up the tokens',
       response([reasoning], reasoned(0), {
         status: 'incomplete',
@@ -173,11 +157,6 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     ],
   ])('with %s -> is read', async (_, answer, gives) => {
     expect(await play(answer, { stream, parameters, blankAllowedFor: ['length'] })).toMatchObject(gives);
-  });
-
-  it('without a word of its tokens -> has none', async () => {
-    const answer = response([message('Hello')], said(0, ['Hello']), { usage: null });
-    expect(await play(answer, { stream })).not.toHaveProperty('usage');
   });
 
   it('with a text to stop at -> ends before it, although the API has no such parameter', async () => {
