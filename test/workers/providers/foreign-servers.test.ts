@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { Part, Turn } from '../../../shared/conversation.js';
 import { chatCompletions } from '../../../workers/providers/openai/chat-completions.js';
 import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
 import {
@@ -17,11 +16,10 @@ import {
   vertexai,
 } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
-import type { ProviderCommand } from '../../support/replies.js';
 
 /** Answers of servers that speak OpenAI's or Anthropic's protocol, and are others. */
 
-const { play, sent } = await startPlaying();
+const { play } = await startPlaying();
 const stream = true;
 
 const hello = openai({ content: 'Hello' }, [{ content: 'Hel' }, { content: 'lo' }], 'stop');
@@ -337,74 +335,6 @@ describe.each(replyModes)('the thinking of a foreign model in a $mode reply', ({
     const whole = openai({ reasoning: long + long, content: 'Hello' }, deltas, 'stop');
     const reply = await play('openai', whole, { stream, reasoning: 'opaque' });
     expect([reply.text, reply.marks]).toEqual(['Hello', undefined]);
-  });
-});
-
-describe('the thinking of a foreign model in a conversation', () => {
-  const opaque = (data: string, model = 'm', provider: ProviderId = 'openai'): Part => ({
-    ...{ type: 'opaque', provider, model, data },
-  });
-  const called: Part = { type: 'tool_call', id: 'a', name: 'f', arguments: '{"x":1}' };
-  const result: Part = { type: 'tool_result', callId: 'a', content: '1' };
-  const turnsOf = (...parts: Part[]): Turn[] => [
-    ...[
-      { role: 'user' as const, content: 'Hi' },
-      { role: 'assistant' as const, content: 'Ho' },
-    ],
-    ...[
-      { role: 'assistant' as const, content: parts },
-      { role: 'user' as const, content: [result] },
-    ],
-  ];
-  const messages = async (asked: Pick<ProviderCommand, 'turns' | 'omits'>) => {
-    await play('openai', hello, { stream: false, ...asked });
-    return JSON.parse(sent()).messages as object[];
-  };
-
-  it.each<[given: string, parts: Part[], fields: object]>([
-    [
-      'its own, in parts',
-      [opaque('{"reasoning":"H"}'), opaque('{"reasoning":"m"}'), called],
-      { reasoning: 'Hm' },
-    ],
-    [
-      'its own, in the other field',
-      [opaque('{"reasoning_content":"Hm"}'), called],
-      { reasoning_content: 'Hm' },
-    ],
-    ['that of another model', [opaque('{"reasoning":"Hm"}', 'n'), called], {}],
-    ['that of another provider', [opaque('{"reasoning":"Hm"}', 'm', 'anthropic'), called], {}],
-    [
-      'OpenAI’s, or what is none',
-      [opaque('{"summary":[],"encrypted_content":"x"}'), opaque('7'), called],
-      {},
-    ],
-  ])('is %s -> comes back with its calls if it is its own', async (_, parts, fields) => {
-    const [, , message] = await messages({ turns: turnsOf(...parts) });
-    expect(message).toEqual({ role: 'assistant', content: null, tool_calls: [call], ...fields });
-  });
-
-  it('is before a text alone -> is not sent back', async () => {
-    const [, , message] = await messages({
-      turns: turnsOf(opaque('{"reasoning":"Hm"}'), { type: 'text', text: 'Hi' }),
-    });
-    expect(message).toEqual({ role: 'assistant', content: 'Hi' });
-  });
-
-  it('is missing, and the model has demanded it -> something stands for it in each message of the model', async () => {
-    const asked = { turns: turnsOf(called), omits: new Set(['reasoningContent'] as const) };
-    const [first, ...others] = await messages(asked);
-    expect(first).toEqual({ role: 'user', content: 'Hi' });
-    expect(others).toMatchObject([
-      { reasoning_content: ' ' },
-      { reasoning_content: ' ', tool_calls: [call] },
-      {},
-    ]);
-    const [, , kept] = await messages({
-      ...asked,
-      turns: turnsOf(opaque('{"reasoning_content":"Hm"}'), called),
-    });
-    expect(kept).toMatchObject({ reasoning_content: 'Hm' });
   });
 });
 

@@ -83,32 +83,6 @@ it.each([
   },
 );
 
-it.each<[ProviderId, object]>([
-  ['openai', { safety_identifier: 'a-hash' }],
-  ['anthropic', { metadata: { user_id: 'a-hash' } }],
-  ['bedrock', {}],
-  ['vertexai', {}],
-])('%s is asked for a user with a hash -> is told as %j, and nothing without one', async (id, told) => {
-  const bodies: object[] = [];
-  const server = await serve(async (request, response) => {
-    bodies.push((await json(request)) as object);
-    response.writeHead(400).end();
-  });
-  onTestFinished(() => server.close());
-  const config = parseConfig({ SIMULATOR_URL: server.url, REDIS_URL: 'redis://localhost' }, 'worker');
-  const provider = await openProvider(id, config);
-  onTestFinished(() => provider.close());
-  const request = {
-    ...{ turns: [{ role: 'user' as const, content: 'Hello!' }], model: 'sim-echo' },
-    signal: AbortSignal.timeout(patienceMs),
-  };
-  for (const user of ['a-hash', undefined])
-    await expect(provider.run({ ...request, user })).rejects.toThrow();
-  const [with_, without] = bodies;
-  expect(with_).toEqual({ ...without, ...told });
-  expect(JSON.stringify(without)).not.toMatch(/metadata|safety_identifier/);
-});
-
 it.each<[wire: 'auto' | 'responses' | 'chat' | undefined, baseUrl: string | undefined, gives: string]>([
   ['auto', undefined, 'responses'],
   [undefined, undefined, 'responses'],

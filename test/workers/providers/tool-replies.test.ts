@@ -9,9 +9,7 @@ import {
   deltas,
   openai,
   plain,
-  reasoning,
   started,
-  thinking,
   usage,
   used,
   vertexai,
@@ -37,8 +35,6 @@ const toolUse = (toolUseId: string, name = 'weather', input: object = { city: 'B
 const callA = ['a', 'weather', json, undefined];
 const callB = ['b', 'clock', '{}', undefined];
 const both = { text: 'Look:', reason: 'stop', calls: [callA, callB] };
-
-const signedCalls = (blocks: object) => ({ calls: [['a', 'weather', json, JSON.stringify(blocks)], callB] });
 
 const geminiCalls = [
   ...[{ text: 'thinking', thought: true }, { text: 'Look:' }],
@@ -104,41 +100,6 @@ const answers: Answer[] = [
     },
   ],
   [
-    'anthropic',
-    'signed thinking, which goes with the first of its calls',
-    anthropic({
-      blocks: [...thinking, use('a'), use('b', 'clock', {})],
-      pieces: [
-        started(0, { type: 'thinking', thinking: '', signature: '' }),
-        ...deltas(0, ...['Hm ', '“ß”\n'].map((text) => ({ type: 'thinking_delta', thinking: text }))),
-        ...deltas(0, { type: 'signature_delta', signature: 'c2ln' }),
-        started(1, { type: 'thinking', thinking: '', signature: '' }),
-        ...deltas(1, { type: 'signature_delta', signature: 'bm9uZQ==' }),
-        started(2, { type: 'redacted_thinking', data: 'cmVk' }),
-        ...[...used(3, 'a', 'weather', json), ...used(4, 'b', 'clock', '{}')],
-      ],
-    }),
-    signedCalls(thinking),
-  ],
-  [
-    'bedrock',
-    'signed thinking, which goes with the first of its calls',
-    bedrock({
-      blocks: [
-        ...reasoning.map((reasoningContent) => ({ reasoningContent })),
-        ...[toolUse('a'), toolUse('b', 'clock', {})],
-      ],
-      pieces: [
-        ...converseDeltas(0, { reasoningContent: { text: 'Hm ' } }, { reasoningContent: { text: '“ß”\n' } }),
-        ...converseDeltas(0, { reasoningContent: { signature: 'c2ln' } }),
-        ...converseDeltas(1, { reasoningContent: { signature: 'bm9uZQ==' } }),
-        ...converseDeltas(2, { reasoningContent: { redactedContent: 'cmVk' } }),
-        ...[...converseUsed(3, 'a', 'weather', json), ...converseUsed(4, 'b', 'clock', '{}')],
-      ],
-    }),
-    signedCalls(reasoning),
-  ],
-  [
     'openai',
     'a refusal in place of a text as blocked',
     openai({ content: null, refusal: 'No.' }, [{ refusal: 'No.' }], 'stop'),
@@ -149,6 +110,12 @@ const answers: Answer[] = [
     'a call that is blocked as none',
     vertexai([geminiCalls], 'SAFETY'),
     { reason: 'blocked', text: '', calls: [] },
+  ],
+  [
+    'vertexai',
+    'a text that is blocked as none',
+    vertexai([[{ text: 'Hi' }]], 'LANGUAGE'),
+    { reason: 'blocked', text: '' },
   ],
   [
     'vertexai',
@@ -194,6 +161,8 @@ describe.each(replyModes)('$mode', ({ stream }) => {
     ['anthropic', 'a new word'],
     ['bedrock', 'a new word'],
     ['vertexai', 'A_NEW_WORD'],
+    ['vertexai', 'OTHER'],
+    ['vertexai', 'NO_IMAGE'],
   ])('an answer of %s that ends with %s -> may be cut, and is given', async (id, end) => {
     expect(await play(id, plain[id](end), { stream })).toMatchObject({ text: '{}', reason: 'length' });
   });

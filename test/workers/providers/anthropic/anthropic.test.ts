@@ -39,7 +39,8 @@ const speaking = anthropic({
 });
 
 const blank = { type: 'thinking', thinking: '', signature: 'bm9uZQ==' };
-const [use, json] = [{ type: 'tool_use', id: 'a', name: 'look', input: {} }, '{}'];
+const use = (id: string) => ({ type: 'tool_use', id, name: 'look', input: {} });
+const toolUse = (toolUseId: string) => ({ toolUse: { toolUseId, name: 'look', input: {} } });
 const ended = (contentBlockIndex: number): PlayedAnswer['events'][number] => [
   'contentBlockStop',
   { contentBlockIndex },
@@ -56,7 +57,7 @@ const [hm, text, more] = [
 ];
 const call = { kind: 'call', name: 'look', arguments: '{}' };
 
-/** The same reply of each: thinking in words, a text in two blocks, thinking without words, a redacted one, a call. */
+/** The same reply of each: thinking in words, a text in two blocks, thinking without words, a redacted one, two calls. */
 const thoughtful = {
   anthropic: anthropic({
     blocks: [
@@ -65,7 +66,7 @@ const thoughtful = {
         { type: 'text', text: 'Look' },
         { type: 'text', text: ':' },
       ],
-      ...[blank, { type: 'redacted_thinking', data: 'cmVk' }, use],
+      ...[blank, { type: 'redacted_thinking', data: 'cmVk' }, use('a'), use('b')],
     ],
     pieces: [
       started(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -85,7 +86,7 @@ const thoughtful = {
         stop(3),
         started(4, { type: 'redacted_thinking', data: 'cmVk' }),
         stop(4),
-        ...used(5, 'a', 'look', json),
+        ...[...used(5, 'a', 'look', '{}'), ...used(6, 'b', 'look', '{}')],
       ],
     ],
   }),
@@ -94,10 +95,7 @@ const thoughtful = {
       { reasoningContent: { reasoningText: { text: 'Hm', signature: 'c2ln' } } },
       ...[{ text: 'Look' }, { text: ':' }],
       { reasoningContent: { reasoningText: { text: '', signature: 'bm9uZQ==' } } },
-      ...[
-        { reasoningContent: { redactedContent: 'cmVk' } },
-        { toolUse: { toolUseId: 'a', name: 'look', input: {} } },
-      ],
+      ...[{ reasoningContent: { redactedContent: 'cmVk' } }, ...[toolUse('a'), toolUse('b')]],
     ],
     pieces: [
       ...converseDeltas(0, { reasoningContent: { text: 'H' } }, { reasoningContent: { text: 'm' } }),
@@ -110,7 +108,7 @@ const thoughtful = {
       ],
       ...[...converseDeltas(3, { reasoningContent: { signature: 'bm9uZQ==' } }), ended(3)],
       ...[...converseDeltas(4, { reasoningContent: { redactedContent: 'cmVk' } }), ended(4)],
-      ...converseUsed(5, 'a', 'look', json),
+      ...[...converseUsed(5, 'a', 'look', '{}'), ...converseUsed(6, 'b', 'look', '{}')],
     ],
   }),
 };
@@ -132,13 +130,12 @@ describe.each(replyModes)('a $mode reply that thinks', ({ stream }) => {
     };
 
     it('-> has its words, blocks and texts in their order, as far as its caller has a place for them', async () => {
-      expect(await piecesFor('shown')).toMatchObject([hm, first, text, more, second, third, call]);
-      expect(await piecesFor('opaque')).toMatchObject([first, text, more, second, third, call]);
+      expect(await piecesFor('shown')).toMatchObject([hm, first, text, more, second, third, call, call]);
+      expect(await piecesFor('opaque')).toMatchObject([first, text, more, second, third, call, call]);
       const signature = JSON.stringify(blocks[provider]);
-      expect(await piecesFor()).toMatchObject([
-        { kind: 'text', text: 'Look:' },
-        { ...call, signature },
-      ]);
+      const bare = await piecesFor();
+      expect(bare).toMatchObject([{ kind: 'text', text: 'Look:' }, { ...call, signature }, call]);
+      expect(bare[2]).not.toHaveProperty('signature');
     });
   });
 

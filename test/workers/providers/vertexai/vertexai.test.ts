@@ -79,17 +79,6 @@ describe.each(replyModes)('$mode', ({ mode, stream }) => {
     expect(requests).toBeLessThan(10);
   });
 
-  it.each([
-    ['OTHER', 'length'],
-    ['A_NEW_WORD', 'length'],
-    ['NO_IMAGE', 'length'],
-    ['LANGUAGE', 'blocked'],
-  ])('a text that ends with %s -> %s', async (word, reason) => {
-    const reply = await ask(provider, { model: `sim-end-${word}`, ...asked });
-    expect(reply.reason).toBe(reason);
-    if (reason === 'length') expect(reply.text).toMatch(/^Simulated vertexai reply/);
-  });
-
   it.each(['OTHER', 'CONTINUATION', 'A_NEW_WORD'])(
     '%s without a text -> may be asked for again',
     async (word) => {
