@@ -1,21 +1,18 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ChatApp, startChatApp } from '../support/chat-app.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { basic, startApp } from '../support/app.js';
 
-let app: ChatApp;
 let isAccepting = false;
 const accepted = { kind: 'accepted', id: 'the-id', status: 'queued' } as const;
-beforeAll(async () => {
-  app = await startChatApp({ reply: () => (isAccepting ? accepted : undefined) });
-});
-afterAll(() => app.close());
+const app = await startApp({ reply: () => (isAccepting ? accepted : undefined) });
+afterAll(app.close);
 
-const credentials = `Authorization: Basic ${btoa('user:secret')}`;
+const credentials = `Authorization: ${basic('user')}`;
 const body = '{"messages":[{"content":"Hello"}]}';
 
 /** All that is answered to a chat with these headers beside the usual ones. */
 async function saidTo(headers: string[], sent: string): Promise<string> {
-  const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+  const socket = connect(app.port, '127.0.0.1');
   const head = ['POST /chat HTTP/1.1', credentials, 'X-LLM: openai', 'Connection: close', ...headers];
   socket.write(`${head.join('\r\n')}\r\n\r\n${sent}`);
   return Buffer.concat(await socket.toArray()).toString();
@@ -54,9 +51,8 @@ describe('a request', () => {
   it.each(['/METRICS', '/metrics/', '/Livez', '/docs/', '/nothing'])(
     'is for %s -> there is nothing, and nobody stores that',
     async (path) => {
-      const response = await fetch(app.url + path);
-      expect([response.status, response.headers.get('cache-control')]).toEqual([404, 'no-store']);
-      expect(await response.json()).toMatchObject({ code: 'not_found' });
+      const { status, headers, body } = await app.ask({ path });
+      expect([status, headers.get('cache-control'), body.code]).toEqual([404, 'no-store', 'not_found']);
     },
   );
 
@@ -65,7 +61,7 @@ describe('a request', () => {
     ['accepted', 202, { headers: { Prefer: 'respond-async' } }],
   ])('is a chat that is %s -> nobody stores that', async (_, status, call) => {
     isAccepting = status === 202;
-    const response = await app.post(call);
+    const response = await app.chat(call);
     expect([response.status, response.headers.get('cache-control')]).toEqual([status, 'no-store']);
   });
 });

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Post } from '../../shared/contracts/contract.js';
-import { type BlogApp, type BlogCall, startBlogApp } from '../support/blog-app.js';
+import { startApp } from '../support/app.js';
+import { createBlogClient, type Sent } from '../support/client.js';
+import { openTestDatabase } from '../support/database.js';
 
-let blog: BlogApp;
-beforeAll(async () => {
-  blog = await startBlogApp();
-});
-afterAll(() => blog.close());
+const variables = { BLOG_BASE_URL: 'https://blog.example/base', BLOG_READS_PER_SECOND: '0' };
+const app = await startApp({ variables, opened: await openTestDatabase() });
+afterAll(app.close);
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const unknownId = '01900000-0000-7000-8000-000000000000';
 
-const call = (sent: BlogCall) => blog.call({ token: 'writer', ...sent });
+const ask = createBlogClient(`${app.url}/base/blogs`);
+const call = (sent: Sent) => ask({ token: 'writer', ...sent });
 const create = async (body: object) =>
   (await call({ method: 'POST', body: { content: 'Text', ...body } })).post;
 const write = async (method: string, { id }: Post, body: object, headers: Record<string, string> = {}) =>
@@ -84,7 +85,7 @@ describe('POST /blogs', () => {
 });
 
 describe('Idempotency-Key', () => {
-  const post = (key: string, body: object, token: BlogCall['token'] = 'writer') =>
+  const post = (key: string, body: object, token = 'writer') =>
     call({ method: 'POST', token, body, headers: { 'Idempotency-Key': key } });
 
   it('is sent again -> the first post, as it is now', async () => {
@@ -127,7 +128,7 @@ describe('GET /blogs', () => {
   const ids = (posts: Post[]) => posts.map(({ id }) => id);
 
   it('is asked by anybody -> an array, newest first', async () => {
-    const { status, headers, posts } = await blog.call({ path: `?tag=${tag}` });
+    const { status, headers, posts } = await ask({ path: `?tag=${tag}` });
     expect(status).toBe(200);
     expect(posts).toEqual(made);
     expect(headers.get('link')).toBeNull();
@@ -140,7 +141,7 @@ describe('GET /blogs', () => {
     const seen: Post[] = [];
     let path: string | undefined = `/base/blogs?tag=${tag}&limit=2&unknown=1`;
     for (let page = 0; path !== undefined && page < 5; page++) {
-      const { headers, posts } = await blog.call({ path: path.replace('/base/blogs', '') });
+      const { headers, posts } = await ask({ path: path.replace('/base/blogs', '') });
       expect(posts.length).toBeLessThanOrEqual(2);
       seen.push(...posts);
       const link = headers.get('link');
@@ -163,14 +164,14 @@ describe('GET /blogs', () => {
     expect(next).toContain('status=draft');
     expect((await call({ path: next })).posts).toEqual([first]);
     for (const token of [undefined, 'reader'] as const) {
-      const { status, posts } = await blog.call({ path: '?tag=half&status=draft', token });
+      const { status, posts } = await ask({ path: '?tag=half&status=draft', token });
       expect([status, posts]).toEqual([200, []]);
       // A cursor from elsewhere opens nothing.
-      expect((await blog.call({ path: next, token })).posts).toEqual([]);
-      expect((await blog.call({ path: '?tag=half&status=published', token })).posts).toEqual([published]);
+      expect((await ask({ path: next, token })).posts).toEqual([]);
+      expect((await ask({ path: '?tag=half&status=published', token })).posts).toEqual([published]);
     }
     expect((await call({ path: '?tag=half' })).posts).toEqual([published, second, first]);
-    expect((await blog.call({ path: '?tag=half' })).posts).toEqual([published]);
+    expect((await ask({ path: '?tag=half' })).posts).toEqual([published]);
     expect((await call({ path: '?status=Draft' })).problem.code).toBe('invalid_request');
   });
 });
@@ -178,7 +179,7 @@ describe('GET /blogs', () => {
 describe('GET /blogs/{id}', () => {
   it('is asked by anybody -> the post', async () => {
     const post = await create({ title: 'To read' });
-    const { status, headers, post: read } = await blog.call({ path: `/${post.id}` });
+    const { status, headers, post: read } = await ask({ path: `/${post.id}` });
     expect(status).toBe(200);
     expect(read).toEqual(post);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -187,7 +188,7 @@ describe('GET /blogs/{id}', () => {
     expect(headers.get('vary')).toBe('Accept, Authorization');
     expect(headers.get('cache-control')).toBe('public, no-cache');
     expect((await call({ path: `/${post.id}` })).headers.get('cache-control')).toBe('private, no-cache');
-    expect((await blog.call({ path: `/${post.id.toUpperCase()}` })).post).toEqual(post);
+    expect((await ask({ path: `/${post.id.toUpperCase()}` })).post).toEqual(post);
   });
 
   it.each([
@@ -201,7 +202,7 @@ describe('GET /blogs/{id}', () => {
   ])('has Accept: %s -> is answered with %s', async (accept, type) => {
     const content = '\n# Text 🎉\r\n';
     const { id } = await create({ content });
-    const { headers, text, post } = await blog.call({
+    const { headers, text, post } = await ask({
       path: `/${id}`,
       ...(accept && { headers: { Accept: accept } }),
     });
@@ -217,9 +218,9 @@ describe('GET /blogs/{id}', () => {
     async (Accept) => {
       const post = await create({});
       const path = `/${post.id}`;
-      const etag = (await blog.call({ path, headers: { Accept } })).headers.get('etag') ?? '';
+      const etag = (await ask({ path, headers: { Accept } })).headers.get('etag') ?? '';
       for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
-        const { status, headers, text } = await blog.call({
+        const { status, headers, text } = await ask({
           path,
           headers: { Accept, 'If-None-Match': known },
         });
@@ -230,47 +231,51 @@ describe('GET /blogs/{id}', () => {
         expect(headers.get('cache-control')).toBe('public, no-cache');
       }
       await write('PATCH', post, { title: 'New' });
-      expect((await blog.call({ path, headers: { Accept, 'If-None-Match': etag } })).status).toBe(200);
+      expect((await ask({ path, headers: { Accept, 'If-None-Match': etag } })).status).toBe(200);
     },
   );
 
   it('is a page that cannot be made -> nothing of the post is sent', async () => {
     const { id } = await create({ content: 'unrenderable' });
-    const { status, headers, text } = await blog.call({
+    const { status, headers, text } = await ask({
       path: `/${id}`,
       headers: { Accept: 'text/html' },
     });
     expect(status).toBe(500);
     expect(text).toMatch(/^<!doctype html>/);
     expect(text).not.toContain('unrenderable');
-    for (const name of ['etag', 'last-modified', 'cache-control']) expect(headers.get(name)).toBeNull();
+    for (const name of ['etag', 'last-modified']) expect(headers.get(name)).toBeNull();
+    expect(headers.get('cache-control')).toBe('no-store');
   });
 
   it('is a draft -> readers do not see it', async () => {
     const draft = await create({ status: 'draft' });
     const path = `/${draft.id}`;
     for (const token of [undefined, 'reader'] as const) {
-      const { status, problem } = await blog.call({ path, token, headers: { 'If-None-Match': '*' } });
+      const { status, problem } = await ask({ path, token, headers: { 'If-None-Match': '*' } });
       expect(status).toBe(404);
       expect(problem.code).toBe('not_found');
     }
     expect((await call({ path })).post).toEqual(draft);
     await write('PATCH', draft, { status: 'published' });
-    expect((await blog.call({ path })).status).toBe(200);
+    expect((await ask({ path })).status).toBe(200);
   });
 });
 
 describe('an id', () => {
+  /** The lines of the log besides those that each request has. */
+  const saidOfRequests = () =>
+    app.lines.filter(({ requestId, msg }) => requestId !== undefined && msg !== 'request');
   const odd = ['x', '%00', '%E0%A4%A', 'a'.repeat(10_000), '..%2f', `${unknownId}x`, unknownId];
   it.each(odd)('that nobody has -> 404: %#', async (id) => {
-    const before = blog.logs();
+    const before = saidOfRequests();
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
       const body = method === 'GET' || method === 'DELETE' ? {} : { body: { content: 'Text' } };
       const { status, problem } = await call({ method, path: `/${id}`, ...body });
       expect(status).toBe(404);
       expect(problem.code).toBe('not_found');
     }
-    expect(blog.logs()).toBe(before);
+    expect(saidOfRequests()).toEqual(before);
   });
 });
 
@@ -338,7 +343,7 @@ describe('If-Match', () => {
     async (method) => {
       const done = method === 'DELETE' ? 204 : 200;
       const { id } = await create({});
-      const markdown = await blog.call({ path: `/${id}`, headers: { Accept: 'text/markdown' } });
+      const markdown = await ask({ path: `/${id}`, headers: { Accept: 'text/markdown' } });
       expect((await writeIf(method, id, `"other", ${markdown.headers.get('etag')}`)).status).toBe(done);
       expect((await writeIf(method, (await create({})).id, '*')).status).toBe(done);
       const [weak, compressed] = [await create({}), await create({})];
@@ -366,7 +371,7 @@ describe('If-Match', () => {
 
 describe('a token that was revoked after it was loaded', () => {
   it('-> writes nothing, and is refused as any that was revoked', async () => {
-    const { post } = await blog.call({ method: 'POST', token: 'writer', body: { content: 'kept' } });
+    const { post } = await ask({ method: 'POST', token: 'writer', body: { content: 'kept' } });
     const path = `/${post.id}`;
     for (const call of [
       { method: 'POST', body: { content: 'new' } },
@@ -374,23 +379,21 @@ describe('a token that was revoked after it was loaded', () => {
       { method: 'PATCH', path, body: { content: 'new' } },
       { method: 'DELETE', path },
     ]) {
-      const { status, headers, problem } = await blog.call({ ...call, token: 'revoked' });
+      const { status, headers, problem } = await ask({ ...call, token: 'revoked' });
       expect([status, problem.code]).toEqual([401, 'unauthorized']);
       expect(headers.get('www-authenticate')).toBe('Bearer realm="blogs", error="invalid_token"');
     }
-    expect((await blog.call({ path })).post).toEqual(post);
-    expect(blog.logs()).toContain('login refused');
+    expect((await ask({ path })).post).toEqual(post);
+    expect(app.logs()).toContain('login refused');
   });
 });
 
-describe('a blog whose reads are closed, and whose database is unavailable', () => {
-  let closed: BlogApp;
-  beforeAll(async () => {
-    closed = await startBlogApp({ publicReads: false, databaseIsAway: true });
-  });
-  afterAll(() => closed.close());
+describe('a blog whose reads are closed, and whose database is unavailable', async () => {
+  const closed = await startApp({ variables: { ...variables, BLOG_READS: 'token' } });
+  afterAll(closed.close);
+  const send = createBlogClient(`${closed.url}/base/blogs`);
 
-  it.each<BlogCall>([
+  it.each<Sent>([
     { token: 'reader' },
     { token: 'other', path: `/${unknownId}` },
     { method: 'POST', body: { content: 'Canary' } },
@@ -398,7 +401,7 @@ describe('a blog whose reads are closed, and whose database is unavailable', () 
     { method: 'PATCH', path: `/${unknownId}`, body: { title: 'Canary' } },
     { method: 'DELETE', path: `/${unknownId}` },
   ])('%j -> 503 and when to come again', async (sent) => {
-    const { status, headers, problem } = await closed.call({ token: 'writer', ...sent });
+    const { status, headers, problem } = await send({ token: 'writer', ...sent });
     expect(status).toBe(503);
     expect(problem.code).toBe('database_unavailable');
     expect(headers.get('retry-after')).toBe('2');

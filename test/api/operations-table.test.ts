@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { describeApi } from '../../api/app.js';
 import { parseConfig } from '../../shared/config/config.js';
-import { directoryOf } from '../support/access-directory.js';
-import { type ChatApp, startChatApp } from '../support/chat-app.js';
-import { userNamed } from '../support/identities.js';
-import { MemorySessions } from '../support/memory-sessions.js';
+import { basic, startApp } from '../support/app.js';
 import { type OpenApiDocument, operationsOf } from '../support/openapi-document.js';
 
 /** An operation of the OpenAPI document; operators' chat and posts are chat's and the blog's below `/admin`. */
@@ -50,28 +47,20 @@ const ofOperators = described
   );
 const rows = [...described, ...ofOperators];
 
-let app: ChatApp;
-const sessions = directoryOf({ sessions: new MemorySessions() });
-beforeAll(async () => {
-  app = await startChatApp({ sessions, variables: { CORS_ORIGINS: page, TRUSTED_PROXIES: 'loopback' } });
-});
-afterAll(() => app.close());
+const app = await startApp({ variables: { CORS_ORIGINS: page, TRUSTED_PROXIES: 'loopback' } });
+afterAll(app.close);
 
 type Headers = Record<string, string>;
 const bearer = (token: string): Headers => ({ Authorization: `Bearer ${token}` });
-const signedIn = async (site: string): Promise<Headers> => {
-  const { key } = await sessions.openSession({ user: userNamed('ann'), secretHash: undefined });
-  return { Cookie: `quillgate_session=${key}`, 'Sec-Fetch-Site': site };
-};
 const credentials = {
   nothing: async () => ({}),
-  'a user': async () => ({ Authorization: `Basic ${btoa('user:secret')}` }),
+  'a user': async () => ({ Authorization: basic('user') }),
   'an unknown token': async () => bearer('unknown'),
   'a token of chat and reads': async () => bearer('reader'),
   'a token of writes': async () => bearer('writer'),
   'a token of operators': async () => bearer('operator'),
-  'a session': () => signedIn('same-origin'),
-  'a session used by another site': () => signedIn('cross-site'),
+  'a session': () => app.signIn(),
+  'a session used by another site': () => app.signIn('cross-site'),
 } satisfies Record<string, () => Promise<Headers>>;
 type Credential = keyof typeof credentials;
 

@@ -1,19 +1,19 @@
-import express from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { expressAuthentication, onCredentialsEnd } from '../../../api/access/authentication.js';
 import type { Caller } from '../../../api/access/caller.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
-import { problemHandler } from '../../../api/http/problem.js';
+import { serveRoutes } from '../../support/app.js';
 import {
   type AuthenticationOptions,
   createAuthentication,
   signedInAs,
 } from '../../support/authentication.js';
+import { type Answer, createClient } from '../../support/client.js';
 import { heldDelays } from '../../support/held-delays.js';
 import { userNamed } from '../../support/identities.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type Served, serve } from '../../support/serve.js';
+import type { Served } from '../../support/serve.js';
 
 const name = 'Jürgen 🎉';
 const secret = 'a:secret: with: colons 🎉';
@@ -35,10 +35,17 @@ const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
 const servers: Served[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
+const doors: [path: string, scheme: string, scopes?: string[]][] = [
+  ['/chat', 'basic'],
+  ['/v1/models', 'chat'],
+  ['/admin', 'admin'],
+  ['/session', 'session'],
+  ['/write', 'bearer', ['blogs:write']],
+  ['/read', 'bearer', ['blogs:read']],
+];
+
 async function start(options: AuthenticationOptions = {}) {
   const recording = createRecordingLog();
-  const app = express().set('trust proxy', 'loopback');
-  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
   const authentication = createAuthentication(recording.log, {
     loginLimiter: new LoginLimiter({ maxFailures: 1000 }),
     earlyLimiter: new LoginLimiter({ maxFailures: 1000 }),
@@ -52,34 +59,25 @@ async function start(options: AuthenticationOptions = {}) {
       ...options.directory,
     },
   });
-  app.locals.authentication = authentication;
-  const door = (path: string, scheme: string, scopes?: string[]) =>
-    app.get(path, async (request, response) => {
-      const caller = await expressAuthentication(request, scheme, scopes);
-      response.json(caller ?? 'nobody');
-    });
-  door('/chat', 'basic');
-  door('/v1/models', 'chat');
-  door('/admin', 'admin');
-  door('/session', 'session');
-  door('/write', 'bearer', ['blogs:write']);
-  app.get('/attached', (request, _response, next) => void onCredentialsEnd(request, next));
-  door('/read', 'bearer', ['blogs:read']);
-  app.use(problemHandler(createRecordingLog().log));
-  const server = await serve(app);
+  const server = await serveRoutes((app) => {
+    app.locals.authentication = authentication;
+    for (const [path, scheme, scopes] of doors)
+      app.get(path, async (request, response) => {
+        const caller = await expressAuthentication(request, scheme, scopes);
+        response.json(caller ?? 'nobody');
+      });
+    app.get('/attached', (request, _response, next) => void onCredentialsEnd(request, next));
+  });
   servers.push(server);
+  const client = createClient(server.url);
   return {
     recording,
     directory: authentication.directory,
-    ask: (
-      path: string,
-      authorization?: string,
-      headers: Record<string, string> = {},
-      signal: AbortSignal | null = null,
-    ) =>
-      fetch(server.url + path, {
-        signal,
-        headers: authorization === undefined ? headers : { ...headers, Authorization: authorization },
+    ask: (path: string, Authorization?: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+      client({
+        path,
+        headers: { ...headers, ...(Authorization !== undefined && { Authorization }) },
+        ...(signal && { signal }),
       }),
   };
 }
@@ -89,10 +87,10 @@ const { ask } = await start();
 const closed = await start({ publicReads: false });
 
 /** A refusal without what differs from request to request. */
-const refusalOf = async (response: Response) => ({
-  status: response.status,
-  challenge: response.headers.get('www-authenticate'),
-  body: { ...((await response.json()) as object), requestId: undefined },
+const refusalOf = ({ status, headers, body }: Answer) => ({
+  status,
+  challenge: headers.get('www-authenticate'),
+  body: { ...body, requestId: undefined },
 });
 
 describe('a client that leaves while its attempt waits', () => {
@@ -135,8 +133,8 @@ describe('credentials', () => {
     ['/read', 'Bearer chatter', callers.get('chatter')],
     ['/admin', 'Bearer operator', { ...userNamed('a'), scopes: operators }],
   ])('are right at %s: %j -> their owner is known', async (path, authorization, caller) => {
-    const response = await ask(path, authorization);
-    expect([response.status, await response.json()]).toEqual([200, asJson(caller)]);
+    const { status, body } = await ask(path, authorization);
+    expect([status, body]).toEqual([200, asJson(caller)]);
   });
 
   it.each([
@@ -146,7 +144,7 @@ describe('credentials', () => {
     ['/admin', 'Bearer realm="admin"', /scope admin/],
   ])('are missing or wrong at %s -> 401 that is always the same and says what it takes', async (...row) => {
     const [path, challenge, detail] = row;
-    const missing = await refusalOf(await ask(path));
+    const missing = refusalOf(await ask(path));
     expect(missing).toMatchObject({ status: 401, challenge, body: { code: 'unauthorized' } });
     expect(missing.body).toMatchObject({ detail: expect.stringMatching(detail) });
     const wrong = [
@@ -154,14 +152,14 @@ describe('credentials', () => {
       ...[encode(`${name}:${secret}\0`), encode(`${name.toLowerCase()}:${secret}`), encode('someone:else')],
     ].map((encoded) => `Basic ${encoded}`);
     for (const authorization of ['', 'Bearer', 'Basic', ...wrong])
-      expect(await refusalOf(await ask(path, authorization)), authorization).toEqual(missing);
+      expect(refusalOf(await ask(path, authorization)), authorization).toEqual(missing);
   });
 
   it.each(['Bearer x', 'bearer Writer', 'Bearer writer,', 'Bearer __proto__'])(
     'are a token that nobody has, %j -> 401 that calls it invalid, for reads too',
     async (authorization) => {
       for (const path of ['/write', '/read']) {
-        const { status, challenge } = await refusalOf(await ask(path, authorization));
+        const { status, challenge } = refusalOf(await ask(path, authorization));
         expect([status, challenge]).toEqual([401, 'Bearer realm="blogs", error="invalid_token"']);
       }
     },
@@ -173,7 +171,7 @@ describe('credentials', () => {
     ['/admin', 'chatter', 'admin', 'admin', 'chat'],
   ])('are at %s the token of a %s -> 403 that says which scope is wanted', async (...row) => {
     const [path, token, realm, scope, has] = row;
-    const { status, challenge, body } = await refusalOf(await ask(path, `Bearer ${token}`));
+    const { status, challenge, body } = refusalOf(await ask(path, `Bearer ${token}`));
     expect(status).toBe(403);
     expect(challenge).toBe(`Bearer realm="${realm}", error="insufficient_scope", scope="${scope}"`);
     expect(body).toMatchObject({
@@ -209,7 +207,7 @@ describe('credentials', () => {
     expect(refused.headers.get('www-authenticate')).toBeNull();
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
-    expect(await refused.json()).toMatchObject({ code: 'rate_limited', status: 429 });
+    expect(refused.body).toMatchObject({ code: 'rate_limited', status: 429 });
 
     // From the same address: what is right passes, and what is missing is only missing.
     expect((await askLimited('/chat', `Basic ${good}`)).status).toBe(200);
@@ -291,7 +289,7 @@ describe('credentials', () => {
     ];
     for (const response of answers) {
       expect(response.headers.get('Retry-After')).toBe('2');
-      expect(await response.json()).toMatchObject({ status: 500, code: 'internal', retryable: true });
+      expect(response.body).toMatchObject({ status: 500, code: 'internal', retryable: true });
     }
     directory.loaded = true;
     expect((await askEarly('/chat', 'Basic eDp5')).status).toBe(401);
@@ -303,9 +301,8 @@ describe('credentials', () => {
       directory: { findToken: () => Promise.reject(new Error('database on fire')) },
       loginLimiter: new LoginLimiter({ maxFailures: 0 }),
     });
-    const response = await askFailing('/write', 'Bearer x');
-    expect(response.status).toBe(500);
-    expect(await response.json()).toMatchObject({ code: 'internal' });
+    const body = { code: 'internal' };
+    expect(await askFailing('/write', 'Bearer x')).toMatchObject({ status: 500, body });
   });
 });
 
@@ -321,8 +318,7 @@ describe('a user who is suspended', () => {
     const suspended = new Set([name, 'w', 'r', 'c', 'a']);
     const isSuspended = (given: string) => suspended.has(given);
     const { ask, recording } = await start({ directory: { isSuspended } });
-    const response = await ask(path, authorization);
-    expect([response.status, await response.json()]).toMatchObject([403, { code: 'suspended' }]);
+    expect(await ask(path, authorization)).toMatchObject({ status: 403, body: { code: 'suspended' } });
     expect(recording.lines).toMatchObject([{ msg: 'login refused', code: 'suspended' }]);
     suspended.clear();
     expect((await ask(path, authorization)).status).toBe(200);
@@ -385,6 +381,6 @@ describe('onCredentialsEnd', () => {
     suspend();
     load();
     for (const response of [await asked, await ask('/attached', `Basic ${good}`)])
-      expect([response.status, await response.json()]).toMatchObject([403, { code: 'suspended' }]);
+      expect(response).toMatchObject({ status: 403, body: { code: 'suspended' } });
   });
 });

@@ -1,14 +1,14 @@
-import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { expressAuthentication } from '../../../api/access/authentication.js';
 import { LoginLimiter } from '../../../api/access/login-limiter.js';
 import { mayStillOperate, refuseCrossOrigin } from '../../../api/access/operators.js';
-import { problemHandler } from '../../../api/http/problem.js';
 import { Failure } from '../../../shared/failures.js';
+import { serveRoutes } from '../../support/app.js';
 import { type AuthenticationOptions, createAuthentication } from '../../support/authentication.js';
+import { createClient, type Sent } from '../../support/client.js';
 import { userNamed } from '../../support/identities.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { type Served, serve } from '../../support/serve.js';
+import type { Served } from '../../support/serve.js';
 
 const key = 'k'.repeat(43);
 const unknown = 'u'.repeat(43);
@@ -22,9 +22,7 @@ afterAll(() => Promise.all(servers.map((server) => server.close())));
 async function start(options: AuthenticationOptions = {}) {
   const recording = createRecordingLog();
   const lookedUp: string[] = [];
-  const app = express().set('trust proxy', 'loopback');
-  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')));
-  app.locals.authentication = createAuthentication(recording.log, {
+  const authentication = createAuthentication(recording.log, {
     ...options,
     directory: {
       checkToken: (token) => {
@@ -39,19 +37,18 @@ async function start(options: AuthenticationOptions = {}) {
       ...options.directory,
     },
   });
-  app.all('/admin/cross', refuseCrossOrigin, (_request, response) => void response.json('passed'));
-  app.all('/admin/:scheme', async (request, response) => {
-    const caller = await expressAuthentication(request, request.params.scheme);
-    response.json({ name: caller?.name, scopes: caller?.scopes, isStill: mayStillOperate(request) });
+  const server = await serveRoutes((app) => {
+    app.locals.authentication = authentication;
+    app.all('/admin/cross', refuseCrossOrigin, (_request, response) => void response.json('passed'));
+    app.all('/admin/:scheme', async (request, response) => {
+      const caller = await expressAuthentication(request, request.params.scheme);
+      response.json({ name: caller?.name, scopes: caller?.scopes, isStill: mayStillOperate(request) });
+    });
   });
-  app.use(problemHandler(createRecordingLog().log));
-  const server = await serve(app);
   servers.push(server);
-  const ask = async (headers: Record<string, string>, { method = 'GET', path = '/admin/admin' } = {}) => {
-    const response = await fetch(server.url + path, { method, headers });
-    const { status } = response;
-    return { status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
-  };
+  const client = createClient(server.url);
+  const ask = (headers: Record<string, string>, sent: Sent = {}) =>
+    client<Record<string, unknown>>({ path: '/admin/admin', headers, ...sent });
   return { ask, recording, lookedUp, host: new URL(server.url).host };
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTokenStore } from '../../../db/access/tokens.js';
 import { createUserStore } from '../../../db/access/users.js';
 import { listAudit } from '../../../db/audit.js';
@@ -11,11 +11,11 @@ import type {
   UserSecret,
 } from '../../../shared/contracts/accounts.js';
 import { digestOf, isAccessToken } from '../../../shared/credential-forms.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 import { openTestDatabase } from '../../support/database.js';
-import { asOperator } from '../../support/operator-client.js';
 
-const { database, stop } = await openTestDatabase();
+const opened = await openTestDatabase();
+const { database } = opened;
 const users = createUserStore(database);
 const tokens = createTokenStore(database);
 /** The users of the environment. */
@@ -23,33 +23,27 @@ const variables = {
   ...{ CHAT_USERNAME: 'demo', CHAT_PASSWORD: 'a password for the tests' },
   ...{ ADMIN_USERNAME: 'root', ADMIN_PASSWORD: 'canary-of-the-secret' },
 };
-let app: ChatApp;
 /** The users and the number of valid tokens at each reload of the accounts. */
 let reloaded: string[];
-beforeAll(async () => {
-  const reloadAccounts = async () => {
-    const names = (await users.list()).map(({ name }) => name);
-    reloaded.push([...names, (await tokens.listActive()).length].join());
-  };
-  app = await startChatApp({ adminDatabase: database, reloadAccounts, variables });
-});
-afterAll(async () => {
-  await app.close();
-  await stop();
-});
+const reloadAccounts = async () => {
+  const names = (await users.list()).map(({ name }) => name);
+  reloaded.push([...names, (await tokens.listActive()).length].join());
+};
+const app = await startApp({ opened, reloadAccounts, variables });
+afterAll(app.close);
 beforeEach(() => {
   reloaded = [];
   return database.run((db) => db.execute(sql`truncate users, tokens, session, audit`));
 });
 
-const ask = (request: string, body?: unknown) => {
+const ask = <Body>(request: string, body?: unknown) => {
   const [method = '', path = ''] = request.split(' ');
-  return asOperator(app, { method, path: `/admin/${path}`, body });
+  return app.operate<Body>({ method, path: `/admin/${path}`, body });
 };
-const read = async <T>(path: string) => (await (await ask(`GET ${path}`)).json()) as T;
-const addUser = async (body: object) => (await (await ask('POST users', body)).json()) as UserSecret;
+const read = async <Body>(path: string) => (await ask<Body>(`GET ${path}`)).body;
+const addUser = async (body: object) => (await ask<UserSecret>('POST users', body)).body;
 const addToken = async (body: object = {}) =>
-  (await (await ask('POST tokens', { owner: 'ann', scopes: ['chat'], ...body })).json()) as NewToken;
+  (await ask<NewToken>('POST tokens', { owner: 'ann', scopes: ['chat'], ...body })).body;
 const pathOf = (name: string) => `users/${encodeURIComponent(name)}`;
 const isSecret = expect.stringMatching(/^[0-9A-Za-z]{32}$/);
 const daysOf = ({ info }: NewToken) =>
@@ -94,9 +88,8 @@ it.each<[request: string, body: unknown, pointer: string]>([
   ['GET audit?actor=%ff', undefined, 'actor'],
   [`GET audit?target=${'x'.repeat(501)}`, undefined, 'target'],
 ])('%s with %j -> 400 that points at %j, and nothing is made', async (request, body, pointer) => {
-  const response = await ask(request, body);
   const invalid = { code: 'invalid_request', errors: [{ pointer }] };
-  expect([response.status, await response.json()]).toMatchObject([400, invalid]);
+  expect(await ask(request, body)).toMatchObject({ status: 400, body: invalid });
   expect([await users.list(), await tokens.list()]).toEqual([[], []]);
 });
 
@@ -118,8 +111,7 @@ it.each([
   async (request, body, code) => {
     for (const name of ['bob', 'operator']) await addUser({ name });
     const before = await users.digests();
-    const response = await ask(request, body);
-    expect([response.status, await response.json()]).toMatchObject([409, { code }]);
+    expect(await ask(request, body)).toMatchObject({ status: 409, body: { code } });
     expect(await users.digests()).toEqual(before);
   },
 );
@@ -142,24 +134,24 @@ describe('a user', () => {
   });
 
   it('is added -> has a secret that is told once, kept as a digest, and is in the audit', async () => {
-    const response = await ask('POST users', { name: 'Zoë', role: 'admin' });
+    const response = await ask<UserSecret>('POST users', { name: 'Zoë', role: 'admin' });
     expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store']);
-    const { id, name, secret } = (await response.json()) as UserSecret;
+    const { id, name, secret } = response.body;
     expect([name, secret]).toEqual(['Zoë', isSecret]);
     expect(await users.digests()).toMatchObject([{ id, name, role: 'admin', secretHash: digestOf(secret) }]);
     expect(await listAudit(database, { limit: 9 })).toMatchObject([
       { actor: 'operator', action: 'users.add', targetId: id, targetName: 'Zoë', after: { role: 'admin' } },
     ]);
-    expect((await (await ask('GET users')).text()) + app.logs()).not.toContain(secret);
+    expect((await ask('GET users')).text + app.logs()).not.toContain(secret);
     await addUser({ name: 'bob' });
     expect(await users.list()).toContainEqual(expect.objectContaining({ name: 'bob', role: 'user' }));
   });
 
   it('gets a new secret -> it is told once, and is instead of the old one', async () => {
     const zoe = await addUser({ name: 'Zoë', role: 'admin' });
-    const response = await ask(`POST ${pathOf('Zoë')}/secret`);
+    const response = await ask<UserSecret>(`POST ${pathOf('Zoë')}/secret`);
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
-    const { id, secret } = (await response.json()) as UserSecret;
+    const { id, secret } = response.body;
     expect([id, secret]).toEqual([zoe.id, isSecret]);
     expect(secret).not.toBe(zoe.secret);
     expect(await users.digests()).toMatchObject([{ id, secretHash: digestOf(secret) }]);
@@ -171,8 +163,7 @@ describe('a user', () => {
   it('is removed -> with all tokens', async () => {
     await addUser({ name: 'a/b ü' });
     await addToken({ owner: 'a/b ü' });
-    const response = await ask(`DELETE ${pathOf('a/b ü')}`);
-    expect([response.status, await response.text()]).toEqual([204, '']);
+    expect(await ask(`DELETE ${pathOf('a/b ü')}`)).toMatchObject({ status: 204, text: '' });
     expect(await users.list()).toEqual([]);
     expect(await tokens.list()).toMatchObject([{ revokedAt: expect.any(String) }]);
     expect(await listAudit(database, { limit: 2 })).toMatchObject([
@@ -200,9 +191,9 @@ describe('a user', () => {
 describe('a token', () => {
   it('is made -> it is told once, kept as a digest, and is in the audit', async () => {
     const body = { owner: 'ann', scopes: ['chat', 'blogs:write', 'chat'], expiresInDays: 1 };
-    const response = await ask('POST tokens', body);
+    const response = await ask<NewToken>('POST tokens', body);
     expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store']);
-    const made = (await response.json()) as NewToken;
+    const made = response.body;
     expect(isAccessToken(made.token)).toBe(true);
     expect(made.info).toMatchObject({ owner: 'ann', scopes: ['blogs:write', 'chat'], revokedAt: null });
     const { id } = made.info;
@@ -212,7 +203,7 @@ describe('a token', () => {
       ...{ actor: 'operator', action: 'tokens.create', targetId: id, targetName: 'ann' },
       after: { scopes: ['blogs:write', 'chat'], expiresAt: expect.stringContaining('T') },
     });
-    expect((await (await ask('GET tokens')).text()) + app.logs()).not.toContain(made.token);
+    expect((await ask('GET tokens')).text + app.logs()).not.toContain(made.token);
     expect(daysOf(made)).toBeCloseTo(1, 3);
     expect(daysOf(await addToken())).toBeCloseTo(90, 3);
     expect((await addToken({ expiresInDays: null })).info.expiresAt).toBeNull();
@@ -224,9 +215,8 @@ describe('a token', () => {
     await users.add({ name: 'bob', secretHash: digestOf('y') });
     for (const owner of ['ann', 'root']) expect((await asked(owner)).status, owner).toBe(201);
     for (const owner of ['bob', 'demo', 'nobody']) {
-      const response = await asked(owner);
       const error = { pointer: '/owner', detail: expect.stringContaining('role admin') };
-      expect([response.status, await response.json()]).toMatchObject([400, { errors: [error] }]);
+      expect(await asked(owner)).toMatchObject({ status: 400, body: { errors: [error] } });
     }
     expect((await users.list()).map(({ name }) => name)).toEqual(['ann', 'bob', 'root']);
   });

@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Problem } from '../../../shared/contracts/contract.js';
-import { type RecentRequests, type Samples } from '../../../shared/contracts/history.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import type { RecentRequests } from '../../../shared/contracts/history.js';
+import { startApp } from '../../support/app.js';
 import { recentRequest } from '../../support/history.js';
 
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp();
-  app.history.recordEnd(recentRequest({ id: 'a' }), 'id');
-  app.history.recordEnd(
-    recentRequest({ id: 'b', provider: 'bedrock', user: 'Ben Ö', code: 'timeout' }),
-    'id',
-  );
-});
-afterAll(() => app.close());
+const app = await startApp();
+afterAll(app.close);
+app.history.recordEnd(recentRequest({ id: 'a' }), 'id');
+app.history.recordEnd(recentRequest({ id: 'b', provider: 'bedrock', user: 'Ben Ö', code: 'timeout' }), 'id');
 
-const get = async (path: string, token = 'operator') => {
-  const response = await fetch(`${app.url}/admin/${path}`, { headers: { Authorization: `Bearer ${token}` } });
-  return { status: response.status, body: await response.json() };
-};
+const get = <Body>(path: string) => app.operate<Body>({ path: `/admin/${path}` });
 const ids = async (query: string) =>
-  ((await get(`requests${query}`)).body as RecentRequests).requests.map(({ id }) => id).sort();
+  (await get<RecentRequests>(`requests${query}`)).body.requests.map(({ id }) => id).sort();
 
 describe('GET /admin/requests', () => {
   it('lists the last chats, by provider, user and code, as many as are wanted', async () => {
@@ -34,11 +25,8 @@ describe('GET /admin/requests', () => {
   });
 
   it('says of how many processes it knows, and that the others could not be asked', async () => {
-    const { status, body } = await get('requests');
-    expect([status, body]).toEqual([
-      200,
-      expect.objectContaining({ processes: 1, isPartial: true, at: expect.stringMatching(/Z$/) }),
-    ]);
+    const body = { processes: 1, isPartial: true, at: expect.stringMatching(/Z$/) };
+    expect(await get('requests')).toMatchObject({ status: 200, body });
   });
 
   it.each([
@@ -51,15 +39,14 @@ describe('GET /admin/requests', () => {
     ['events?include=all', 'include'],
     ['events?include=requests,', 'include'],
   ])('refuses %s', async (path, pointer) => {
-    const { status, body } = await get(path);
-    expect([status, (body as Problem).errors?.map((error) => error.pointer)]).toEqual([400, [pointer]]);
+    const { status, body } = await get<Problem>(path);
+    expect([status, body.errors?.map((error) => error.pointer)]).toEqual([400, [pointer]]);
   });
 });
 
 describe('GET /admin/samples', () => {
   it('says how far apart they are, and has none before the first', async () => {
-    const { status, body } = await get('samples?provider=openai');
-    expect(status).toBe(200);
-    expect(body as Samples).toMatchObject({ everyMs: 5000, processes: 1, samples: [] });
+    const body = { everyMs: 5000, processes: 1, samples: [] };
+    expect(await get('samples?provider=openai')).toMatchObject({ status: 200, body });
   });
 });

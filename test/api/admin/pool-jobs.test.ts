@@ -7,8 +7,7 @@ import type { PoolJobPage } from '../../../shared/contracts/fleet-contract.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
-import { asOperator } from '../../support/operator-client.js';
+import { startApp, type TestApp } from '../../support/app.js';
 import { patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { findStores, freshStore } from '../../support/stores.js';
@@ -20,7 +19,7 @@ const removal = { removeOnComplete: false, removeOnFail: false };
 type Queue = ReturnType<QueueStore['createQueue']>;
 
 describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (server) => {
-  let app: ChatApp;
+  let app: TestApp;
   let store: QueueStore;
   let queues: Map<ProviderId, Queue>;
   let stop: () => Promise<void>;
@@ -33,7 +32,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     store = opened;
     queues = new Map(providerIds.map((id) => [id, opened.createQueue(queueName(id))]));
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
-    app = await startChatApp({ queues: { queueOf, readTimes: opened.readTimes } });
+    app = await startApp({ queues: { queueOf, readTimes: opened.readTimes } });
     stop = async () => {
       await app.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -77,11 +76,11 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
   }
 
   const ask = (provider: string, query = '') =>
-    asOperator(app, { path: `/admin/pools/${provider}/jobs${query}` });
+    app.operate<PoolJobPage>({ path: `/admin/pools/${provider}/jobs${query}` });
   const read = async (provider: ProviderId, query = ''): Promise<PoolJobPage> => {
     const response = await ask(provider, query);
     expect(response.status).toBe(200);
-    return (await response.json()) as PoolJobPage;
+    return response.body;
   };
 
   it('has when a job was added, taken and ended, and how often it was taken', async () => {
@@ -118,7 +117,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
   it('has no text of any job', async () => {
     for (const provider of ['openai', 'bedrock'])
       for (const state of ['active', 'waiting', 'delayed', 'failed', 'completed'])
-        expect(await (await ask(provider, `?state=${state}`)).text()).not.toContain(canary);
+        expect((await ask(provider, `?state=${state}`)).text).not.toContain(canary);
     expect(app.logs()).not.toContain(canary);
   });
 
@@ -134,13 +133,10 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
   });
 });
 
-describe('GET /admin/pools/{provider}/jobs', () => {
-  let app: ChatApp;
-  beforeAll(async () => {
-    app = await startChatApp();
-  });
-  afterAll(() => app.close());
+const app = await startApp();
+afterAll(app.close);
 
+describe('GET /admin/pools/{provider}/jobs', () => {
   it.each([
     [404, 'nobody/jobs', 'not_found'],
     [400, 'openai/jobs?state=prioritized', 'invalid_request'],
@@ -148,9 +144,9 @@ describe('GET /admin/pools/{provider}/jobs', () => {
     [400, 'openai/jobs?limit=201', 'invalid_request'],
     [500, 'openai/jobs', 'queue_unavailable'],
   ])('is a problem with status %i for %s', async (status, path, code) => {
-    const response = await asOperator(app, { path: `/admin/pools/${path}` });
+    const response = await app.operate({ path: `/admin/pools/${path}` });
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
-    expect(await response.json()).toMatchObject({ code });
+    expect(response.body.code).toBe(code);
   });
 });

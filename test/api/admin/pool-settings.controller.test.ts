@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
 import type { PoolSettings } from '../../../shared/contracts/fleet-contract.js';
@@ -7,16 +7,15 @@ import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 import { openTestDatabase } from '../../support/database.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
-const { database, stop } = await openTestDatabase();
+const opened = await openTestDatabase();
+const { database } = opened;
 const texts = new Map<string, string>();
 let heartbeats: Heartbeats;
 let pools: LivePools;
-let isDatabaseUp = true;
-let app: ChatApp;
 
 const records: RecordStore = {
   read: async (key) => texts.get(key),
@@ -25,51 +24,36 @@ const records: RecordStore = {
   replace: async (key, { value }) => Boolean(texts.set(key, value)),
   removeEnded: async () => {},
 };
-beforeAll(async () => {
-  app = await startChatApp({
-    settings: {
-      assertConnected: () => undefined,
-      get heartbeats() {
-        return heartbeats;
-      },
-      get pools() {
-        return pools;
-      },
-      settingsChannel: { records, syncLimits: async () => {}, publish: async () => {} },
+const app = await startApp({
+  settings: {
+    assertConnected: () => undefined,
+    get heartbeats() {
+      return heartbeats;
     },
-    adminDatabase: {
-      run: (...query) => (isDatabaseUp ? database : openDown).run(...query),
+    get pools() {
+      return pools;
     },
-    variables: { OPENAI_CONCURRENCY: '7' },
-  });
+    settingsChannel: { records, syncLimits: async () => {}, publish: async () => {} },
+  },
+  opened,
+  variables: { OPENAI_CONCURRENCY: '7' },
 });
-afterAll(async () => {
-  await app.close();
-  await stop();
-});
+afterAll(app.close);
 beforeEach(async () => {
-  isDatabaseUp = true;
   texts.clear();
   heartbeats = new Heartbeats();
   pools = new LivePools(heartbeats);
   await database.run((db) => db.execute(sql`truncate pool_setting, audit`));
 });
 
-const openDown: Pick<typeof database, 'run'> = {
-  run: () => Promise.reject(new Failure('database_unavailable')),
-};
 const path = '/admin/pools/openai';
-const ask = (init: RequestInit & { headers?: Record<string, string> } = {}, at = path) =>
-  fetch(`${app.url}${at}`, { ...init, headers: { Authorization: 'Bearer operator', ...init.headers } });
+const ask = (at = path) => app.operate<PoolSettings>({ path: at });
 const put = (body: unknown, ifMatch?: string, at = path) =>
-  ask(
-    {
-      method: 'PUT',
-      body: JSON.stringify(body),
-      headers: { 'Content-Type': 'application/json', ...(ifMatch !== undefined && { 'If-Match': ifMatch }) },
-    },
-    at,
-  );
+  app.operate<PoolSettings>({
+    method: 'PUT',
+    ...{ path: at, body },
+    headers: { ...(ifMatch !== undefined && { 'If-Match': ifMatch }) },
+  });
 const settingOf = ({ settings }: PoolSettings, name: string) => settings.find((one) => one.name === name);
 const service = { count: 300, overMs: 300_000, meanMs: 4000, p50Ms: 3000, p99Ms: 9000 };
 const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolHeartbeat> = {}) =>
@@ -82,10 +66,11 @@ const heartbeat = (worker: string, settingsVersion: number, facts: Partial<PoolH
 
 describe('GET /admin/pools/{provider}', () => {
   it('is asked while the database is away -> each value in force, where it comes from, and which bound binds', async () => {
-    isDatabaseUp = false;
+    const away = vi.spyOn(database, 'run').mockRejectedValue(new Failure('database_unavailable'));
+    onTestFinished(() => away.mockRestore());
     const response = await ask();
     expect([response.status, response.headers.get('etag')]).toEqual([200, '"0"']);
-    const settings = (await response.json()) as PoolSettings;
+    const settings = response.body;
     expect(settings).toMatchObject({
       ...{ provider: 'openai', version: 0 },
       concurrency: { workers: 0, boundBy: 'workers' },
@@ -106,7 +91,7 @@ describe('GET /admin/pools/{provider}', () => {
       configured: { concurrency: 20, timeoutMs: 9000, models: ['gpt-*'] },
       ...{ defaultModel: 'gpt-mini', models: ['gpt-*'] },
     });
-    const settings = (await (await ask()).json()) as PoolSettings;
+    const { body: settings } = await ask();
     const shown = (name: string) => settingOf(settings, name);
     expect(shown('concurrency')).toMatchObject({ value: 20, source: 'environment' });
     expect(shown('timeoutMs')).toMatchObject({ value: 9000, source: 'environment' });
@@ -116,7 +101,7 @@ describe('GET /admin/pools/{provider}', () => {
   });
 
   it.each(['nobody', 'OPENAI', '__proto__', '%00'])('is of a provider %s -> 404', async (name) => {
-    expect((await ask({}, `/admin/pools/${name}`)).status).toBe(404);
+    expect((await ask(`/admin/pools/${name}`)).status).toBe(404);
     expect((await put({}, '"0"', `/admin/pools/${name}`)).status).toBe(404);
   });
 });
@@ -127,7 +112,7 @@ describe('PUT /admin/pools/{provider}', () => {
     heartbeat('two', 0);
     const response = await put({ concurrency: 40, globalConcurrency: 30 }, '"0"');
     expect([response.status, response.headers.get('etag')]).toEqual([200, '"1"']);
-    const settings = (await response.json()) as PoolSettings;
+    const settings = response.body;
     expect(settings).toMatchObject({
       ...{ version: 1, changedBy: 'operator' },
       concurrency: { workers: 40, global: 30, boundBy: 'global' },
@@ -136,20 +121,19 @@ describe('PUT /admin/pools/{provider}', () => {
     expect(settings).not.toHaveProperty('isPending');
     expect(settings.suggestion).toMatchObject({ concurrency: 11, perWorker: 6, jobs: 600 });
     expect(settingOf(settings, 'concurrency')).toMatchObject({ value: 40, source: 'override' });
-    expect(await (await ask()).json()).toEqual(settings);
+    expect((await ask()).body).toEqual(settings);
     expect(await listAudit(database, { limit: 5 })).toMatchObject([{ actor: 'operator', before: {} }]);
     // As a proxy that compresses gives it back.
     expect((await put({}, 'W/"0"')).status).toBe(412);
-    const reset = (await (await put({}, 'W/"1-gzip"')).json()) as PoolSettings;
+    const { body: reset } = await put({}, 'W/"1-gzip"');
     expect(settingOf(reset, 'concurrency')).toMatchObject({ value: 7, source: 'environment' });
   });
 
   it.each([undefined, '*', '0', 'W/0', '"00"', '"-1"', '"9999999999"', '"0", "1"'])(
     'has If-Match: %s -> 400',
     async (ifMatch) => {
-      const response = await put({}, ifMatch);
-      expect(response.status).toBe(400);
-      expect(await response.json()).toMatchObject({ errors: [{ pointer: 'If-Match' }] });
+      const body = { errors: [{ pointer: 'If-Match' }] };
+      expect(await put({}, ifMatch)).toMatchObject({ status: 400, body });
     },
   );
 
@@ -162,10 +146,9 @@ describe('PUT /admin/pools/{provider}', () => {
     [null, ''],
   ])('has the body %j -> 400 that points at %j, and repeats nothing that was sent', async (body, pointer) => {
     const response = await put(body, '"0"');
-    expect(response.status).toBe(400);
-    const text = await response.text();
-    expect(JSON.parse(text)).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
-    expect(text).not.toContain('canary');
+    const refused = { code: 'invalid_request', errors: [{ pointer }] };
+    expect(response).toMatchObject({ status: 400, body: refused });
+    expect(response.text).not.toContain('canary');
     expect(await listAudit(database, { limit: 5 })).toEqual([]);
   });
 
@@ -177,10 +160,7 @@ describe('PUT /admin/pools/{provider}', () => {
     expect((await put({ models: ['projects/*'] }, '"1"')).status).toBe(400);
     heartbeat('one', 1, { models: ['*'], environment: { models: ['projects/*'] } });
     expect((await put({ models: ['projects/a*'] }, '"1"')).status).toBe(200);
-    const response = await put({ models: ['*'] }, '"2"');
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({
-      errors: [{ pointer: '/models/0', detail: expect.stringContaining('OPENAI_MODELS') }],
-    });
+    const error = { pointer: '/models/0', detail: expect.stringContaining('OPENAI_MODELS') };
+    expect(await put({ models: ['*'] }, '"2"')).toMatchObject({ status: 400, body: { errors: [error] } });
   });
 });

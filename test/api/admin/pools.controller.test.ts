@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Fleet } from '../../../shared/contracts/fleet-contract.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
-import { asOperator } from '../../support/operator-client.js';
 
-let app: ChatApp;
 const heartbeats = new Heartbeats();
-beforeAll(async () => {
-  app = await startChatApp({
-    fleet: {
-      ...{ heartbeats, isConnected: true },
-      measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
-    },
-  });
+const app = await startApp({
+  fleet: {
+    ...{ heartbeats, isConnected: true },
+    measure: async () => ({ waiting: 0, active: 0, oldestAddedAt: undefined }),
+  },
 });
-afterAll(() => app.close());
+afterAll(app.close);
 
 describe('GET /admin/pools', () => {
   it('a worker whose breaker is open, and no store -> it has both', async () => {
@@ -26,10 +22,10 @@ describe('GET /admin/pools', () => {
         breakers: [{ model: null, state: 'open', nextProbeMs: 60_000, reason: 'credentials' }],
       }),
     );
-    const response = await asOperator(app, { path: '/admin/pools' });
+    const response = await app.operate<Fleet>({ path: '/admin/pools' });
     expect(response.status).toBe(200);
     expect(response.headers.get('cache-control')).toBe('no-store');
-    const { queue, providers } = (await response.json()) as Fleet;
+    const { queue, providers } = response.body;
     expect(queue).toMatchObject({ store: 'redis', status: 'failing' });
     expect(providers[2]).toMatchObject({
       ...{ provider: 'bedrock', state: 'paused', kind: 'real' },

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
-import { asOperator } from '../../support/operator-client.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { startApp } from '../../support/app.js';
 
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp({ variables: { MAX_BODY_BYTES: '600000' } });
-});
-afterAll(() => app.close());
+const app = await startApp({ variables: { MAX_BODY_BYTES: '600000' } });
+afterAll(app.close);
 
-const ask = (body: unknown) => asOperator(app, { method: 'POST', path: '/admin/preview', body });
+const ask = (body: unknown) => app.operate({ path: '/admin/preview', body });
 
 describe('POST /admin/preview', () => {
   it('a text as long as a post may be -> its page, which nobody stores', async () => {
     for (const content of ['', 'x', 'ü'.repeat(262_144)]) {
       const response = await ask({ content });
       expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
-      expect(await response.json()).toEqual({ html: `<p>${content}</p>` });
+      expect(response.body).toEqual({ html: `<p>${content}</p>` });
     }
   });
 
@@ -25,8 +21,7 @@ describe('POST /admin/preview', () => {
     [{ content: null }, '/content'],
     [{ content: 'x', title: 'x' }, ''],
   ])('a body that is no text alone -> 400 that points at %#', async (body, pointer) => {
-    const response = await ask(body);
-    expect([response.status, await response.json()]).toMatchObject([400, { errors: [{ pointer }] }]);
+    expect(await ask(body)).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
 
   it('a body larger than any -> 413', async () => {

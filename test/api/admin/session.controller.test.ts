@@ -1,34 +1,28 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { directoryOf } from '../../support/access-directory.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
+import type { Answer, Sent } from '../../support/client.js';
 import { MemorySessions } from '../../support/memory-sessions.js';
 
 const store = new MemorySessions();
 const sessions = directoryOf({ sessions: store });
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp({ sessions, variables: { TRUSTED_PROXIES: 'loopback', CORS_ORIGINS: '*' } });
+const app = await startApp({
+  sessions,
+  variables: { TRUSTED_PROXIES: 'loopback', CORS_ORIGINS: '*' },
 });
-afterAll(() => app.close());
+afterAll(app.close);
 beforeEach(() => {
   store.isDown = false;
 });
 
 type Headers = Record<string, string>;
 const sameOrigin = { 'Sec-Fetch-Site': 'same-origin' };
-const json = { 'Content-Type': 'application/json' };
-const ask = (
-  method: string,
-  headers: Headers = {},
-  { path = '/admin/session', ...init }: RequestInit & { path?: string } = {},
-) => fetch(`${app.url}${path}`, { method, headers, ...init });
-const signIn = (body: unknown = { name: 'ann', secret: 'secret' }, headers: Headers = {}) =>
-  ask(
-    'POST',
-    { ...sameOrigin, ...json, ...headers },
-    { body: typeof body === 'string' ? body : JSON.stringify(body) },
-  );
-const cookieOf = (response: Response) => response.headers.getSetCookie()[0] ?? '';
+const ask = <Body>(method: string, headers: Headers = {}, sent: Sent = {}) =>
+  app.ask<Body>({ path: '/admin/session', method, headers, ...sent });
+const right = { name: 'ann', secret: 'secret' };
+const signIn = <Body>(body: unknown = right, headers: Headers = {}) =>
+  ask<Body>('POST', { ...sameOrigin, ...headers }, { body });
+const cookieOf = ({ headers }: Pick<Answer, 'headers'>) => headers.getSetCookie()[0] ?? '';
 const signedIn = async (name = 'ann') => {
   const [Cookie = ''] = cookieOf(await signIn({ name, secret: 'secret' })).split(';');
   return { Cookie, ...sameOrigin };
@@ -37,10 +31,10 @@ const signedIn = async (name = 'ann') => {
 describe('POST /admin/session', () => {
   it('has the right secret -> a cookie for twelve hours, below /admin alone and for no script', async () => {
     const before = Date.now();
-    const response = await signIn();
+    const response = await signIn<{ user: object; expiresAt: string }>();
     const after = Date.now();
     expect(response.status).toBe(200);
-    const { user, expiresAt } = (await response.json()) as { user: object; expiresAt: string };
+    const { user, expiresAt } = response.body;
     expect(user).toEqual({ id: 'id of ann', name: 'ann' });
     const begun = Date.parse(expiresAt) - 12 * 3_600_000;
     expect([before, begun, after]).toEqual([before, begun, after].toSorted((a, b) => a - b));
@@ -69,12 +63,8 @@ describe('POST /admin/session', () => {
       await signIn({ name: 'ann', secret: 'x' }),
       await signIn({ name: 'eve', secret: 'x' }),
     ];
-    const withoutId = async (response: Response) => ({
-      ...((await response.json()) as object),
-      requestId: '',
-    });
     expect([wrong.status, nobody.status]).toEqual([401, 401]);
-    expect(await withoutId(wrong)).toEqual(await withoutId(nobody));
+    expect(wrong.body).toEqual({ ...(nobody.body as object), requestId: expect.any(String) });
     expect(wrong.headers.getSetCookie()).toEqual([]);
     expect(wrong.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
   });
@@ -88,11 +78,10 @@ describe('POST /admin/session', () => {
     ];
     for (const headers of foreign) {
       const response = await signIn(undefined, headers);
-      expect([response.status, response.headers.getSetCookie()]).toEqual([403, []]);
-      expect(await response.json()).toMatchObject({ code: 'cross_origin' });
+      expect(response).toMatchObject({ status: 403, body: { code: 'cross_origin' } });
+      expect(response.headers.getSetCookie()).toEqual([]);
     }
-    const body = JSON.stringify({ name: 'ann', secret: 'secret' });
-    expect((await ask('POST', json, { body })).status).toBe(403);
+    expect((await ask('POST', {}, { body: right })).status).toBe(403);
   });
 
   it.each([
@@ -104,10 +93,9 @@ describe('POST /admin/session', () => {
     [null, ''],
   ])('has the body %j -> 400 that points at %j', async (body, pointer) => {
     const response = await signIn(body);
-    expect(response.status).toBe(400);
-    const text = await response.text();
-    expect(JSON.parse(text)).toMatchObject({ code: 'invalid_request', errors: [{ pointer }] });
-    expect(text).not.toContain('canary');
+    const refused = { code: 'invalid_request', errors: [{ pointer }] };
+    expect(response).toMatchObject({ status: 400, body: refused });
+    expect(response.text).not.toContain('canary');
   });
 
   it.each([
@@ -122,8 +110,8 @@ describe('POST /admin/session', () => {
   it('has the right secret while the database is away -> 503', async () => {
     store.isDown = true;
     const response = await signIn();
-    expect([response.status, response.headers.getSetCookie()]).toEqual([503, []]);
-    expect(await response.json()).toMatchObject({ code: 'database_unavailable' });
+    expect(response).toMatchObject({ status: 503, body: { code: 'database_unavailable' } });
+    expect(response.headers.getSetCookie()).toEqual([]);
     expect((await signIn({ name: 'ann', secret: 'x' })).status).toBe(401);
   });
 
@@ -141,12 +129,9 @@ describe('GET /admin/session', () => {
   it('has a session -> who is signed in, also while the database is away', async () => {
     const headers = await signedIn();
     store.isDown = true;
-    const response = await ask('GET', { Cookie: headers.Cookie });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({
-      user: { id: 'id of ann', name: 'ann' },
-      expiresAt: expect.any(String),
-    });
+    const { status, body } = await ask('GET', { Cookie: headers.Cookie });
+    const user = { id: 'id of ann', name: 'ann' };
+    expect([status, body]).toEqual([200, { user, expiresAt: expect.any(String) }]);
     const pools = await ask('GET', { Cookie: headers.Cookie }, { path: '/admin/pools' });
     expect(pools.status).toBe(200);
   });
@@ -174,8 +159,7 @@ describe('DELETE /admin/session', () => {
     async (query) => {
       const headers = await signedIn();
       const response = await ask('DELETE', headers, { path: `/admin/session?${query}` });
-      expect(response.status).toBe(400);
-      expect(await response.json()).toMatchObject({ errors: [{ pointer: 'everywhere' }] });
+      expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: 'everywhere' }] } });
       expect((await ask('GET', headers)).status).toBe(200);
     },
   );

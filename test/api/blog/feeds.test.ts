@@ -1,90 +1,44 @@
-import express, { Router } from 'express';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Caller } from '../../../api/access/caller.js';
-import type { Authentication } from '../../../api/access/login.js';
-import { blogOf } from '../../../api/blog/blog-layout.js';
-import { FeedsController } from '../../../api/blog/feeds.controller.js';
-import { createFeeds } from '../../../api/blog/feeds.js';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Rendering } from '../../../api/blog/rendering/markdown.js';
-import { createRenderedPosts } from '../../../api/blog/rendering/rendered-posts.js';
-import { RegisterRoutes } from '../../../api/generated/routes.js';
-import { problemHandler } from '../../../api/http/problem.js';
 import type { PostFields } from '../../../db/posts/post-creation.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { posts as postsTable } from '../../../db/schema.js';
 import { Failure } from '../../../shared/failures.js';
-import { createAuthentication } from '../../support/authentication.js';
+import { startApp } from '../../support/app.js';
 import { openTestDatabase } from '../../support/database.js';
 import { readAtom, readJsonFeed } from '../../support/feed-readers.js';
-import { userNamed } from '../../support/identities.js';
-import { createRecordingLog } from '../../support/recording-log.js';
 import { unhurriedRenderer } from '../../support/renderers.js';
-import { type Served, serve } from '../../support/serve.js';
 
-let opened: Awaited<ReturnType<typeof openTestDatabase>>;
-let store: PostStore;
-beforeAll(async () => {
-  opened = await openTestDatabase();
-  store = new PostStore(opened.database);
-});
-afterAll(() => opened?.stop());
-
-let server: Served;
+const opened = await openTestDatabase();
+const store = new PostStore(opened.database);
 let rendered: string[];
 /** Runs before the renderer is asked. */
 let beforeRender: () => Rendering | undefined;
-let authentication: Authentication;
-/** Runs before the store is asked for a list. */
-let beforeList: () => Promise<void>;
 const renderer = unhurriedRenderer();
-afterAll(() => renderer.close());
-const readers: Record<string, Caller> = { reader: { ...userNamed('Rita'), scopes: ['blogs:read'] } };
-
-beforeAll(async () => {
-  const render = async (markdown: string) => {
-    rendered.push(markdown);
-    return beforeRender() ?? renderer.render(markdown);
-  };
-  const { log } = createRecordingLog();
-  const feeds = createFeeds({
-    blog: blogOf({
-      BLOG_TITLE: 'News & "views" <b>',
-      BLOG_BASE_URL: 'https://blog.example/base/',
-      BLOG_LANGUAGE: 'de',
-    }),
-    render: createRenderedPosts({ renderer: { render }, log }),
-    posts: {
-      newest: (count) => store.newest(count),
-      list: async (filter) => {
-        await beforeList();
-        return store.list(filter);
-      },
-    },
-  });
-  const app = express().disable('etag');
-  app.locals.controllers = new Map().set(FeedsController, () => new FeedsController({ feeds }));
-  authentication = createAuthentication(log, { directory: { findToken: async (token) => readers[token] } });
-  app.locals.authentication = authentication;
-  const routes = Router();
-  RegisterRoutes(routes);
-  app.use((_request, response, next) => next(void response.set('X-Request-Id', 'the-id')), routes);
-  app.use(problemHandler(log));
-  server = await serve(app);
+const render = async (markdown: string) => {
+  rendered.push(markdown);
+  return beforeRender() ?? renderer.render(markdown);
+};
+const app = await startApp({
+  opened,
+  renderer: { ...renderer, render },
+  variables: {
+    BLOG_TITLE: 'News & "views" <b>',
+    BLOG_BASE_URL: 'https://blog.example/base/',
+    BLOG_LANGUAGE: 'de',
+  },
 });
-afterAll(() => server?.close());
+afterAll(app.close);
 
 beforeEach(async () => {
   await opened.database.run((db) => db.delete(postsTable));
   rendered = [];
-  authentication.publicReads = true;
-  beforeList = async () => {};
+  app.authentication.publicReads = true;
   beforeRender = () => undefined;
 });
 
-async function get(path: '/feed.json' | '/feed.xml', headers: Record<string, string> = {}) {
-  const response = await fetch(server.url + path, { headers });
-  return { status: response.status, headers: response.headers, text: await response.text() };
-}
+const get = (path: '/feed.json' | '/feed.xml', headers: Record<string, string> = {}) =>
+  app.ask({ path: `/base${path}`, headers });
 
 const publish = async (fields: Partial<PostFields> = {}) => {
   const defaults = { content: 'Text', title: 'Title', author: 'Ann', tags: [], slug: undefined };
@@ -262,9 +216,9 @@ describe('the feeds', () => {
 
   it('are asked after the database was unavailable -> tried again', async () => {
     await publish();
-    beforeList = () => Promise.reject(new Failure('database_unavailable'));
+    const away = vi.spyOn(opened.database, 'run').mockRejectedValue(new Failure('database_unavailable'));
     expect(await get('/feed.xml')).toMatchObject({ status: 503 });
-    beforeList = async () => {};
+    away.mockRestore();
     expect(await get('/feed.xml')).toMatchObject({ status: 200 });
   });
 
@@ -275,13 +229,13 @@ describe('the feeds', () => {
     expect(refused.status).toBe(500);
     expect(refused.headers.get('retry-after')).toBe('2');
     expect(refused.headers.get('etag')).toBeNull();
-    expect(JSON.parse(refused.text)).toMatchObject({ code: 'internal', retryable: true });
+    expect(refused.body).toMatchObject({ code: 'internal', retryable: true });
     beforeRender = () => undefined;
     expect((await get('/feed.json')).text).toContain('<em>one</em>');
   });
 
   it('are read with a token where reads are closed -> no shared cache keeps them', async () => {
-    authentication.publicReads = false;
+    app.authentication.publicReads = false;
     expect(await get('/feed.json')).toMatchObject({ status: 401 });
     const { status, headers } = await get('/feed.json', { Authorization: 'Bearer reader' });
     expect([status, headers.get('cache-control')]).toEqual([200, 'private, no-cache']);

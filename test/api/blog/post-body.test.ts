@@ -1,38 +1,23 @@
-import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { checkPost } from '../../../api/blog/post-body.js';
 import { jsonBody } from '../../../api/http/json-body.js';
-import { problemHandler } from '../../../api/http/problem.js';
 import { postInput, postPatch, toPostChanges, toPostFields } from '../../../db/posts/post-rules.js';
 import type { Problem } from '../../../shared/contracts/contract.js';
+import { serveRoutes } from '../../support/app.js';
+import { createClient, type Sent } from '../../support/client.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { serve } from '../../support/serve.js';
 
 const logged = createRecordingLog();
-const app = express();
 const read = jsonBody({ maxBytes: 8_388_608, maxDepth: 32, maxValues: 1_000_000 });
-app.put('/', read, checkPost(postInput), (request, response) => void response.json(request.body));
-app.patch('/', read, checkPost(postPatch), (request, response) => void response.json(request.body));
-app.use(problemHandler(logged.log));
-const server = await serve(app);
-afterAll(() => server.close());
+const server = await serveRoutes((app) => {
+  app.put('/', read, checkPost(postInput), (request, response) => void response.json(request.body));
+  app.patch('/', read, checkPost(postPatch), (request, response) => void response.json(request.body));
+}, logged.log);
+afterAll(server.close);
 
-interface Sent {
-  method?: string;
-  headers?: Record<string, string>;
-  type?: string;
-}
-
-async function send(body: unknown, { method = 'PUT', headers = {}, type = 'application/json' }: Sent = {}) {
-  const response = await fetch(server.url, {
-    method,
-    headers: { 'Content-Type': type, ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: JSON.parse(text) as unknown, text };
-}
+const client = createClient(server.url);
+const send = (body: unknown, sent: Sent = {}) => client<unknown>({ method: 'PUT', body, ...sent });
 
 async function errorsOf(body: unknown, sent: Sent = {}) {
   const { status, body: problem } = await send(body, sent);
@@ -172,14 +157,16 @@ describe('a patch', () => {
     'Application/Merge-Patch+JSON; charset=utf-8',
     'application/json',
   ])('is sent as %s -> is taken', async (type) => {
-    expect((await send({ title: 'T' }, { method: 'PATCH', type })).body).toEqual({ title: 'T' });
+    expect((await send({ title: 'T' }, { method: 'PATCH', headers: { 'Content-Type': type } })).body).toEqual(
+      { title: 'T' },
+    );
   });
 
   it.each([
     ['PATCH', 'application/json-patch+json', 'application/merge-patch+json, application/json'],
     ['PUT', 'application/merge-patch+json', null],
   ])('and %s as %s -> 415, with the types that a patch may have', async (method, type, accepted) => {
-    const { status, headers } = await send({ content }, { method, type });
+    const { status, headers } = await send({ content }, { method, headers: { 'Content-Type': type } });
     expect([status, headers.get('accept-patch')]).toEqual([415, accepted]);
   });
 });

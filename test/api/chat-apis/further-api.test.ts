@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { describeApi } from '../../../api/app.js';
 import type { ChatApi } from '../../../api/chat-apis/chat-api.js';
 import { readOptions } from '../../../api/chat-apis/request-options.js';
 import { serveChat } from '../../../api/chat-apis/serve.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Failure } from '../../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 import { readMetrics } from '../../support/metrics.js';
 import type { OpenApiDocument } from '../../support/openapi-document.js';
 
@@ -37,31 +37,26 @@ const shouting: ChatApi = {
   schemas: { Shout: { type: 'string' } },
 };
 
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp({ apis: [shouting], variables: { CORS_ORIGINS: 'https://app.example' } });
+const app = await startApp({
+  apis: [shouting],
+  variables: { CORS_ORIGINS: 'https://app.example' },
+  reply: ({ storeOptions }) =>
+    storeOptions?.isAsync ? { kind: 'accepted', id: 'the-id', status: 'queued' } : undefined,
 });
-afterAll(() => app.close());
+afterAll(app.close);
 
 const shout = (text: string, { path = '/loud/chat', headers = {} } = {}) =>
-  app.post({ path, headers, body: JSON.stringify({ text }) });
+  app.chat({ path, headers, body: { text } });
 
 describe('a further API', () => {
   it('answers → in its own form, counted as a chat', async () => {
-    expect(await (await shout('Hi')).json()).toBe('HELLO');
-    const counted = readMetrics(
-      await (await fetch(`${app.url}/metrics`, { headers: { Authorization: 'Bearer operator' } })).text(),
-    );
+    expect((await shout('Hi')).body).toBe('HELLO');
+    const counted = readMetrics((await app.operate({ path: '/metrics' })).text);
     expect(counted.get('quillgate_chat_requests_total{provider="openai",code="ok"}')).toBe(1);
   });
 
   it('is asked for a chat that is stored → 202 with its address', async () => {
-    await using stored = await startChatApp202();
-    const response = await stored.post({
-      path: '/loud/chat',
-      headers: { Prefer: 'respond-async' },
-      body: '{"text":"Hi"}',
-    });
+    const response = await shout('Hi', { headers: { Prefer: 'respond-async' } });
     expect([response.status, response.headers.get('location')]).toEqual([202, '/chat/the-id']);
   });
 
@@ -70,40 +65,36 @@ describe('a further API', () => {
     ['gets no credentials', 'Hi', { Authorization: '' }, 'UNAUTHORIZED'],
     ['gets a body over its own limit', 'x'.repeat(200), {}, 'PAYLOAD_TOO_LARGE'],
   ])('%s → the failure is sent as its own', async (_given, text, headers, code) => {
-    const response = await shout(text, { headers });
-    expect([response.status, await response.json()]).toEqual([418, { SHOUTED: code }]);
+    const { status, body } = await shout(text, { headers });
+    expect([status, body]).toEqual([418, { SHOUTED: code }]);
   });
 
   it('is asked with another method, or at another address below its root → its own failures', async () => {
-    const wrong = await fetch(`${app.url}/loud/chat`);
+    const wrong = await app.ask({ path: '/loud/chat' });
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([418, 'POST']);
-    expect(await (await fetch(`${app.url}/loud`)).json()).toEqual({ SHOUTED: 'NOT_FOUND' });
+    expect((await app.ask({ path: '/loud' })).body).toEqual({ SHOUTED: 'NOT_FOUND' });
   });
 
   it('is found by operators below /admin → with problems', async () => {
     const headers = { Authorization: 'Bearer operator' };
-    expect(await (await shout('Hi', { path: '/admin/loud/chat', headers })).json()).toBe('HELLO');
+    expect((await shout('Hi', { path: '/admin/loud/chat', headers })).body).toBe('HELLO');
     const refused = await shout('no', { path: '/admin/loud/chat', headers });
     expect(refused.headers.get('content-type')).toMatch(/^application\/problem\+json/);
   });
 
   it('is asked by a page of another origin → the preflight allows it', async () => {
     const headers = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'POST' };
-    const { status, headers: allowed } = await fetch(`${app.url}/loud/chat`, { method: 'OPTIONS', headers });
+    const { status, headers: allowed } = await app.ask({
+      ...{ method: 'OPTIONS', path: '/loud/chat', headers },
+    });
     expect([status, allowed.get('access-control-allow-origin')]).toEqual([204, 'https://app.example']);
   });
 
   it('has its place on the front page and in the document', async () => {
-    const front = await (await fetch(app.url, { headers: { Accept: 'application/json' } })).json();
+    const { body: front } = await app.ask({ headers: { Accept: 'application/json' } });
     expect(front).toMatchObject({ links: { shouting: '/loud/chat' } });
     const document = describeApi(parseConfig({}, 'config'), [shouting]) as OpenApiDocument;
     expect(document.paths['/loud/chat']?.post).toMatchObject({ operationId: 'shout', tags: ['shouting'] });
     expect(document.components.schemas).toHaveProperty('Shout');
   });
 });
-
-async function startChatApp202() {
-  const reply = () => ({ kind: 'accepted', id: 'the-id', status: 'queued' }) as const;
-  const stored = await startChatApp({ apis: [shouting], reply });
-  return { ...stored, [Symbol.asyncDispose]: () => stored.close() };
-}

@@ -2,7 +2,7 @@ import express, { type RequestHandler } from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { allowOrigins, allowReaders } from '../../../api/http/cors.js';
 import { parseConfig } from '../../../shared/config/config.js';
-import { startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 import { type Served, serve } from '../../support/serve.js';
 
 const page = 'https://app.example.org';
@@ -103,10 +103,10 @@ describe('allowReaders', () => {
 
 describe('CORS_ORIGINS', () => {
   it('names a page -> what serves monitoring and documentation is not opened to it', async () => {
-    const app = await startChatApp({ variables: { CORS_ORIGINS: page } });
+    const app = await startApp({ variables: { CORS_ORIGINS: page } });
     for (const path of ['/readyz', '/metrics', '/docs']) {
       const headers = { Origin: page, 'Access-Control-Request-Method': 'GET' };
-      const response = await fetch(app.url + path, { method: 'OPTIONS', headers });
+      const response = await app.ask({ method: 'OPTIONS', path, headers });
       expect(response.headers.get(allowed), path).toBeNull();
     }
     await app.close();

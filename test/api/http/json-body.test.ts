@@ -1,36 +1,21 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import express from 'express';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { jsonBody } from '../../../api/http/json-body.js';
 import { LargeWork } from '../../../api/http/large-work.js';
-import { problemHandler } from '../../../api/http/problem.js';
 import { Failure } from '../../../shared/failures.js';
+import { serveRoutes } from '../../support/app.js';
+import { createClient } from '../../support/client.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { serve } from '../../support/serve.js';
 
 const maxBytes = 1_048_576;
 const logged = createRecordingLog();
 let read: unknown;
 let listeners: number;
-const app = express();
-app.post('/', jsonBody({ maxBytes, maxDepth: 32, maxValues: 100_000 }), (request, response) => {
-  read = request.body;
-  response.sendStatus(204);
-});
 const largeWork = new LargeWork();
 afterAll(() => largeWork.thread.end());
-app.post(
-  '/large',
-  jsonBody({ maxBytes: 8 * maxBytes, maxDepth: 32, maxValues: 100_000, largeWork }),
-  (request, response) => {
-    read = request.body;
-    listeners = request.listenerCount('data') + request.listenerCount('end');
-    response.sendStatus(204);
-  },
-);
 /** The bytes that a body took, one number after the other. */
 let held: number[];
 /** Refuses the body that is held. */
@@ -40,14 +25,22 @@ const holdBytes = () => ({
   release: () => {},
   refusal: refusal.signal,
 });
-app.post(
-  '/held',
-  jsonBody({ maxBytes, maxDepth: 32, maxValues: 9, holdBytes }),
-  (_, response) => void response.sendStatus(204),
-);
-app.use(problemHandler(logged.log));
-const server = await serve(app);
-afterAll(() => server.close());
+const common = { maxBytes, maxDepth: 32, maxValues: 100_000 };
+const doors = {
+  '/': jsonBody(common),
+  '/large': jsonBody({ ...common, maxBytes: 8 * maxBytes, largeWork }),
+  '/held': jsonBody({ ...common, maxValues: 9, holdBytes }),
+};
+const server = await serveRoutes((app) => {
+  for (const [path, door] of Object.entries(doors))
+    app.post(path, door, (request, response) => {
+      read = request.body;
+      listeners = request.listenerCount('data') + request.listenerCount('end');
+      response.sendStatus(204);
+    });
+}, logged.log);
+afterAll(server.close);
+const ask = createClient(server.url);
 beforeEach(() => {
   read = undefined;
   held = [];
@@ -63,9 +56,8 @@ async function send(
   path = '/',
 ): Promise<string> {
   // As bytes, so that fetch adds no Content-Type of its own.
-  const response = await fetch(server.url + path, { method: 'POST', headers, body: Buffer.from(body) });
-  if (response.status === 204) return 'read';
-  return ((await response.json()) as { code: string }).code;
+  const answer = await ask({ method: 'POST', path, headers, body: Buffer.from(body) });
+  return answer.status === 204 ? 'read' : answer.body.code;
 }
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;

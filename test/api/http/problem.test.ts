@@ -1,42 +1,38 @@
-import express from 'express';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { notFound, problemForRawSocket, problemHandler } from '../../../api/http/problem.js';
+import { problemForRawSocket } from '../../../api/http/problem.js';
 import { Failure, failureCodes, failureKinds } from '../../../shared/failures.js';
+import { serveRoutes } from '../../support/app.js';
+import { createClient } from '../../support/client.js';
 import { createRecordingLog } from '../../support/recording-log.js';
-import { serve } from '../../support/serve.js';
 
 const logged = createRecordingLog();
 let thrown: unknown;
-const app = express();
-app.use((_request, response, next) => {
-  response.set('X-Request-Id', 'the-id');
-  next();
-});
-app.get('/throw', () => {
-  throw thrown;
-});
-app.use(notFound);
-app.use(problemHandler(logged.log));
-const server = await serve(app);
-afterAll(() => server.close());
+const server = await serveRoutes(
+  (app) =>
+    app.get('/throw', () => {
+      throw thrown;
+    }),
+  logged.log,
+);
+afterAll(server.close);
 afterEach(() => {
   logged.lines.length = 0;
 });
 
-const answerTo = async (error: unknown) => {
+const client = createClient(server.url);
+const answerTo = (error: unknown) => {
   thrown = error;
-  const response = await fetch(`${server.url}/throw`);
-  return { response, body: (await response.json()) as Record<string, unknown> };
+  return client<Record<string, unknown>>({ path: '/throw' });
 };
 
 describe('a failure that', () => {
   it.each(failureCodes)('is %s -> its status, and nothing that it does not know', async (code) => {
-    const { response, body } = await answerTo(new Failure(code));
+    const { status: sent, headers, body } = await answerTo(new Failure(code));
     const { status, title, detail, retryable } = failureKinds[code];
-    expect(response.status).toBe(status);
-    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json(; charset=utf-8)?$/);
+    expect(sent).toBe(status);
+    expect(headers.get('content-type')).toMatch(/^application\/problem\+json(; charset=utf-8)?$/);
     const { retryAfterMs } = failureKinds[code];
-    expect(response.headers.get('retry-after')).toBe(retryAfterMs ? String(retryAfterMs / 1000) : null);
+    expect(headers.get('retry-after')).toBe(retryAfterMs ? String(retryAfterMs / 1000) : null);
     expect(body).toEqual({
       type: expect.stringContaining(code),
       title,
@@ -65,8 +61,8 @@ describe('a failure that', () => {
   ])(
     'is to be tried again in %d ms -> Retry-After: %s, rounded up to seconds',
     async (retryAfterMs, expected) => {
-      const { response } = await answerTo(new Failure('overloaded', { retryAfterMs }));
-      expect(response.headers.get('retry-after')).toBe(expected);
+      const { headers } = await answerTo(new Failure('overloaded', { retryAfterMs }));
+      expect(headers.get('retry-after')).toBe(expected);
     },
   );
 
@@ -80,11 +76,11 @@ describe('a failure that', () => {
     ['an object', { status: 404, message: 'canary' }],
     ['null', null],
   ])('is %s -> internal, nothing more, and a line of the log', async (name, error) => {
-    const { response, body } = await answerTo(error);
+    const { status, headers, body } = await answerTo(error);
     // Express takes a thrown null for no error at all.
-    if (name === 'null') return expect(response.status).toBe(404);
-    expect([response.status, body.code]).toEqual([500, 'internal']);
-    expect(JSON.stringify([body, [...response.headers]]).toLowerCase()).not.toContain('canary');
+    if (name === 'null') return expect(status).toBe(404);
+    expect([status, body.code]).toEqual([500, 'internal']);
+    expect(JSON.stringify([body, [...headers]]).toLowerCase()).not.toContain('canary');
     expect(logged.lines).toEqual([
       expect.objectContaining({ code: 'internal', requestId: 'the-id', level: 50 }),
     ]);

@@ -6,7 +6,8 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { release } from '../../../shared/runtime/release.js';
-import { startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
+import { createClient } from '../../support/client.js';
 import { statusFor } from '../../support/host-header.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { serve } from '../../support/serve.js';
@@ -42,9 +43,10 @@ beforeEach(() => {
   draining = false;
 });
 
+const client = createClient(server.url);
 const ask = async (path: string) => {
-  const response = await fetch(server.url + path);
-  return { status: response.status, body: await response.json() };
+  const { status, body } = await client({ path });
+  return { status, body };
 };
 
 describe('readyz', () => {
@@ -94,7 +96,7 @@ describe('livez', () => {
 });
 
 let page: RequestHandler;
-const read = async () => (await fetch(`${server.url}/metrics`)).text();
+const read = async () => (await client({ path: '/metrics' })).text;
 
 /** Requests in this very moment, which a request over the network does not. */
 const scrapeNow = (): Promise<string> =>
@@ -163,9 +165,9 @@ describe('GET /metrics at PORT', () => {
     ['a wrong token is sent', {}, { Authorization: 'Bearer canary' }, 401],
     ['METRICS_PORT has them', { METRICS_PORT: '3003' }, operator, 404],
   ])('%s -> as promised', async (_, variables, headers, status) => {
-    const started = await startChatApp({ variables });
-    onTestFinished(() => started.close());
-    const response = await fetch(`${started.url}/metrics`, { headers });
+    const app = await startApp({ variables });
+    onTestFinished(app.close);
+    const response = await app.ask({ path: '/metrics', headers });
     expect(response.status).toBe(status);
     if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer realm="admin"');
   });

@@ -1,43 +1,39 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { release } from '../../../shared/runtime/release.js';
-import { type ChatApp, startChatApp } from '../../support/chat-app.js';
+import { startApp } from '../../support/app.js';
 
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp({
-    variables: {
-      CHAT_BASE_URL: 'https://a.example/gate',
-      BLOG_BASE_URL: 'https://b.example/my/',
-      BLOG_TITLE: '</title><script>alert(1)</script>"&',
-    },
-  });
+const app = await startApp({
+  variables: {
+    CHAT_BASE_URL: 'https://a.example/gate',
+    BLOG_BASE_URL: 'https://b.example/my/',
+    BLOG_TITLE: '</title><script>alert(1)</script>"&',
+  },
 });
-afterAll(() => app.close());
+afterAll(app.close);
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
-const get = (path: string, headers: Record<string, string> = {}) => fetch(app.url + path, { headers });
+const get = (path: string, headers: Record<string, string> = {}) => app.ask({ path, headers });
 
 describe('an address that nothing serves', () => {
   it('is asked for -> a page for browsers, and a problem for programs', async () => {
     const page = await get('/zanzibar', { Accept: browser });
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    const text = await page.text();
-    expect(text).toContain('<h1>Not found</h1>');
-    expect(text).not.toContain('zanzibar');
+    expect(page.text).toContain('<h1>Not found</h1>');
+    expect(page.text).not.toContain('zanzibar');
     for (const accept of ['*/*', 'application/json']) {
-      const problem = await get('/nothing', { Accept: accept });
-      expect([problem.status, await problem.json()]).toMatchObject([404, { code: 'not_found' }]);
+      const body = { code: 'not_found' };
+      expect(await get('/nothing', { Accept: accept })).toMatchObject({ status: 404, body });
     }
-    const post = await fetch(`${app.url}/nothing`, { method: 'POST', headers: { Accept: browser } });
+    const post = await app.ask({ method: 'POST', path: '/nothing', headers: { Accept: browser } });
     expect(post.headers.get('content-type')).toContain('application/problem+json');
   });
 });
 
 describe('GET /', () => {
   it('is asked by a browser -> a page: what this is, who answers, where to go, which release', async () => {
-    const { status, headers, text } = await getPage();
+    const { status, headers, text } = await get('/', { Accept: browser });
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
@@ -61,17 +57,17 @@ describe('GET /', () => {
   });
 
   it('has a request to copy -> a provider with a worker answers it', async () => {
-    const { text } = await getPage();
+    const { text } = await get('/', { Accept: browser });
     const [, line = ''] = /<code class="copy">(.*)<\/code>/s.exec(text) ?? [];
     const command = line.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('\\\n ', '');
     expect(command).toMatch(/^curl -u NAME -H 'X-LLM: openai' .* https:\/\/a\.example\/gate\/chat$/);
     const [, body = ''] = /-d '(.*?)'/.exec(command) ?? [];
     const [, path = ''] = /https:\/\/a\.example(\S+)$/.exec(command) ?? [];
-    expect((await app.post({ path, body, headers: { 'X-LLM': 'openai' } })).status).toBe(200);
+    expect((await app.chat({ path, body, headers: { 'X-LLM': 'openai' } })).status).toBe(200);
   });
 
   it('is a page -> no script, and a policy that allows its style alone', async () => {
-    const { headers, text } = await getPage();
+    const { headers, text } = await get('/', { Accept: browser });
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
     const hash = createHash('sha256').update(style).digest('base64');
     expect(headers.get('content-security-policy')?.split('; ')).toEqual([
@@ -93,7 +89,7 @@ describe('GET /', () => {
       const response = await get('/', accept === undefined ? {} : { Accept: accept });
       expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
       expect(response.headers.get('vary')).toBe('Accept');
-      expect(await response.json()).toEqual({
+      expect(response.body).toEqual({
         name: 'Quillgate',
         description: expect.any(String),
         release,
@@ -120,23 +116,18 @@ describe('GET /', () => {
   });
 
   it('is asked by who has it -> 304', async () => {
-    const { headers } = await getPage();
+    const { headers } = await get('/', { Accept: browser });
     expect(headers.get('cache-control')).toBe('public, no-cache');
     const etag = headers.get('etag') ?? '';
     const again = await get('/', { Accept: browser, 'If-None-Match': etag });
-    expect([again.status, await again.text()]).toEqual([304, '']);
+    expect(again).toMatchObject({ status: 304, text: '' });
     expect(again.headers.get('vary')).toBe('Accept');
   });
-
-  async function getPage() {
-    const response = await get('/', { Accept: browser });
-    return { status: response.status, headers: response.headers, text: await response.text() };
-  }
 });
 
 describe('GET /favicon.ico', () => {
   it('is asked for -> an icon that browsers may keep', async () => {
-    const response = await get('/favicon.ico');
+    const response = await fetch(`${app.url}/favicon.ico`);
     expect(response.headers.get('content-type')).toBe('image/x-icon');
     expect(response.headers.get('cache-control')).toBe('public, max-age=86400');
     const bytes = Buffer.from(await response.arrayBuffer());
@@ -156,7 +147,7 @@ describe('GET /robots.txt', () => {
   it('is asked for -> keeps crawlers from searches and from the operators’ pages', async () => {
     const response = await get('/robots.txt');
     expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
-    expect((await response.text()).split('\n')).toEqual([
+    expect(response.text.split('\n')).toEqual([
       'User-agent: *',
       'Disallow: /admin',
       'Disallow: /my/blogs?q=',
@@ -169,12 +160,11 @@ describe('GET /robots.txt', () => {
 
 describe.each(['/', '/favicon.ico', '/robots.txt'])('%s', (path) => {
   it('is asked by HEAD -> no body, and by another method -> 405', async () => {
-    const response = await fetch(app.url + path, { method: 'HEAD' });
-    expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(await app.ask({ method: 'HEAD', path })).toMatchObject({ status: 200, text: '' });
     for (const method of ['POST', 'DELETE', 'OPTIONS']) {
-      const refused = await fetch(app.url + path, { method, headers: { Accept: browser } });
+      const refused = await app.ask({ method, path, headers: { Accept: browser } });
       expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-      expect(await refused.json()).toMatchObject({ code: 'method_not_allowed' });
+      expect(refused.body.code).toBe('method_not_allowed');
     }
   });
 });

@@ -1,61 +1,51 @@
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { ChatCommand, ChatReply } from '../../../../api/chat/chat-command.js';
 import { Failure } from '../../../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { basic, greeting, startApp } from '../../../support/app.js';
+import type { Answer, Sent } from '../../../support/client.js';
 import { userNamed } from '../../../support/identities.js';
 import { readMetrics } from '../../../support/metrics.js';
 import { isCompletionOfOpenAi } from '../../../support/openai-schemas.js';
 
-let app: ChatApp;
 let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
 const models = [
   { provider: 'openai', model: 'gpt', since: 1_700_000_000_999 },
   { provider: 'vertexai', model: 'publishers/x/models/y', since: 1_700_000_001_000 },
 ] as const;
-beforeAll(async () => {
-  const variables = {
-    CORS_ORIGINS: 'https://app.example',
-    MODEL_ALIASES: 'gpt-6-luna=anthropic/claude-x, o4-*=vertexai/m',
-  };
-  app = await startChatApp({ reply: (command) => reply?.(command), models, variables });
-});
-afterAll(() => app.close());
+const variables = {
+  CORS_ORIGINS: 'https://app.example',
+  MODEL_ALIASES: 'gpt-6-luna=anthropic/claude-x, o4-*=vertexai/m',
+};
+const app = await startApp({ reply: (command) => reply?.(command), models, variables });
+afterAll(app.close);
 afterEach(() => {
   reply = undefined;
 });
 
-const authorization = `Basic ${btoa('user:secret')}`;
+const Authorization = basic('user');
 const user = { role: 'user', content: 'Hello' };
 const path = '/v1/chat/completions';
-const hello: Extract<ChatReply, { kind: 'completed' }> = {
-  kind: 'completed',
-  completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
-};
 const wrongBase = 'The base address of OpenAI’s API ends with one /v1 here.';
 const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' };
 
-interface Call {
+interface Call extends Sent {
   fields?: object;
-  body?: string;
-  headers?: Record<string, string>;
 }
 
-const complete = ({ fields, body, headers }: Call = {}) =>
-  fetch(app.url + path, {
-    method: 'POST',
-    headers: { Authorization: authorization, 'Content-Type': 'application/json', ...headers },
-    body: body ?? JSON.stringify({ model: 'openai/m', messages: [user], ...fields }),
-  });
-const get = (at: string) => fetch(app.url + at, { headers: { Authorization: authorization } });
+const complete = <Body>({ fields, headers, ...sent }: Call = {}) => {
+  const body = { model: 'openai/m', messages: [user], ...fields };
+  return app.ask<Body>({ path, body, ...sent, headers: { Authorization, ...headers } });
+};
+const get = (at: string) => app.ask({ path: at, headers: { Authorization } });
 
 /** The error of an answer, after what all of them have in common. */
-async function errorOf(response: Response) {
+function errorOf(response: Answer<unknown>) {
   expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
   expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   expect(response.headers.get('cache-control')).toBe('no-store');
   expect(response.headers.get('x-should-retry')).toMatch(/^(true|false)$/);
-  const { error, ...more } = (await response.json()) as { error: Record<string, unknown> };
+  const { error, ...more } = response.body as { error: Record<string, unknown> };
   expect(more).toEqual({});
   expect(Object.keys(error)).toEqual(['message', 'type', 'param', 'code']);
   return { status: response.status, ...error };
@@ -63,7 +53,7 @@ async function errorOf(response: Response) {
 
 /** The answer to a client that is not `fetch`. */
 async function saidTo(head: string): Promise<string> {
-  const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+  const socket = connect(app.port, '127.0.0.1');
   socket.write(`${head}\r\nConnection: close\r\n\r\n`);
   return Buffer.concat(await socket.toArray()).toString();
 }
@@ -72,7 +62,7 @@ describe('a chat completion', () => {
   it('is asked for → it is a chat of the provider and the model that it names', async () => {
     const fields = { model: 'vertexai/m', temperature: 0.5, service_tier: 'flex' };
     const before = Date.now();
-    const response = await complete({ fields });
+    const response = await complete<{ created: number }>({ fields });
     expect(response.status).toBe(200);
     const parameters = JSON.stringify({ temperature: 0.5 });
     expect(app.commands.at(-1)).toMatchObject({
@@ -85,7 +75,7 @@ describe('a chat completion', () => {
       ...{ parameters: { temperature: 0.5 }, isLowPriority: true },
       ...{ stream: undefined, storeOptions: undefined },
     });
-    const body = (await response.json()) as { id: string; created: number };
+    const { body } = response;
     const message = { role: 'assistant', content: 'Hello', refusal: null };
     expect(body).toEqual({
       id: `chatcmpl-${response.headers.get('x-request-id')}`,
@@ -95,9 +85,7 @@ describe('a chat completion', () => {
     });
     const seconds = [before, body.created * 1000, Date.now()].map((ms) => Math.floor(ms / 1000));
     expect(seconds).toEqual(seconds.toSorted((a, b) => a - b));
-    const counted = readMetrics(
-      await (await fetch(`${app.url}/metrics`, { headers: { Authorization: 'Bearer operator' } })).text(),
-    );
+    const counted = readMetrics((await app.operate({ path: '/metrics' })).text);
     expect(counted.get('quillgate_chat_requests_total{provider="vertexai",code="ok"}')).toBe(1);
   });
 
@@ -108,7 +96,7 @@ describe('a chat completion', () => {
       completion: { kind: 'truncated', text: 'Hel', model: 'm-2026', queueMs: 2, providerMs: 3, usage },
     });
     const response = await complete();
-    expect(await response.json()).toMatchObject({ model: 'openai/m', usage: { total_tokens: 12 } });
+    expect(response.body).toMatchObject({ model: 'openai/m', usage: { total_tokens: 12 } });
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'x-llm-provider': 'openai',
       'x-llm-model': 'm-2026',
@@ -131,18 +119,18 @@ describe('a chat completion', () => {
   });
 
   it('names a model as the operators call it → that is asked, and named in the answer', async () => {
-    const response = await complete({ fields: { model: 'o4-mini-high' } });
+    const { body } = await complete({ fields: { model: 'o4-mini-high' } });
     expect(app.commands.at(-1)).toMatchObject({ provider: 'vertexai', model: 'm' });
-    expect(await response.json()).toMatchObject({ model: 'o4-mini-high' });
+    expect(body).toMatchObject({ model: 'o4-mini-high' });
     const streamed = await complete({ fields: { model: 'o4-mini-high', stream: true } });
-    expect(await streamed.text()).toContain('"model":"o4-mini-high"');
+    expect(streamed.text).toContain('"model":"o4-mini-high"');
     const attempts = [
       { provider: 'vertexai', model: 'm', code: 'provider_error' } as const,
       { provider: 'bedrock', model: 'm', code: 'ok' } as const,
     ];
-    reply = async () => ({ ...hello, completion: { ...hello.completion, attempts } });
+    reply = async () => ({ ...greeting, completion: { ...greeting.completion, attempts } });
     const passedOn = await complete({ fields: { model: 'o4-mini-high' } });
-    expect(await passedOn.json()).toMatchObject({ model: 'bedrock/m' });
+    expect(passedOn.body).toMatchObject({ model: 'bedrock/m' });
   });
 
   const waits = 'X-Stainless-Timeout';
@@ -173,19 +161,19 @@ describe('a chat completion', () => {
     reply = async (command) => {
       command.storeOptions?.onResolved('stored', { isReplayed: true });
       command.stream?.sink.begin();
-      return hello;
+      return greeting;
     };
     const response = await complete({ fields: { stream }, headers: { 'Idempotency-Key': 'k' } });
     expect(response.headers.get('idempotency-replayed')).toBe('true');
     expect(response.headers.get('content-location')).toBe('/v1/chat/stored');
-    expect(await response.text()).toContain('"id":"chatcmpl-stored"');
+    expect(response.text).toContain('"id":"chatcmpl-stored"');
   });
 
   it.each([false, true])('is asked for with respond-async → it is accepted (stream: %s)', async (stream) => {
     reply = async () => accepted;
     const response = await complete({ fields: { stream }, headers: { Prefer: 'respond-async' } });
     expect([response.status, response.headers.get('location')]).toEqual([202, '/v1/chat/the-id']);
-    expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
+    expect(response.body).toEqual({ id: 'the-id', status: 'queued' });
     expect(app.commands.at(-1)?.stream).toBeUndefined();
   });
 
@@ -195,7 +183,7 @@ describe('a chat completion', () => {
       ...{ Origin: 'https://app.example', 'Access-Control-Request-Method': 'POST' },
       'Access-Control-Request-Headers': asked,
     };
-    const response = await fetch(app.url + path, { method: 'OPTIONS', headers });
+    const response = await app.ask({ method: 'OPTIONS', path, headers });
     expect(response.status).toBe(204);
     expect(response.headers.get('access-control-allow-headers')).toBe(asked);
   });
@@ -203,7 +191,7 @@ describe('a chat completion', () => {
   it.each([false, true])('calls tools → so it says, whole and streamed (stream: %s)', async (stream) => {
     const ignored = ['temperature', 'toolChoice'];
     const called = { kind: 'call', id: 'a', name: 'weather', at: 5 } as const;
-    const completion = { ...hello.completion, text: 'Look:{}', ignored, marks: [called] };
+    const completion = { ...greeting.completion, text: 'Look:{}', ignored, marks: [called] };
     reply = async (command) => {
       command.stream?.sink.begin({ ignored });
       return { kind: 'completed', completion };
@@ -211,11 +199,10 @@ describe('a chat completion', () => {
     const response = await complete({ fields: { tools, stream, model: 'vertexai/m' } });
     expect(app.commands.at(-1)?.parameters).toEqual({ tools: [{ name: 'weather', strict: true }] });
     expect(response.headers.get('x-ignored-fields')).toBe('tools.strict, temperature, tool_choice');
-    const text = await response.text();
-    expect(text).toContain('"finish_reason":"tool_calls"');
+    expect(response.text).toContain('"finish_reason":"tool_calls"');
     if (stream) return;
     expect(response.headers.get('x-llm-finish-reason')).toBe('tool_calls');
-    expect(isCompletionOfOpenAi(JSON.parse(text))).toBe(true);
+    expect(isCompletionOfOpenAi(response.body)).toBe(true);
   });
 });
 
@@ -252,7 +239,6 @@ describe('what a chat completion has that is not read', () => {
     ],
   ])('is named in a header: of %j', async (fields, names) => {
     const response = await complete({ fields });
-    await response.text();
     const ignored = response.headers.get('x-ignored-fields') ?? '';
     expect([response.status, ignored.split(', ').toSorted().join(', ')]).toEqual([200, names]);
   });
@@ -266,7 +252,6 @@ describe('what a chat completion has that is not read', () => {
     async (stream) => {
       const asked = async (fields: object, headers: Record<string, string> = {}) => {
         const response = await complete({ fields: { ...hints, stream, ...fields }, headers });
-        await response.text();
         return [response.status, response.headers.get('x-ignored-fields')];
       };
       const model = 'anthropic/m';
@@ -279,7 +264,7 @@ describe('what a chat completion has that is not read', () => {
       ];
       reply = async (command) => {
         command.stream?.sink.begin({ writer: { provider: 'bedrock', model: 'm' } });
-        return { ...hello, completion: { ...hello.completion, attempts } };
+        return { ...greeting, completion: { ...greeting.completion, attempts } };
       };
       expect(await asked({ model })).toEqual([200, untakenBy.bedrock]);
       reply = async () => accepted;
@@ -311,7 +296,7 @@ describe('what a chat completion has that is not read', () => {
     const headers = { Prefer: 'handling=strict', 'X-LLM-Fallback': fallback };
     const response = await complete({ fields, headers });
     expect(response.headers.get('preference-applied')).toBe('handling=strict');
-    if (error) return expect(await errorOf(response)).toMatchObject({ ...refused, ...error });
+    if (error) return expect(errorOf(response)).toMatchObject({ ...refused, ...error });
     expect(response.status).toBe(200);
     // For the fallback of the operators, which is known later.
     expect(app.commands.at(-1)).toMatchObject({ isStrict: true });
@@ -335,12 +320,12 @@ describe('the models', () => {
     ['/v1/models/vertexai%2Fpublishers%2Fx%2Fmodels%2Fy', other],
     ['/v1/models/vertexai/publishers/x%2Fmodels/y', other],
   ])('are at %s', async (at, expected) => {
-    const response = await get(at);
-    expect([response.status, await response.json()]).toEqual([200, expected]);
+    const { status, body } = await get(at);
+    expect([status, body]).toEqual([200, expected]);
   });
 
   it('are asked for by a whole URL → they are there, too', async () => {
-    const head = `GET http://a/v1/models/openai/gpt HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}`;
+    const head = `GET http://a/v1/models/openai/gpt HTTP/1.1\r\nHost: a\r\nAuthorization: ${Authorization}`;
     expect(await saidTo(head)).toContain(JSON.stringify(gpt));
   });
 
@@ -348,7 +333,7 @@ describe('the models', () => {
     'are not at /v1/models/%s',
     async (id) => {
       const expected = { status: 404, param: 'model', code: 'model_not_found' };
-      expect(await errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
+      expect(errorOf(await get(`/v1/models/${id}`))).toMatchObject(expected);
     },
   );
 });
@@ -373,19 +358,19 @@ describe('what goes wrong', () => {
     ['an unknown model', { fields: { model: canary } }, { status: 404, code: 'model_not_found' }],
     ['an unknown provider', { headers: { 'X-LLM': canary } }, { status: 404, code: 'unknown_provider' }],
   ])('is an error of OpenAI’s: %s', async (_, call, expected) => {
-    const error = await errorOf(await complete(call));
+    const error = errorOf(await complete(call));
     expect(error).toMatchObject({ type: 'invalid_request_error', ...expected });
     expect(JSON.stringify(error)).not.toContain(canary);
   });
 
   it.each(['timeout', 'provider_timeout'] as const)('is a deadline, %s → 504', async (code) => {
     reply = () => Promise.reject(new Failure(code));
-    expect(await errorOf(await complete())).toMatchObject({ status: 504 });
+    expect(errorOf(await complete())).toMatchObject({ status: 504 });
   });
 
   it('is more bytes of images than a request may have → 413, which names the limit', async () => {
     const url = `data:image/png;base64,${'A'.repeat(28_000_000)}`;
-    const error = await errorOf(await complete(said([{ type: 'image_url', image_url: { url } }])));
+    const error = errorOf(await complete(said([{ type: 'image_url', image_url: { url } }])));
     expect(error).toMatchObject({
       status: 413,
       message:
@@ -395,14 +380,14 @@ describe('what goes wrong', () => {
 
   it('is a chat that fails before its stream begins → the status of its failure', async () => {
     reply = () => Promise.reject(new Failure('overloaded'));
-    expect(await errorOf(await complete({ fields: { stream: true } }))).toMatchObject({ status: 503 });
+    expect(errorOf(await complete({ fields: { stream: true } }))).toMatchObject({ status: 503 });
   });
 
   it.each([
     ...['/v1', '/v1/', '/v1/chat/', '/v1/chat/completions/x', '/v1/models/', '/v1/blogs', '/v1/%ff'],
     ...['/v1/models/%ff', '/v1/openapi.json'],
   ])('is the address: %s', async (at) => {
-    expect(await errorOf(await get(at))).toMatchObject({ status: 404, code: 'not_found' });
+    expect(errorOf(await get(at))).toMatchObject({ status: 404, code: 'not_found' });
   });
 
   it.each([
@@ -412,7 +397,7 @@ describe('what goes wrong', () => {
     ['GET', '/v1/v1/models'],
   ])('is the base address: %s %s', async (method, at) => {
     const expected = { status: 404, type: 'invalid_request_error', param: null, code: 'not_found' };
-    expect(await errorOf(await fetch(app.url + at, { method }))).toEqual({ ...expected, message: wrongBase });
+    expect(errorOf(await app.ask({ method, path: at }))).toEqual({ ...expected, message: wrongBase });
   });
 
   it.each([
@@ -423,7 +408,7 @@ describe('what goes wrong', () => {
     ['/responses', 'responses', wrongBase],
     ['/v1/v1/responses', 'responses', wrongBase],
   ])('is another of OpenAI’s APIs, %s → %s is named, with what to use instead', async (at, name, instead) => {
-    const error = await errorOf(await fetch(app.url + at, { method: 'POST', body: '{}' }));
+    const error = errorOf(await app.ask({ path: at, body: {} }));
     expect(error).toMatchObject({ status: 404, type: 'invalid_request_error', code: 'not_found' });
     expect(error).toHaveProperty('message', expect.stringContaining(`does not have /v1/${name}: `));
     expect(error).toHaveProperty('message', expect.stringContaining(instead));
@@ -439,10 +424,10 @@ describe('what goes wrong', () => {
   ])(
     'is another company’s API, %s → 404 in its own shape, with what to use instead',
     async (at, expected) => {
-      const response = await fetch(app.url + at, { method: 'POST', body: '{}' });
+      const response = await app.ask({ path: at, body: {} });
       expect(response.status).toBe(404);
       expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
-      expect(await response.json()).toEqual(expected);
+      expect(response.body).toEqual(expected);
     },
   );
 
@@ -453,17 +438,15 @@ describe('what goes wrong', () => {
   });
 });
 
-describe('with chat and blog at addresses below /v1', () => {
-  let mounted: ChatApp;
-  const bases = {
-    CHAT_BASE_URL: 'http://x/v1/a',
-    CHAT_BASE_URL_ALT: 'http://x/b',
-    BLOG_BASE_URL: 'http://x/v1',
-  };
-  beforeAll(async () => {
-    mounted = await startChatApp({ variables: bases });
+describe('with chat and blog at addresses below /v1', async () => {
+  const mounted = await startApp({
+    variables: {
+      CHAT_BASE_URL: 'http://x/v1/a',
+      CHAT_BASE_URL_ALT: 'http://x/b',
+      BLOG_BASE_URL: 'http://x/v1',
+    },
   });
-  afterAll(() => mounted.close());
+  afterAll(mounted.close);
 
   it.each([
     ['POST', '/v1/blogs', 401],
@@ -474,7 +457,7 @@ describe('with chat and blog at addresses below /v1', () => {
     ['GET', '/b/chat/completions', 401],
     ['GET', '/v1/blogs/models', 503],
   ])('%s %s → a problem, %i', async (method, at, status) => {
-    const response = await fetch(mounted.url + at, { method });
+    const response = await mounted.ask({ method, path: at });
     const type = expect.stringMatching(/^application\/problem\+json/);
     expect([response.status, response.headers.get('content-type')]).toEqual([status, type]);
   });
@@ -487,14 +470,14 @@ describe('with chat and blog at addresses below /v1', () => {
     ['POST', '/b/chat/completions', { message: wrongBase }],
     ['POST', '/b/responses', { message: expect.stringContaining(wrongBase) }],
   ])('%s %s → an error of OpenAI’s', async (method, at, expected) => {
-    expect(await errorOf(await fetch(mounted.url + at, { method }))).toMatchObject(expected);
+    expect(errorOf(await mounted.ask({ method, path: at }))).toMatchObject(expected);
   });
 });
 
 it('chat and blog have addresses that another API has → they are theirs', async () => {
   const variables = { CHAT_BASE_URL: 'http://x/api', BLOG_BASE_URL: 'http://x/v1/files' };
-  const mounted = await startChatApp({ variables });
-  const statusOf = async (method: string, at: string) => (await fetch(mounted.url + at, { method })).status;
+  const mounted = await startApp({ variables });
+  const statusOf = async (method: string, at: string) => (await mounted.ask({ method, path: at })).status;
   expect(await statusOf('POST', '/api/chat')).toBe(401);
   expect(await statusOf('GET', '/v1/files/blogs')).toBe(503);
   await mounted.close();

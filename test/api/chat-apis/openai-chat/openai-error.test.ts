@@ -1,29 +1,27 @@
-import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { modelNotFound, sendOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
-import { problemHandler, sendFailuresBy } from '../../../../api/http/problem.js';
+import { sendFailuresBy } from '../../../../api/http/problem.js';
 import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../../shared/failures.js';
 import { modelNotAllowed } from '../../../../shared/fleet/live-pools.js';
 import { invalidRequest } from '../../../../shared/validation.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
-import { serve } from '../../../support/serve.js';
+import { serveRoutes } from '../../../support/app.js';
+import { createClient } from '../../../support/client.js';
 
 let thrown: unknown;
-const app = express();
-app.use((_request, response) => {
-  sendFailuresBy(response, sendOpenAiError);
-  throw thrown;
-});
-app.use(problemHandler(createRecordingLog().log));
-const server = await serve(app);
-afterAll(() => server.close());
+const server = await serveRoutes((app) =>
+  app.use((_request, response) => {
+    sendFailuresBy(response, sendOpenAiError);
+    throw thrown;
+  }),
+);
+afterAll(server.close);
+const ask = createClient(server.url);
 
 async function answerTo(error: unknown) {
   thrown = error;
-  const response = await fetch(server.url);
-  const { headers, status } = response;
+  const { headers, status, body: sent } = await ask<{ error: Record<string, unknown> }>();
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
-  const { error: body, ...more } = (await response.json()) as { error: Record<string, unknown> };
+  const { error: body, ...more } = sent;
   expect(more).toEqual({});
   return {
     status,

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { checkConversation } from '../../../../api/chat-apis/quillgate/chat-request.js';
-import { type Problem, providerIds } from '../../../../shared/contracts/contract.js';
-import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { providerIds } from '../../../../shared/contracts/contract.js';
+import { startApp } from '../../../support/app.js';
 import { growthOfVisits } from '../../../support/visits.js';
 
-let app: ChatApp;
-beforeAll(async () => {
-  app = await startChatApp({ variables: { MAX_MESSAGES: '8000' } });
-});
-afterAll(() => app.close());
+const app = await startApp({ variables: { MAX_MESSAGES: '8000' } });
+afterAll(app.close);
 
-async function send(body: unknown, headers: Record<string, string> = {}) {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const response = await app.post({ body: text, headers });
-  return (await response.json()) as Problem;
-}
+const send = async (body: unknown, headers: Record<string, string> = {}) =>
+  (await app.chat({ body, headers })).body;
 
 const unlisted = 'must be system, user or assistant';
 

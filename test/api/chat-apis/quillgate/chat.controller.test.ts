@@ -1,27 +1,23 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ChatCommand, ChatReply } from '../../../../api/chat/chat-command.js';
 import { Failure } from '../../../../shared/failures.js';
-import { type ChatApp, startChatApp } from '../../../support/chat-app.js';
+import { basic, greeting, startApp } from '../../../support/app.js';
 import { userNamed } from '../../../support/identities.js';
 import { patience } from '../../../support/patience.js';
 
-let app: ChatApp;
 /** The chat service's reaction to the next commands. */
 let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
-beforeAll(async () => {
-  app = await startChatApp({ reply: (command) => reply?.(command) });
-});
-afterAll(() => app.close());
+const app = await startApp({ reply: (command) => reply?.(command) });
+afterAll(app.close);
 afterEach(() => {
   reply = undefined;
 });
 
-const credentials = { Authorization: `Basic ${btoa('user:secret')}` };
 const message = { role: 'user', content: 'Hi' };
 const post = (body: object, value = '') =>
-  app.post({ body: JSON.stringify({ messages: [message], ...body }), headers: { Prefer: value } });
+  app.chat({ body: { messages: [message], ...body }, headers: { Prefer: value } });
 const failing = (code: ConstructorParameters<typeof Failure>[0]) => () => Promise.reject(new Failure(code));
 const accepted: ChatReply = { kind: 'accepted', id: 'the-id', status: 'queued' };
 
@@ -42,9 +38,9 @@ describe('Prefer', () => {
   );
 
   it('has a wait that is none → it is refused, and nothing was applied', async () => {
-    const response = await post({}, 'wait=0');
-    expect([response.status, response.headers.get('preference-applied')]).toEqual([400, null]);
-    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'Prefer' }] });
+    const { status, headers, body } = await post({}, 'wait=0');
+    expect([status, headers.get('preference-applied')]).toEqual([400, null]);
+    expect(body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: 'Prefer' }] });
   });
 
   it.each([
@@ -53,11 +49,10 @@ describe('Prefer', () => {
     ['respond-async, handling=strict', '/chat', undefined, 'handling=strict, respond-async'],
   ])('is %s → 202 from %s, and where the chat is', async (value, path, waitMs, applied) => {
     reply = async () => accepted;
-    const response = await app.post({ headers: { Prefer: value }, path });
-    const { status, headers } = response;
+    const { status, headers, body } = await app.chat({ headers: { Prefer: value }, path });
     expect([status, headers.get('location')]).toEqual([202, `${path}/the-id`]);
     expect(headers.get('preference-applied')).toBe(applied);
-    expect(await response.json()).toEqual({ id: 'the-id', status: 'queued' });
+    expect(body).toEqual({ id: 'the-id', status: 'queued' });
     const storeOptions = { owner: userNamed('user'), key: undefined, isAsync: true };
     expect(app.commands.at(-1)).toMatchObject({ waitMs, storeOptions });
   });
@@ -102,10 +97,10 @@ describe('a conversation that is changed', () => {
         'X-LLM': llm,
         ...(others && { 'X-LLM-Fallback': others }),
       };
-      const response = await app.post({ body: JSON.stringify({ messages }), headers });
+      const response = await app.chat({ body: { messages }, headers });
       expect(response.status).toBe(name ? 400 : 200);
       const errors = [{ pointer: '/messages', detail: expect.stringContaining(`(${name})`) }];
-      if (name) expect(await response.json()).toMatchObject({ code: 'invalid_request', errors });
+      if (name) expect(response.body).toMatchObject({ code: 'invalid_request', errors });
     },
   );
 });
@@ -142,7 +137,7 @@ describe('fields that nothing reads', () => {
 
   it('may explain a failure → they are named with it', async () => {
     const response = await post({ messages: [{ role: 'user', text: 'Hi' }] });
-    expect(await response.json()).toMatchObject({ status: 400, code: 'empty_conversation' });
+    expect(response.body).toMatchObject({ status: 400, code: 'empty_conversation' });
     expect(response.headers.get('x-ignored-fields')).toBe('messages/*/text');
   });
 
@@ -155,7 +150,7 @@ describe('fields that nothing reads', () => {
     const response = await post({ temperature: 0.1, messages }, 'handling=strict');
     expect(response.headers.get('preference-applied')).toBe('handling=strict');
     expect(response.headers.get('x-ignored-fields')).toBeNull();
-    expect(await response.json()).toMatchObject({
+    expect(response.body).toMatchObject({
       ...{ status: 400, code: 'invalid_request' },
       errors: [
         { pointer: '/messages/0/role', detail: 'must be system, user or assistant' },
@@ -168,7 +163,7 @@ describe('fields that nothing reads', () => {
 });
 
 describe('Idempotency-Key', () => {
-  const keyed = (key: string, path = '/chat') => app.post({ headers: { 'Idempotency-Key': key }, path });
+  const keyed = (key: string, path = '/chat') => app.chat({ headers: { 'Idempotency-Key': key }, path });
 
   it('is as long as it may be → the chat is stored with it and its owner', async () => {
     await keyed('~'.repeat(255));
@@ -179,11 +174,11 @@ describe('Idempotency-Key', () => {
   it.each(['', 'a b', 'x'.repeat(256), 'é', 'one, one'])('is %j → refused', async (key) => {
     const response = await keyed(key);
     const errors = [{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }];
-    expect(await response.json()).toMatchObject({ status: 400, code: 'invalid_request', errors });
+    expect(response.body).toMatchObject({ status: 400, code: 'invalid_request', errors });
   });
 
   it.each([
-    ['a reply', 200, false, async () => hello],
+    ['a reply', 200, false, async () => greeting],
     ['a failure of before', 500, true, failing('content_blocked')],
   ])(
     'has led to %s → the answer says where the chat is, and how old',
@@ -204,22 +199,18 @@ describe('Idempotency-Key', () => {
   });
 });
 
-const hello: ChatReply = {
-  kind: 'completed',
-  completion: { kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0 },
-};
-
 describe('/chat/{id}', () => {
-  const at = (id: string, method = 'GET') => fetch(`${app.url}/chat/${id}`, { method, headers: credentials });
+  const headers = { Authorization: basic('user') };
+  const at = async (id: string, method = 'GET') =>
+    (await app.ask({ method, path: `/chat/${id}`, headers })).body;
 
   it.each(['%00', '1', '__proto__', '%'])('is no id: %s → there is nothing', async (odd) => {
     for (const method of ['GET', 'DELETE'])
-      expect(await (await at(odd, method)).json()).toMatchObject({ status: 404, code: 'not_found' });
+      expect(await at(odd, method)).toMatchObject({ status: 404, code: 'not_found' });
   });
 
   it('is asked for without a queue → it says so', async () => {
-    const answer = await at(crypto.randomUUID());
-    expect(await answer.json()).toMatchObject({ status: 500, code: 'queue_unavailable' });
+    expect(await at(crypto.randomUUID())).toMatchObject({ status: 500, code: 'queue_unavailable' });
   });
 });
 
@@ -233,7 +224,7 @@ describe('a client', () => {
       );
     };
     const client = new AbortController();
-    const response = app.post({ signal: client.signal }).catch((error: Error) => error.name);
+    const response = app.chat({ signal: client.signal }).catch((error: Error) => error.name);
     const signal = await received.promise;
     expect(signal.aborted).toBe(false);
     client.abort();
@@ -242,8 +233,8 @@ describe('a client', () => {
   });
 
   it('has its response, and closes the connection then → nothing is aborted', async () => {
-    await (await app.post({ headers: { Connection: 'close' } })).text();
-    await (await app.post({})).text();
+    await app.chat({ headers: { Connection: 'close' } });
+    await app.chat();
     expect(app.commands.slice(-2).map(({ signal }) => signal.aborted)).toEqual([false, false]);
   });
 
@@ -251,9 +242,9 @@ describe('a client', () => {
     // The clock stands still but for what the test adds.
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
-    const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+    const socket = connect(app.port, '127.0.0.1');
     const body = '{"messages":[{"content":"Hello"}]}';
-    const head = `POST /chat HTTP/1.1\r\nHost: x\r\nAuthorization: ${credentials.Authorization}\r\nX-LLM: openai\r\n`;
+    const head = `POST /chat HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic('user')}\r\nX-LLM: openai\r\n`;
     socket.write(
       `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`,
     );
@@ -275,10 +266,9 @@ describe('the line of the log for a request', () => {
     ['was refused', 401, 'unauthorized', { headers: { Authorization: 'Basic none' } }, undefined],
   ])('that %s → has its status %i and its code, %s', async (_, status, code, call, settle) => {
     reply = settle;
-    const requestId = (await app.post(call)).headers.get('x-request-id');
-    const lines = () => JSON.parse(app.logs()) as Record<string, unknown>[];
+    const requestId = (await app.chat(call)).headers.get('x-request-id');
     const line = await vi.waitFor(() => {
-      const found = lines().find((one) => one.msg === 'request' && one.requestId === requestId);
+      const found = app.lines.find((one) => one.msg === 'request' && one.requestId === requestId);
       return found ?? expect.unreachable('not logged yet');
     }, patience);
     expect(line).toMatchObject({ status });
