@@ -21,7 +21,7 @@ const bounded = new Map([
 const madeLater = new Map([
   ['api/chat-apis/mount.ts', 'the paths of our own operations, when the server starts'],
   ['api/http/conditional.ts', 'a literal, for a place of its own to go on from'],
-  ['dev/simulator/behaviours.ts', 'names of our own, when it is loaded'],
+  ['dev/simulator/model-names.ts', 'names of our own, when it is loaded'],
 ]);
 
 interface Found {

@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import { type Behaviour, type ErrorBehaviour, echoBehaviour, type ReplyBehaviour } from './behaviour.js';
 import { findBreaches } from './binding.js';
 import type { Call } from './call.js';
 import { composeReply } from './compose.js';
-import { deliver, endlessText, pause, sendBeginning, sendEndlessly } from './deliver.js';
+import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
 import type { CallParameters } from './exchange.js';
 import type { Gates } from './gates.js';
+import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
 import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
 import { hasForeignSignature } from './signature.js';
@@ -28,88 +28,89 @@ export interface Exchange {
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
 export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<void> {
-  const { format, call, response } = exchange;
-  switch (behaviour.kind) {
-    case 'reply':
-      return reply(exchange, behaviour);
-    case 'error':
-      return isSpared(exchange, behaviour)
-        ? reply(exchange, echoBehaviour)
-        : refuse(exchange, format.errors.status(behaviour.status), behaviour.retryAfterS);
+  const { call, format, response, turns } = exchange;
+  const { errors, garbage, streamType } = format;
+  const { fails, status, quota, maxTokens } = behaviour;
+  if (fails === undefined || isSpared(exchange, behaviour)) return reply(exchange, behaviour);
+  switch (fails) {
+    case 'status':
+      return refuse(exchange, errors.status(status), behaviour);
     case 'denied':
-      return isSpared(exchange, behaviour)
-        ? reply(exchange, echoBehaviour)
-        : refuse(exchange, format.errors.denied(call.model ?? ''));
-    case 'endless-error':
-      return refuseEndlessly(exchange, format.errors.status(behaviour.status));
+      return refuse(exchange, errors.denied(call.model ?? ''));
     case 'quota':
-      return refuse(exchange, format.errors.quotas[behaviour.place - 1] ?? format.errors.status(429));
+      return refuse(exchange, errors.quotas[quota - 1] ?? errors.status(429));
     case 'not-ready':
-      return refuse(exchange, format.errors.notReady());
-    case 'context':
-      return replyWithin(exchange, behaviour.maxTokens);
+      return refuse(exchange, errors.notReady());
+    case 'too-long':
+      return refuse(exchange, errors.tooLong(countTokens(sizeOf(turns)), maxTokens));
     case 'hang':
-      return isSpared(exchange, behaviour) ? reply(exchange, echoBehaviour) : undefined;
+      return;
     case 'reset':
       call.cutBySimulator = true;
       response.socket?.resetAndDestroy();
       return;
     case 'html':
       return succeed(exchange, 'text/html; charset=utf-8', webPage);
-    case 'garbage':
+    case 'misshapen':
       return call.facts.stream
-        ? succeed(exchange, format.streamType, format.garbage.frame)
-        : succeed(exchange, 'application/json', JSON.stringify(format.garbage.whole));
-    case 'stream-error':
-      return call.facts.stream
-        ? breakStream(exchange, behaviour.reply)
-        : refuse(exchange, format.errors.status(500));
+        ? succeed(exchange, streamType, garbage.frame)
+        : succeed(exchange, 'application/json', JSON.stringify(garbage.whole));
   }
 }
 
-/** Answers with an error in the provider's words. */
-export function refuse(
-  { call, response }: Pick<Exchange, 'call' | 'response'>,
-  refusal: Refusal,
-  retryAfterS?: number,
-): void {
-  call.status = refusal.status;
-  response.writeHead(refusal.status, {
-    ...refusal.headers,
-    'Content-Length': Buffer.byteLength(refusal.body),
-    ...(retryAfterS !== undefined && { 'Retry-After': retryAfterS }),
-  });
-  response.end(refusal.body);
+/** Whether this call is not one of those that fail. */
+function isSpared(
+  { call, callNumbers, turns }: Exchange,
+  { after, times, fails, maxTokens }: Behaviour,
+): boolean {
+  if (fails === 'too-long' && countTokens(sizeOf(turns)) <= maxTokens) return true;
+  if (after === 0 && times === Number.POSITIVE_INFINITY) return false;
+  const key = `${call.provider}/${call.model}`;
+  const number = callNumbers.get(key) ?? 0;
+  if (number >= after + times) return true;
+  callNumbers.set(key, number + 1);
+  return number < after;
 }
 
-/** Refuses with a body that never ends: half of the error's, then text for as long as the client reads. */
-function refuseEndlessly({ call, response }: Exchange, { status, headers, body }: Refusal): Promise<void> {
+/** Answers with an error in the provider's words; an endless one is half of it, and then text for ever. */
+export function refuse(
+  { call, response }: Pick<Exchange, 'call' | 'response'>,
+  { status, headers, body }: Refusal,
+  { delivery, retryAfterS }: Pick<Behaviour, 'delivery' | 'retryAfterS'> = { delivery: 'whole' },
+): Promise<void> | void {
   call.status = status;
-  response.writeHead(status, headers);
-  return sendEndlessly(response, body.slice(0, Math.floor(body.length / 2)), endlessText);
+  const waits = retryAfterS !== undefined && { 'Retry-After': retryAfterS };
+  if (delivery === 'endless') {
+    response.writeHead(status, { ...headers, ...waits });
+    return sendEndlessly(response, body.slice(0, body.length / 2), endlessText);
+  }
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body), ...waits });
+  response.end(body);
 }
 
 const webPage =
   '<!DOCTYPE html><html><head><title>Simulator</title></head><body><p>A web page, as a captive portal would send it.</p></body></html>\n';
 
-async function reply(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
+function succeed({ call, format, response }: Exchange, type: string, body: string | Buffer): void {
+  call.status = 200;
+  response.writeHead(200, { 'Content-Type': type, ...format.headers(call.id) });
+  response.end(body);
+}
+
+async function reply(exchange: Exchange, behaviour: Behaviour): Promise<void> {
   const { call, format, response } = exchange;
+  const { delivery, delayMs, workMs, lullMs, afterDeltas } = behaviour;
+  const { stream } = call.facts;
   const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour.unboundThinking);
   if (refusal !== undefined) return refuse(exchange, refusal);
-  const pass = () => exchange.gates.pass(call.model ?? '', response);
-  const waitMs = behaviour.delayMs + (call.facts.stream ? 0 : (behaviour.lull?.ms ?? 0));
-  if (waitMs > 0) await pause(waitMs, response);
-  if (behaviour.delivery === 'gated' && (!call.facts.stream || behaviour.afterDeltas === 0)) await pass();
+  const pass = () =>
+    delivery === 'lull' ? pause(lullMs, response) : exchange.gates.pass(call.model ?? '', response);
+  await pause(delayMs + (stream ? 0 : workMs), response);
+  if (delivery === 'gated' && (!stream || afterDeltas === 0)) await pass();
   if (response.destroyed) return;
   call.status = 200;
-  call.cutBySimulator = behaviour.delivery === 'reset';
-  await deliver(response, {
-    format,
-    behaviour,
-    reply: composeReply(exchange, behaviour),
-    stream: call.facts.stream,
-    pass,
-  });
+  call.cutBySimulator = delivery === 'reset';
+  await deliver(response, { format, behaviour, reply: composeReply(exchange, behaviour), stream, pass });
 }
 
 /** The parameters that only tune a reply, and the values that do not even do that. */
@@ -127,12 +128,14 @@ const hints = {
 /** The error for what a model of this behaviour does not take. */
 function findRefusal(
   { call, format: { errors, signatureOf, failsInReply }, parameters, turns }: Exchange,
-  { refuses, ending }: ReplyBehaviour,
+  { refuses, ending, delivery }: Behaviour,
 ): Refusal | undefined {
   const { toolChoice: choice } = parameters;
+  if (ending === 'failed' && !failsInReply) return errors.status(500);
+  if (delivery === 'error' && !call.facts.stream) return errors.status(500);
   switch (refuses) {
     case undefined:
-      return ending === 'failed' && !failsInReply ? errors.status(500) : undefined;
+      return undefined;
     case 'hints':
       return refuseHint(errors, parameters);
     case 'lost-reasoning':
@@ -168,46 +171,11 @@ const has = (parts: readonly Part[], wanted: Part['type']): boolean =>
   parts.some(({ type }) => type === wanted);
 
 /** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
-function checkThinking(exchange: Exchange, fate: ReplyBehaviour['unboundThinking']): Refusal | undefined {
+function checkThinking(exchange: Exchange, fate: Behaviour['unboundThinking']): Refusal | undefined {
   const { unbound } = exchange.format.errors;
   if (fate === undefined || unbound === undefined) return undefined;
   const breaches = findBreaches(exchange);
   exchange.call.droppedThinking = breaches.length;
   if (fate === 'refused') return firstRefusal(breaches, ({ place, breach }) => unbound(place, breach));
   return undefined;
-}
-
-/** An echo, or the provider's error when the conversation is longer than its model takes. */
-function replyWithin(exchange: Exchange, maxTokens: number): Promise<void> | void {
-  const inputTokens = countTokens(sizeOf(exchange.turns));
-  if (inputTokens <= maxTokens) return reply(exchange, echoBehaviour);
-  refuse(exchange, exchange.format.errors.tooLong(inputTokens, maxTokens));
-}
-
-/** Whether this call comes before or after those that fail. */
-function isSpared(
-  { call, callNumbers }: Exchange,
-  { after = 0, times }: Pick<ErrorBehaviour, 'after' | 'times'>,
-): boolean {
-  if (after === 0 && times === Number.POSITIVE_INFINITY) return false;
-  const key = `${call.provider}/${call.model}`;
-  const number = callNumbers.get(key) ?? 0;
-  if (number >= after + times) return true;
-  callNumbers.set(key, number + 1);
-  return number < after;
-}
-
-async function breakStream(exchange: Exchange, behaviour: ReplyBehaviour): Promise<void> {
-  const { call, format, response } = exchange;
-  const frames = format.stream(composeReply(exchange, behaviour));
-  call.status = 200;
-  response.writeHead(200, { 'Content-Type': format.streamType, ...format.headers(call.id) });
-  await sendBeginning(response, frames, behaviour);
-  response.end(format.streamError(call.id));
-}
-
-function succeed({ call, format, response }: Exchange, type: string, body: string | Buffer): void {
-  call.status = 200;
-  response.writeHead(200, { 'Content-Type': type, ...format.headers(call.id) });
-  response.end(body);
 }

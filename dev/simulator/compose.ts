@@ -1,65 +1,12 @@
-import type { Turn } from '../../shared/conversation.js';
-import type { JsonObject } from '../../shared/json/json.js';
-import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
+import { partsOf, type Turn } from '../../shared/conversation.js';
+import { type JsonObject, readJson } from '../../shared/json/json.js';
 import { bindThoughts } from './binding.js';
 import type { Call } from './call.js';
-import { composeCalls, textBefore } from './compose-calls.js';
 import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
-import type { CallParameters, Reply, Thought } from './exchange.js';
+import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './exchange.js';
 import { fill } from './fill.js';
+import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
-
-/** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
-const thinkingTokens = 200;
-
-/** Composes the reply to a call, independent of the wire format. */
-export function composeReply(asked: AskedCall, behaviour: ReplyBehaviour): Reply {
-  const { call, turns, parameters, caches } = asked;
-  const { says, calls: calling } = behaviour;
-  const { reasoningTokens, left } = budgetOf(parameters, behaviour);
-  const calls = left > 0 ? composeCalls(turns, parameters, calling) : [];
-  const json = calls.length === 0 && behaviour.withoutJson !== true ? jsonText(parameters) : undefined;
-  const given = json === undefined ? pieceByPiece(says) : undefined;
-  const whole =
-    (calls.length > 0 ? textBefore(calls, calling) : json) ??
-    given?.join('') ??
-    (says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns));
-  const { text, ...end } = endOf(whole, { ...parameters, left }, behaviour);
-  const isCut = calls.length > 0 && calling?.cutAfter !== undefined;
-  return {
-    callId: call.id,
-    model: call.model ?? '',
-    text,
-    pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
-    calls,
-    thoughts: think(asked, behaviour, { text, hasCalls: calls.length > 0 }),
-    isSigned: calling?.isSigned === true,
-    isSlow: calling?.pieces !== undefined,
-    ...end,
-    ...(isCut && { ending: 'length' }),
-    endsAs: behaviour.endsAs,
-    inputTokens: countTokens(sizeOf(turns)),
-    outputTokens:
-      reasoningTokens + countTokens(calls.reduce((sum, made) => sum + made.arguments.length, text.length)),
-    reasoningTokens,
-    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
-    hasUsage: behaviour.withoutUsage !== true,
-    createdAt: call.facts.receivedAt,
-    request: call.body as JsonObject,
-  };
-}
-
-/** The tokens of its thinking, and those left for all else: by all SDKs' types both count toward the limit. */
-function budgetOf({ maxOutputTokens: limit = Infinity }: CallParameters, { thinks }: ReplyBehaviour) {
-  const reasoningTokens = thinks ? Math.min(Number(limit), thinkingTokens) : 0;
-  return { reasoningTokens, left: Number(limit) - reasoningTokens };
-}
-
-/** The JSON that the call asks for; undefined if it asks for none. */
-function jsonText({ format }: CallParameters): string | undefined {
-  if (format === undefined) return undefined;
-  return JSON.stringify(format.type === 'json_object' ? {} : fill(format.schema));
-}
 
 interface AskedCall {
   readonly call: Call;
@@ -68,29 +15,122 @@ interface AskedCall {
   readonly caches: PromptCaches;
 }
 
+/** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
+const thinkingTokens = 200;
+/** Replaced by the time when it is sent, in milliseconds since the epoch. */
+export const noTimestamp = '0000000000000.000';
+
+/** Composes the reply to a call, independent of the wire format. */
+export function composeReply(asked: AskedCall, behaviour: Behaviour): Reply {
+  const { call, turns, parameters, caches } = asked;
+  // By all SDKs' types thinking and all else count toward the limit.
+  const limit = Number(parameters.maxOutputTokens ?? Infinity);
+  const reasoningTokens = behaviour.thinks ? Math.min(limit, thinkingTokens) : 0;
+  const left = limit - reasoningTokens;
+  const calls = left > 0 ? composeCalls(turns, parameters, behaviour) : [];
+  const fixed = calls.length > 0 ? textBefore(calls, behaviour) : jsonText(parameters, behaviour);
+  const given = fixed === undefined ? pieceByPiece(behaviour) : undefined;
+  const said = behaviour.says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns);
+  const { text, ...end } = endOf(fixed ?? given?.join('') ?? said, { ...parameters, left }, behaviour);
+  const amount = text !== '' && calls.length > 0 ? 2 : 1;
+  const made = calls.reduce((sum, { arguments: { length } }) => sum + length, text.length);
+  return {
+    callId: call.id,
+    model: call.model ?? '',
+    text,
+    pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
+    calls,
+    thoughts: think(asked, behaviour, { text, amount }),
+    isSigned: behaviour.isSigned === true,
+    isSlow: behaviour.pieces !== undefined,
+    ...end,
+    ...(calls.length > 0 && behaviour.cutAfter !== undefined && { ending: 'length' }),
+    endsAs: behaviour.endsAs,
+    inputTokens: countTokens(sizeOf(turns)),
+    outputTokens: reasoningTokens + countTokens(made),
+    reasoningTokens,
+    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
+    hasUsage: behaviour.withoutUsage !== true,
+    createdAt: call.facts.receivedAt,
+    request: call.body as JsonObject,
+  };
+}
+
+/** The calls of a reply: none without tools, or when the conversation ends with results, so that agents' loops end. */
+function composeCalls(turns: readonly Turn[], asked: CallParameters, behaviour: Behaviour): ReplyCall[] {
+  const { tools = [], toolChoice: choice, parallelToolCalls } = asked;
+  const last = turns.at(-1);
+  const isAnswered = last !== undefined && partsOf(last).at(-1)?.type === 'tool_result';
+  if (choice === 'none' || isAnswered) return [];
+  const chosen = typeof choice === 'object' ? tools.filter(({ name }) => name === choice.name) : tools;
+  const isSingle = behaviour.calls !== 'each' || parallelToolCalls === false;
+  const made = chosen.slice(0, isSingle ? 1 : undefined).map((tool) => callOf(tool, behaviour));
+  const times = behaviour.calls === 'each' ? 1 : behaviour.calls;
+  return made.flatMap((call) => Array<ReplyCall>(times).fill(call));
+}
+
+function callOf({ name, parameters }: OfferedTool, behaviour: Behaviour): ReplyCall {
+  const { brokenCalls: broken, cutAfter, pieces: amount = 8 } = behaviour;
+  const filled = JSON.stringify(fill({ type: 'object', ...parameters }, Math.max(behaviour.pieces ?? 0, 4)));
+  const whole = broken === 'unreadable' ? '{"unfinished' : filled;
+  const pieces = splitInto(whole, Math.max(amount, (cutAfter ?? 0) + 1));
+  const kept = cutAfter === undefined ? pieces : pieces.slice(0, Math.min(cutAfter, pieces.length - 1));
+  return {
+    name: broken === 'nameless' ? undefined : broken === 'unknown' ? 'not_offered' : name,
+    arguments: kept.join(''),
+    pieces: whole === '{}' && cutAfter === undefined ? [] : kept,
+  };
+}
+
+/** The arguments as an object; what was cut is an empty one, and what is broken stays a text. */
+export const inputOf = ({ arguments: text }: ReplyCall, ending: Ending): unknown =>
+  readJson(text) ?? (ending === 'length' ? {} : text);
+
+/** The text before the calls, where a model says something: one that makes many calls, or is cut. */
+const textBefore = (calls: readonly ReplyCall[], behaviour: Behaviour): string =>
+  behaviour.calls === 'each' || behaviour.cutAfter !== undefined
+    ? `I call ${calls.map(({ name }) => name).join(', ')}.`
+    : '';
+
+/** The JSON that the call asks for; undefined if it asks for none, or does not get it. */
+function jsonText({ format }: CallParameters, { withoutJson }: Behaviour): string | undefined {
+  if (format === undefined || withoutJson) return undefined;
+  return JSON.stringify(format.type === 'json_object' ? {} : fill(format.schema));
+}
+
+function pieceByPiece({ says, amount, length, character }: Behaviour): string[] | undefined {
+  switch (says) {
+    case 'numbers':
+      return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
+    case 'characters':
+      return Array<string>(amount).fill(character.repeat(length));
+    case 'times':
+      return Array<string>(amount).fill(`${noTimestamp} `);
+    default:
+      return undefined;
+  }
+}
+
 /** The thinking of a reply, in words where they are asked for: before its text, and again before calls. */
-function think(
-  asked: AskedCall,
-  { thinks }: ReplyBehaviour,
-  { text, hasCalls }: { text: string; hasCalls: boolean },
-): Thought[] {
+function think(asked: AskedCall, { thinks }: Behaviour, reply: { text: string; amount: number }): Thought[] {
   if (!thinks) return [];
   const isShown = asked.parameters.showsThinking || thinks === 'aloud';
   const shown = ['I think.', 'I think again.'].map((words) => (isShown ? words : ''));
-  const amount = text !== '' && hasCalls ? 2 : 1;
-  return bindThoughts(shown.slice(0, amount), text, asked);
+  return bindThoughts(shown.slice(0, reply.amount), reply.text, asked);
 }
 
 type End = Pick<Reply, 'text' | 'ending' | 'stoppedBy'>;
 /** The parameters, and the tokens that are left for a text. */
 type Limits = Pick<CallParameters, 'stop' | 'hop'> & { readonly left: number };
 
-function endOf(whole: string, { hop, stop, left }: Limits, behaviour: ReplyBehaviour): End {
-  const { hops, says, ending } = behaviour;
+function endOf(whole: string, { hop, stop, left }: Limits, { hops, says, ending }: Behaviour): End {
   if (hops !== undefined && hop !== undefined) return partOf(whole, { hop, hops, left });
+  if (ending !== 'stop') {
+    const isCut = ending === 'length' || ending === 'blocked-reply';
+    return { text: isCut ? firstHalf(whole) : '', ending };
+  }
   // Only echoes obey a token limit, unless all of it is used up.
-  const limit = says === 'echo' || left <= 0 ? left : Infinity;
-  return ending === 'stop' ? cut(whole, stop, limit) : broken(whole, behaviour);
+  return cut(whole, stop, says === 'echo' || left <= 0 ? left : Infinity);
 }
 
 /** The text up to the call's stop text, or its limit. */
@@ -116,11 +156,6 @@ function partOf(whole: string, { hop, hops, left }: { hop: number; hops: number;
   return { text, ending: hop < hops ? 'continues' : 'stop' };
 }
 
-function broken(whole: string, { ending }: ReplyBehaviour): End {
-  const isCut = ending === 'length' || ending === 'blocked-reply';
-  return { text: isCut ? firstHalf(whole) : '', ending };
-}
-
 function firstPieces(pieces: readonly string[], characters: number): string[] {
   let left = characters;
   return pieces.flatMap((piece) => {
@@ -128,16 +163,4 @@ function firstPieces(pieces: readonly string[], characters: number): string[] {
     left -= kept.length;
     return kept === '' ? [] : [kept];
   });
-}
-
-function numberedPieces(amount: number): string[] {
-  return Array.from({ length: amount }, (_, index) => (index === 0 ? '1' : ` ${index + 1}`));
-}
-
-function pieceByPiece(says: ReplyBehaviour['says']): string[] | undefined {
-  if (typeof says === 'number') return numberedPieces(says);
-  if (typeof says !== 'object') return undefined;
-  return 'timestamps' in says
-    ? Array<string>(says.timestamps).fill(`${noTimestamp} `)
-    : Array<string>(says.pieces).fill((says.of ?? 'x').repeat(says.length));
 }

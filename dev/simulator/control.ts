@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { behaviourList, isGated } from './behaviours.js';
 import type { Call } from './call.js';
 import { type CallFilter, type CallLog, matches } from './call-log.js';
 import type { Gates } from './gates.js';
+import { behaviourList, isGated, partList } from './model-names.js';
 import { decodeSegment } from './path-segment.js';
 import type { RequestHead } from './wire-format.js';
 
@@ -18,6 +18,9 @@ const about = {
       'POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:generateContent and :streamGenerateContent?alt=sse; also without project and location',
   },
   models: behaviourList,
+  parts: partList,
+  grammar:
+    'A name is sim- and parts with dots between them, such as sim-think-200.call-2.cut-3; @mark gives another counter and gate.',
   parameters:
     'Checked by the rules of the provider. Every text ends before the first stop sequence; an echo has four characters a token at most.',
   control: {

@@ -1,30 +1,29 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { noTimestamp, type ReplyBehaviour } from './behaviour.js';
 import { joinFrames } from './blocks.js';
+import { noTimestamp } from './compose.js';
 import type { Reply } from './exchange.js';
-import type { Frame, Lull, StreamFrames, WireFormat } from './wire-format.js';
+import type { Behaviour } from './model-names.js';
+import type { Frame, WireFormat } from './wire-format.js';
 
 interface Delivered {
   readonly format: WireFormat;
-  readonly behaviour: ReplyBehaviour;
+  readonly behaviour: Behaviour;
   readonly reply: Reply;
   readonly stream: boolean;
-  /** Waits until the gate of the model is open, or until the connection closes. */
+  /** Waits until the gate of the model is open, for the time of a lull, or until the connection closes. */
   pass(): Promise<void>;
 }
 
 /** Sends a reply as its behaviour says. Resolves when nothing more will be sent. */
 export async function deliver(response: ServerResponse, delivered: Delivered): Promise<void> {
-  const { format, reply, stream } = delivered;
-  return stream
-    ? deliverStream(response, delivered, format.stream(reply))
-    : deliverWhole(response, delivered, JSON.stringify(format.reply(reply)));
+  return delivered.stream ? deliverStream(response, delivered) : deliverWhole(response, delivered);
 }
 
 /** Waits this long, or until the connection closes. */
-export function pause(ms: number, response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
+export async function pause(ms: number, response: ServerResponse): Promise<void> {
+  if (ms === 0) return;
+  await new Promise<void>((resolve) => {
     const wake = () => {
       clearTimeout(timer);
       response.off('close', wake);
@@ -47,10 +46,11 @@ export async function sendEndlessly(response: ServerResponse, opening: Frame, mo
 /** The repeated piece of an endless text, large enough for one write. */
 export const endlessText = 'a'.repeat(65_536);
 
-async function deliverWhole(response: ServerResponse, delivered: Delivered, text: string): Promise<void> {
-  const { format, behaviour, reply } = delivered;
-  const { delivery, gapMs } = behaviour;
-  const half = text.slice(0, Math.floor(text.length / 2));
+async function deliverWhole(response: ServerResponse, delivered: Delivered): Promise<void> {
+  const { format, reply, pass } = delivered;
+  const { delivery, gapMs } = delivered.behaviour;
+  const text = JSON.stringify(format.reply(reply));
+  const half = text.slice(0, text.length / 2);
   const sent = delivery === 'truncate' || delivery === 'malformed' ? half : text;
   response.writeHead(200, {
     'Content-Type': 'application/json',
@@ -58,12 +58,10 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
     ...format.headers(reply.callId),
   });
   switch (delivery) {
-    case 'whole':
-    case 'gated':
-    case 'truncate':
-    case 'malformed':
-      response.end(sent);
-      return;
+    case 'lull':
+      response.write(half);
+      await pass();
+      return void response.end(text.slice(half.length));
     case 'hang':
     case 'reset':
       response.write(half);
@@ -72,97 +70,86 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered, text
       return drip(response, Buffer.from(text), gapMs);
     case 'endless':
       return sendEndlessly(response, half, endlessText);
+    default:
+      response.end(sent);
   }
 }
 
-async function deliverStream(
-  response: ServerResponse,
-  { format, behaviour, reply, pass }: Delivered,
-  frames: StreamFrames,
-): Promise<void> {
-  const { opening, deltas, closing } = frames;
+async function deliverStream(response: ServerResponse, delivered: Delivered): Promise<void> {
+  const { format, behaviour, reply, pass } = delivered;
   const { delivery, gapMs } = behaviour;
+  const frames = format.stream(reply);
+  const { opening, deltas, closing } = frames;
   response.writeHead(200, {
     'Content-Type': format.streamType,
     'Cache-Control': 'no-cache',
     ...format.headers(reply.callId),
   });
+  if (delivery === 'drip')
+    return drip(response, Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), gapMs);
+  if (delivery === 'endless')
+    return sendEndlessly(response, joinFrames(opening), joinFrames(Array(100).fill(deltas).flat()));
+  await sendOpening(response, opening, delivered);
+  const usual =
+    delivery === 'whole' || delivery === 'truncate' ? deltas.length : Math.ceil(deltas.length / 2);
+  const { afterDeltas = usual } = behaviour;
+  const beginning = delivery === 'whole' ? deltas : deltas.slice(0, afterDeltas);
+  await sendDeltas(response, beginning, behaviour);
+  if (delivery !== 'whole') await pause(gapMs, response);
   switch (delivery) {
-    case 'whole':
-      if (behaviour.lull) await sendLull(response, opening, { format, lull: behaviour.lull });
-      await sendFrames(response, behaviour.lull ? { ...frames, opening: [] } : frames, behaviour);
-      return void response.end();
-    case 'gated': {
-      const sent = await sendBeginning(response, frames, behaviour);
+    case 'gated':
+    case 'lull':
       await pass();
-      await sendFrames(response, { opening: [], deltas: deltas.slice(sent), closing }, behaviour);
-      return void response.end();
-    }
+      await sendDeltas(response, deltas.slice(beginning.length), behaviour);
+      break;
     case 'truncate':
-      await sendBeginning(response, frames, { afterDeltas: deltas.length, ...behaviour });
       return void response.end();
     case 'malformed':
-      await sendBeginning(response, frames, behaviour);
       return void response.end(format.malformed());
+    case 'error':
+      return void response.end(format.streamError(reply.callId));
     case 'hang':
     case 'reset':
-      await sendBeginning(response, frames, behaviour);
       return leave(response, delivery);
-    case 'drip':
-      return drip(response, Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), gapMs);
-    case 'endless':
-      return sendEndlessly(response, joinFrames(opening), joinFrames(Array(100).fill(deltas).flat()));
   }
+  for (const frame of closing) response.write(frame);
+  response.end();
 }
 
-const signsOfLull = 10;
+const signsOfWork = 10;
 
 /**
- * Sends the opening of a stream, and then the provider's signs of life at each tenth of the lull. While a model thinks
- * half of them come before the block of its thinking begins.
+ * Sends the opening of a stream, and where the model works the provider's signs of life at each tenth of that time.
+ * While a model thinks half of them come before the block of its thinking begins.
  */
-async function sendLull(
+async function sendOpening(
   response: ServerResponse,
   opening: readonly Frame[],
-  { format, lull: { ms, of, isSilent } }: { format: WireFormat; lull: Lull },
+  { format, behaviour: { worksOn, workMs, isSilent } }: Delivered,
 ): Promise<void> {
-  const before = of === 'thinking' ? signsOfLull / 2 : 0;
-  for (const frame of opening.slice(0, 1)) response.write(frame);
-  for (let index = 0; index < signsOfLull && !response.destroyed; index += 1) {
-    if (index === before) for (const frame of opening.slice(1)) response.write(frame);
-    await pause(ms / signsOfLull, response);
+  const write = (frames: readonly Frame[]) => frames.forEach((frame) => void response.write(frame));
+  if (worksOn === undefined) return write(opening);
+  write(opening.slice(0, 1));
+  const before = worksOn === 'thinking' ? signsOfWork / 2 : 0;
+  for (let index = 0; index < signsOfWork && !response.destroyed; index += 1) {
+    if (index === before) write(opening.slice(1));
+    await pause(workMs / signsOfWork, response);
     const place = index < before ? 0 : 1;
-    const sign = isSilent ? undefined : format.lifeSign?.(of, { place, index });
+    const sign = isSilent ? undefined : format.lifeSign?.(worksOn, { place, index });
     if (sign !== undefined) response.write(sign);
   }
 }
 
-/** A stream up to where it goes wrong or waits. Resolves to the number of its deltas. */
-export async function sendBeginning(
+async function sendDeltas(
   response: ServerResponse,
-  { opening, deltas }: StreamFrames,
-  behaviour: ReplyBehaviour,
-): Promise<number> {
-  const { gapMs, afterDeltas = Math.ceil(deltas.length / 2) } = behaviour;
-  const frames = { opening, deltas: deltas.slice(0, afterDeltas), closing: [] };
-  await sendFrames(response, frames, behaviour);
-  if (gapMs > 0) await pause(gapMs, response);
-  return frames.deltas.length;
-}
-
-async function sendFrames(
-  response: ServerResponse,
-  { opening, deltas, closing }: StreamFrames,
-  { gapMs, says }: Pick<ReplyBehaviour, 'gapMs' | 'says'>,
+  deltas: readonly Frame[],
+  { gapMs, says }: Behaviour,
 ): Promise<void> {
-  const hasTimestamps = typeof says === 'object' && 'timestamps' in says;
-  for (const frame of opening) response.write(frame);
   for (const [index, frame] of deltas.entries()) {
-    if (index > 0 && gapMs > 0) await pause(gapMs, response);
+    if (index > 0) await pause(gapMs, response);
     if (response.destroyed) return;
-    response.write(hasTimestamps ? withTime(frame) : frame);
+    response.write(says === 'times' ? withTime(frame) : frame);
   }
-  for (const frame of closing) response.write(frame);
 }
 
 /** The frame with the time of its sending, where it is text. */

@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { isRebound } from '../../shared/urls/hosts.js';
 import { answer, refuse } from './answer.js';
-import { isGated } from './behaviours.js';
 import type { Call } from './call.js';
 import { CallLog } from './call-log.js';
 import { control, isControlPath, sendNotFound } from './control.js';
 import { Gates } from './gates.js';
 import { examine, findFormat } from './intake.js';
+import { isGated } from './model-names.js';
 import { PromptCaches } from './prompt-caches.js';
 import type { RequestHead } from './wire-format.js';
 

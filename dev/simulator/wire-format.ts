@@ -21,14 +21,6 @@ export interface Route {
   readonly stream?: boolean;
 }
 
-/** A time without content in a stream: while a model thinks, or writes arguments that it sends at once. */
-export interface Lull {
-  readonly ms: number;
-  readonly of: 'thinking' | 'arguments';
-  /** Without the provider's signs of life. */
-  readonly isSilent?: boolean;
-}
-
 /** A piece of a streamed body that is never split. */
 export type Frame = string | Buffer;
 
@@ -63,8 +55,8 @@ export interface WireFormat {
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /** A sign in a lull of a stream; absent where there are none. They are counted behind each part of the opening. */
-  lifeSign?(of: Lull['of'], count: { place: number; index: number }): Frame | undefined;
+  /** A sign of life while a model works; absent where there are none. They are counted behind each part of the opening. */
+  lifeSign?(of: 'thinking' | 'arguments', count: { place: number; index: number }): Frame | undefined;
   /** Whether a 200 can say of itself that it failed. */
   readonly failsInReply?: boolean;
   /** The frame of an error within a 200 stream, of which there may be several forms by turns. */

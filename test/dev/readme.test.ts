@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { findBehaviour } from '../../dev/simulator/behaviours.js';
+import { findBehaviour } from '../../dev/simulator/model-names.js';
 
 const read = (file: string) => readFileSync(file, 'utf8');
 const readme = read('README.md');

@@ -2,7 +2,7 @@ import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, isObject, readJson } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
-import { inputOf } from '../compose-calls.js';
+import { inputOf } from '../compose.js';
 import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
 import type { MadeCall } from '../signature.js';

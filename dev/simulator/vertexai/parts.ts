@@ -1,7 +1,7 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
-import { inputOf } from '../compose-calls.js';
+import { inputOf } from '../compose.js';
 import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
 import { sign } from '../signature.js';

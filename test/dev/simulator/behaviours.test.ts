@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { behaviourList, findBehaviour } from '../../../dev/simulator/behaviours.js';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { behaviourList, findBehaviour, partList } from '../../../dev/simulator/model-names.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { providerIds } from '../../../shared/contracts/contract.js';
-import { requestOf, send } from './requests.js';
+import { city, requestOf, send } from './requests.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -28,6 +28,42 @@ describe('a model', () => {
   });
 });
 
+/** Parts of the grammar with small numbers, each as likely as any other. */
+const randomPart = () => {
+  const { part } = partList[Math.floor(Math.random() * partList.length)] ?? { part: 'echo' };
+  return part.replace(/<(\w+)>/g, (_, word: string) => {
+    const number = Math.floor(Math.random() * 4);
+    return word === 'status' ? String(400 + 50 * number) : word === 'word' ? 'OTHER' : String(number);
+  });
+};
+
+describe('a name of the grammar', () => {
+  it('that is one of 200 random ones -> is known, and never breaks the simulator', async () => {
+    const warned = vi.spyOn(process, 'emitWarning');
+    const own = await startSimulator({ port: 0 });
+    const models = Array.from({ length: 200 }, (_, index) => {
+      const parts = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, randomPart);
+      return `sim-${parts.join('.')}@${index}`;
+    });
+    const sent = models.map((model, index) => {
+      expect(findBehaviour(model), model).toBeDefined();
+      const provider = providerIds[index % providerIds.length] ?? 'openai';
+      const asked = { model, stream: index % 8 < 4, tools: [{ name: 'weather', parameters: city }] };
+      const answered = send(own.url, requestOf(provider, asked)).then(
+        (response) => response.text().catch(() => 'cut'),
+        () => 'none',
+      );
+      const mayWait = /hang|stall|gate|drip|endless/.test(model);
+      return { answered, settled: mayWait ? own.waitForCall((call) => call.model === model) : answered };
+    });
+    await Promise.all(sent.map(({ settled }) => settled));
+    own.openAll();
+    await own.close();
+    await Promise.all(sent.map(({ answered }) => answered));
+    expect(warned.mock.calls).toEqual([]);
+  });
+});
+
 describe('an error for the first calls', () => {
   it('-> stops after them, counted for each model', async () => {
     const statuses = async (model: string, times: number) => {
@@ -40,6 +76,8 @@ describe('an error for the first calls', () => {
     expect(await statuses('sim-fail-0-500', 1)).toEqual([200]);
     expect(await statuses('sim-good-2-503-key', 5)).toEqual([200, 200, 503, 503, 503]);
     expect(await statuses('sim-hang-0-key', 1)).toEqual([200]);
+    expect(await statuses('sim-status-404.first-1@a', 2)).toEqual([404, 200]);
+    expect(await statuses('sim-status-404.first-1@b', 1)).toEqual([404]);
     const limited = await ask('sim-limit-1-3-key');
     expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '3']);
     expect((await ask('sim-limit-1-3-key')).status).toBe(200);
@@ -57,6 +95,16 @@ describe('a model that the credentials do not open', () => {
     expect(await denied.text()).toContain(model);
     await answered.text();
   });
+});
+
+describe('a lull', () => {
+  it.each([true, false])(
+    'in the middle (streamed: %s) -> gives all that it would have given',
+    async (stream) => {
+      const { text } = await ask('sim-say-4.lull-5', stream);
+      expect(text.match(/"content":"[ 1-4]+"/g)).toHaveLength(stream ? 4 : 1);
+    },
+  );
 });
 
 describe('a model of timestamps', () => {
