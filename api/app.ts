@@ -71,18 +71,22 @@ export interface AppDeps extends HealthDeps, SiteDeps {
   blogs: BlogsDeps;
   feeds: FeedsControllerDeps;
   sitemap: Sitemap;
-  admin: PoolsControllerDeps &
-    HistoryControllerDeps &
-    EventsControllerDeps &
-    PoolSettingsControllerDeps &
-    SessionControllerDeps &
-    AccountsDeps &
-    PreviewControllerDeps;
+  admin: AdminDeps;
   authentication: Authentication;
   instruments: ApiInstruments;
   tracing?: Tracing | undefined;
   log: Log;
 }
+
+/** The dependencies of the controllers for operators. */
+interface AdminDeps
+  extends PoolsControllerDeps,
+    HistoryControllerDeps,
+    EventsControllerDeps,
+    PoolSettingsControllerDeps,
+    SessionControllerDeps,
+    AccountsDeps,
+    PreviewControllerDeps {}
 
 /** Builds the HTTP application: every address, and the order of the middleware. */
 export function createApp(deps: AppDeps, apis = chatApis): Express {
@@ -171,7 +175,10 @@ const controllers = [
   PreviewController,
 ];
 
-export type MetricsAppDeps = HealthDeps & Pick<AppDeps, 'instruments' | 'log'>;
+export interface MetricsAppDeps extends HealthDeps {
+  instruments: ApiInstruments;
+  log: Log;
+}
 
 /** The application of `METRICS_PORT`. It logs no requests: a scrape every few seconds is no event. */
 export function createMetricsApp(deps: MetricsAppDeps): Express {

@@ -5,8 +5,9 @@ import type { Config } from '../shared/config/config.js';
 import type { Lifecycle } from '../shared/runtime/lifecycle.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { PreviewControllerDeps } from './admin/preview.controller.js';
-import type { AppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
+import type { BlogsDeps } from './blog/blogs.controller.js';
+import type { FeedsControllerDeps } from './blog/feeds.controller.js';
 import { createFeeds } from './blog/feeds.js';
 import { createPostPages } from './blog/post-page.js';
 import { createExcerpts } from './blog/rendering/excerpts.js';
@@ -17,11 +18,17 @@ import { Sitemap } from './site/sitemap.js';
 /** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
 const postsPerSitemap = 10_000;
 
+interface OpenBlog extends PreviewControllerDeps {
+  blogs: BlogsDeps;
+  feeds: FeedsControllerDeps;
+  sitemap: Sitemap;
+}
+
 /** The parts of the blog; its renderer is closed with the lifecycle. */
 export function openBlog(
   config: Config,
   { database, lifecycle, log }: { database: Database; lifecycle: Lifecycle; log: Log },
-): Pick<AppDeps, 'blogs' | 'feeds' | 'sitemap'> & PreviewControllerDeps {
+): OpenBlog {
   const blog = blogOf(config);
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());

@@ -30,7 +30,7 @@ import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings } from './admin/operator-settings.js';
 import { SettingsKeeper } from './admin/settings-keeper.js';
-import { type AppDeps, createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
+import { createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { ChatService } from './chat/chat-service.js';
 import type { LiveChat } from './chat/live-chat.js';
 import { LiveChats } from './chat/live-chats.js';
@@ -129,8 +129,12 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-interface ChatParts extends Pick<AppDeps, 'chatService' | 'shares' | 'storedChats' | 'bytesInFlight'> {
+interface ChatParts {
   chats: LiveChats;
+  storedChats: StoredChats;
+  chatService: ChatService;
+  shares: UserShares;
+  bytesInFlight: BytesInFlight;
 }
 
 function openChat(config: Config, deps: ApiDeps): ChatParts {

@@ -56,13 +56,6 @@ Programs:
 
 function addLookCommands(quillgate: Command, environment: Environment): void {
   quillgate
-    .command('record <provider>')
-    .description('make some calls of a provider, to be paid for, and write down what it answers')
-    .option('--to <folder>', 'folder of the recordings', 'test/recordings')
-    .action(async (provider, options) =>
-      (await import('./commands/record.js')).recordProvider(environment, provider, options),
-    );
-  quillgate
     .command('status')
     .description('look at stores and workers once; ends with 1 unless every configured provider is served')
     .option(

@@ -7,7 +7,6 @@ import { describe, expect, it, vi } from 'vitest';
 /** Expressions whose time may grow faster than their text, and the reason why no text of theirs is long. */
 const bounded = new Map([
   [String.raw`/\/+$/`, 'base URLs that operators set'],
-  [String.raw`/[\w-]*$/`, 'paths of requests that the command line has made itself'],
   [
     String.raw`/^\s*(\d+)\s*\/\s*(\d*)\s*(ms|s|min|h)?\s*$/`,
     'a field that an operator fills in, in the browser',

@@ -14,12 +14,6 @@ import type { EnvironmentUser } from './known-users.js';
 import type { Authentication } from './login.js';
 import { LoginLimiter } from './login-limiter.js';
 
-interface AuthenticationDeps {
-  database: Database;
-  log: Log;
-  lifecycle: Lifecycle;
-}
-
 /** An authentication that loads its users in the background. */
 export interface OpenAuthentication extends Authentication {
   /** Resolves when the first attempt to load them has succeeded or failed. */
@@ -30,7 +24,7 @@ export interface OpenAuthentication extends Authentication {
 /** Knows the users of the environment, who need no database, and the users, tokens and sessions in the database. */
 export function openAuthentication(
   config: Config,
-  { database, log, lifecycle }: AuthenticationDeps,
+  { database, log, lifecycle }: { database: Database; log: Log; lifecycle: Lifecycle },
 ): OpenAuthentication {
   const environment = { first: firstUser(config), admin: adminOf(config) };
   const users = createUserStore(database);
@@ -80,7 +74,7 @@ const hasFirstCredentials = ({ CHAT_USERNAME, BLOG_TOKEN, CHAT_TOKEN }: Config):
 /** Throws `StartupError` without any credentials; starts while the database, which may hold users, is unavailable. */
 export async function refuseWithoutCredentials(
   config: Config,
-  { database, log }: Omit<AuthenticationDeps, 'lifecycle'>,
+  { database, log }: { database: Database; log: Log },
 ): Promise<void> {
   if (hasFirstCredentials(config) || adminOf(config)) return;
   try {

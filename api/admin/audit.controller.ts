@@ -9,17 +9,17 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import { listAudit } from '../../db/audit.js';
+import type { Database } from '../../db/database/client.js';
 import type { AuditPage } from '../../shared/contracts/accounts.js';
 import type { Problem } from '../../shared/contracts/contract.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
 import { type AuditQuery, auditQuery, toPage } from './account-input.js';
-import type { AccountsDeps } from './users.controller.js';
 
 @Route('admin/audit')
 @Security('admin')
 @Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
 export class AuditController extends Controller {
-  constructor(private readonly deps: Pick<AccountsDeps, 'database'>) {
+  constructor(private readonly deps: { database: Pick<Database, 'run'> }) {
     super();
   }
 

@@ -35,7 +35,7 @@ export interface NewChat extends Pick<FoundChat, 'previousId'> {
   readonly current: Attempt;
 }
 
-export interface IdempotentEntryDeps {
+interface IdempotentEntryDeps {
   records: ChatRecords;
   link: Pick<FleetLink, 'read'>;
   /** How long the records stay after the deadline, in milliseconds. */

@@ -10,15 +10,10 @@ import type { FleetLink } from '../fleet-link/fleet-link.js';
 import type { ResolvedChat, StoredChatCommand } from './chat-command.js';
 import { ChatRecords, isOwnedBy } from './chat-records.js';
 import { statusOf } from './chat-result.js';
-import {
-  type FoundChat,
-  IdempotentEntry,
-  type IdempotentEntryDeps,
-  type NewChat,
-  toPendingJob,
-} from './idempotent-entry.js';
+import { type FoundChat, IdempotentEntry, type NewChat, toPendingJob } from './idempotent-entry.js';
 import type { LiveChat } from './live-chat.js';
 import type { ChatListener } from './live-chats.js';
+import type { StoredAnswers } from './stored-answers.js';
 
 interface ChatName {
   /** The user who may see the chat; `any` for operators. */
@@ -26,9 +21,14 @@ interface ChatName {
   id: string;
 }
 
-interface StoredChatsDeps extends Omit<IdempotentEntryDeps, 'records'> {
+interface StoredChatsDeps {
   records: RecordStore;
   link: Pick<FleetLink, 'assertConnected' | 'read' | 'cancel' | 'end'>;
+  /** How long the records stay after the deadline, in milliseconds. */
+  resultTtlMs: number;
+  answers: Pick<StoredAnswers, 'reserve'>;
+  /** The clock of the deadlines, in milliseconds since the epoch: the store's. */
+  now: () => number;
 }
 
 /** The pauses before a cancel is tried again: half a minute in all, because many may wait for the same store. */

@@ -17,9 +17,12 @@ export interface WantedSettings {
   readonly changedBy: string;
 }
 
-interface ChangeDeps {
+interface SettingsStores {
   readonly database: Pick<Database, 'run'>;
   readonly channel: SettingsChannel;
+}
+
+interface ChangeDeps extends SettingsStores {
   /** The models that the environment of each of a provider's workers allows. */
   readonly rulesOf: (provider: ProviderId) => readonly ModelRules[];
 }
@@ -32,7 +35,7 @@ export interface ChangedSettings extends ProviderSettings {
 /** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
 export async function readPoolSettings(
   provider: ProviderId,
-  { database, channel }: Pick<ChangeDeps, 'database' | 'channel'>,
+  { database, channel }: SettingsStores,
 ): Promise<{ stored: ProviderSettings | undefined; current: ProviderSettings | undefined }> {
   const [rows, [record]] = await Promise.all([
     listPoolSettings(database),
@@ -68,7 +71,8 @@ export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDep
   return { ...changed, isCopied };
 }
 
-interface ModelCheck extends Pick<ChangeDeps, 'rulesOf'> {
+interface ModelCheck {
+  readonly rulesOf: ChangeDeps['rulesOf'];
   /** Its models may stay, so that a pool can always be paused; workers ignore those that they do not allow. */
   readonly before: PoolOverrides;
 }

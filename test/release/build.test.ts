@@ -19,7 +19,7 @@ describe('the build', () => {
     const compiled = installWithCountingCompiler();
     const quillgate = (...args: string[]) =>
       promisify(execFile)(join(checkout, 'bin/quillgate'), args, { cwd: checkout });
-    const started = await Promise.all([1, 2, 3].map(() => quillgate('config', '--table')));
+    const started = await Promise.all([1, 2, 3].map(() => quillgate('config', '--env-example')));
     expect(started.map(({ stdout }) => stdout.includes('DATABASE_URL'))).toEqual([true, true, true]);
     expect(readFileSync(compiled, 'utf8')).toBe('compiled\n');
     for (const { stderr } of started) expect(stderr).toBe(building);

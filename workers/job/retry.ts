@@ -18,6 +18,11 @@ export interface RetryDeps {
   budget: Pick<RetryBudget, 'earn' | 'spend'>;
 }
 
+interface FailedCallDeps extends RetryDeps {
+  /** How long the call took, in milliseconds. */
+  tookMs: number;
+}
+
 /**
  * Makes a call once more when the first one fails: without a part that was refused, as it was asked for if it was made
  * without parts refused before, or after a pause if the failure may pass. The first two happen at once, need no budget,
@@ -58,11 +63,7 @@ interface MadeCall {
 }
 
 /** The call to make after one has failed; throws the failure that says most when there is none. */
-function nextAfter(
-  error: unknown,
-  { call, learned, before }: MadeCall,
-  deps: RetryDeps & { tookMs: number },
-): MadeCall {
+function nextAfter(error: unknown, { call, learned, before }: MadeCall, deps: FailedCallDeps): MadeCall {
   const refusal = readRefusal(error, call);
   if (refusal?.isFree) return { ...againWithout(refusal, call, learned), before };
   const known = knownIn(call);
@@ -151,7 +152,7 @@ const isRejected = (error: unknown): boolean =>
 function pauseAfter(
   error: unknown,
   call: Call,
-  { budget, tookMs }: RetryDeps & { tookMs: number },
+  { budget, tookMs }: FailedCallDeps,
 ): Pick<Call, 'pauseMs' | 'patienceMs'> {
   const pauseMs = pauseBeforeRetry(error, call);
   if (pauseMs === undefined) throw error;

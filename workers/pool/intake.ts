@@ -26,12 +26,16 @@ import type { LockRenewal } from './lock-renewal.js';
 import type { PoolMetrics } from './pool-metrics.js';
 import { handBack, pauseFor, type RequeuableJob } from './requeue.js';
 
-export interface IntakeDeps extends Pick<ChatJobDeps, 'call' | 'readTexts' | 'storedResults' | 'times'> {
+interface IntakeDeps {
   provider: Pick<Provider, 'id'>;
   settings: Pick<LiveSettings, 'current'>;
   store: Pick<QueueStore, 'now' | 'blobs'>;
   jobs: Pick<RunningJobs, 'open' | 'close' | 'ofChat' | 'find'>;
   locks: Pick<LockRenewal, 'renewIfLate'>;
+  call: ChatJobDeps['call'];
+  readTexts: ChatJobDeps['readTexts'];
+  times: ChatJobDeps['times'];
+  storedResults: ChatJobDeps['storedResults'];
   replies: Pick<ReplyPublisher, 'publish' | 'publishFailure'>;
   deltas: Pick<DeltaPublisher, 'open'>;
   nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;

@@ -5,20 +5,29 @@ import { resendSchema } from '../../shared/protocol/deltas.js';
 import { cancelSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+import type { Tracing } from '../../shared/runtime/tracing.js';
 import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { Gate } from '../gate/gate.js';
 import { type CallChainDeps, callChain } from '../job/call-chain.js';
+import type { ChatJobDeps } from '../job/chat-job.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
+import type { NextAttempts } from '../job/next-attempt.js';
 import { RefusedParts } from '../job/refused-parts.js';
 import { ReplyPublisher } from '../job/reply-publisher.js';
 import { RetryBudget } from '../job/retry-budget.js';
+import type { JobListener } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
 import { StoredResults } from '../job/stored-results.js';
-import { Intake, type IntakeDeps } from './intake.js';
-import { LockRenewal, type LockRenewalDeps } from './lock-renewal.js';
+import type { Provider } from '../providers/provider.js';
+import type { Backlog } from './backlog.js';
+import { Intake } from './intake.js';
+import type { LiveSettings } from './live-settings.js';
+import { LockRenewal } from './lock-renewal.js';
+import type { PoolMetrics } from './pool-metrics.js';
 
-export interface PoolWorkerTools
-  extends Pick<CallChainDeps, 'withImages' | 'fill'>,
-    Pick<IntakeDeps, 'nextAttempts' | 'readTexts' | 'tracing' | 'log'> {
+/** What the workers of all pools of a process share. */
+export interface PoolWorkerTools {
   config: Pick<Config, 'WORKER_LOCK_MS' | 'WORKER_STALLED_CHECK_MS'>;
   store: QueueStore;
   relay: Relay;
@@ -27,12 +36,26 @@ export interface PoolWorkerTools
   /** The jobs of all pools of this process. */
   jobs: RunningJobs;
   deltas: DeltaPublisher;
+  nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
+  readTexts: ChatJobDeps['readTexts'];
+  withImages?: CallChainDeps['withImages'];
+  fill?: CallChainDeps['fill'];
+  tracing?: Tracing | undefined;
+  log: Log;
 }
 
-type PoolWorkerDeps = PoolWorkerTools &
-  Omit<CallChainDeps, 'refused' | 'budget'> &
-  Omit<IntakeDeps, 'call' | 'locks' | 'replies' | 'storedResults'> &
-  Pick<LockRenewalDeps, 'now'>;
+interface PoolWorkerDeps extends PoolWorkerTools {
+  provider: Provider;
+  settings: Pick<LiveSettings, 'current'>;
+  gate: Pick<Gate, 'run'>;
+  metrics: Pick<PoolMetrics, 'watchCall' | 'countJob'>;
+  times: ChatJobDeps['times'];
+  backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
+  /** Listeners of this pool's jobs. */
+  listeners: readonly JobListener[];
+  /** The clock of the locks, which never jumps; absent means the machine's. */
+  now?: (() => number) | undefined;
+}
 
 /** How long jobs may take to finish when the worker stops, in milliseconds. */
 export interface Grace {

@@ -29,17 +29,11 @@ export async function loadProvider<Id extends ProviderId>(
   return (await factories[id]())(access, http);
 }
 
-/** How the providers are reached. */
-export const connectingOf = ({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }: Config) => ({ proxy, noProxy });
-
 /** Loads the adapter of a provider that has its credentials in the configuration, or is played by the simulator. */
-export function openProvider<Id extends ProviderId>(
-  id: Id,
-  config: Config,
-  http = new HttpClient(config.PROVIDER_MAX_RESPONSE_BYTES, connectingOf(config)),
-): Promise<Provider> {
+export function openProvider<Id extends ProviderId>(id: Id, config: Config): Promise<Provider> {
+  const { HTTPS_PROXY: proxy, NO_PROXY: noProxy, PROVIDER_MAX_RESPONSE_BYTES: maxBytes } = config;
   const accessOf = isSimulated(namesSet(config), id) ? simulatedAccess : realAccess;
-  return loadProvider(id, accessOf[id](config), http);
+  return loadProvider(id, accessOf[id](config), new HttpClient(maxBytes, { proxy, noProxy }));
 }
 
 const realAccess: { [Id in ProviderId]: (config: Config) => ProviderAccess[Id] } = {
