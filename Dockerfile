@@ -1,5 +1,5 @@
 # One image for the API, the workers, the migration and the commands: `docker run quillgate api`, `… worker`, `… migrate`.
-# docs/decisions/0010-containers.md says why it is made this way.
+# One image, so that API and workers of one release cannot differ; no `# syntax` line, so that any engine builds it.
 
 FROM node:24-bookworm-slim AS build
 WORKDIR /app

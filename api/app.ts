@@ -121,14 +121,9 @@ export function createApp(deps: AppDeps, apis = chatApis): Express {
   app.use(siteRouter(deps, apis));
   app.use(helmet(pageHeaders), docsRouter(describeApi(config, apis)));
   app.use(notFoundAsPage, notFound);
-  app.use(problemHandler(log, limitDetails(config)));
+  app.use(problemHandler(log));
   return app;
 }
-
-/** The texts of failures at a limit that operators set. */
-const limitDetails = (config: Config) => ({
-  payload_too_large: `The body is larger than the ${config.MAX_BODY_BYTES} bytes that this server accepts, or than ${config.MAX_COMPATIBLE_BODY_BYTES} at /v1.`,
-});
 
 /** The objects that the generated routes find in `app.locals`. */
 function addControllers(app: Express, deps: AppDeps, body: BodyLimits): void {

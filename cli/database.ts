@@ -35,9 +35,7 @@ export async function withDatabase<T>(
     return await command(database, config);
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    throw new StartupError(
-      'The database stopped answering; what the command was to do may or may not be done.',
-    );
+    throw new StartupError('The database stopped answering; the command may or may not have taken effect.');
   } finally {
     await database.close();
   }
@@ -75,7 +73,7 @@ export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
     return url;
   } catch (error) {
     if (error instanceof StoreUrlError)
-      throw new StartupError(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
+      throw new StartupError(`${path} does not hold a postgres:// URL; npm start rewrites it.`);
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new StartupError(nothingRuns({ DATA_DIR }));
     throw new StartupError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }

@@ -72,7 +72,7 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
   users
     .command('add <name>')
     .alias('create')
-    .description('add a user and print the secret, which is not shown again')
+    .description('add a user and print the secret once')
     .option('--role <role>', 'user, or admin, who may sign in to the console (default: user)')
     .option('--json', 'print JSON: id, name and secret')
     .action(async (name, options) => (await commands()).addUser(environment, name, options));
@@ -83,12 +83,12 @@ function addUserCommands(quillgate: Command, environment: Environment): void {
     .action(async (options) => (await commands()).listUsers(environment, options));
   users
     .command('reset <name>')
-    .description('give a user a new secret and print it, which is not shown again; ends their sessions')
+    .description('give a user a new secret and print it once; ends their sessions')
     .option('--json', 'print JSON: id, name and secret')
     .action(async (name, options) => (await commands()).resetUser(environment, name, options));
   for (const [command, isSuspended, description] of [
-    ['suspend', true, 'refuse all that a user asks for, end it where it runs, and cancel the stored chats'],
-    ['resume', false, 'take back the suspension of a user'],
+    ['suspend', true, 'refuse all requests of a user, and cancel the running and stored chats'],
+    ['resume', false, 'end the suspension of a user'],
   ] as const)
     users
       .command(`${command} <name>`)
@@ -105,10 +105,10 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
   const tokens = quillgate.command('tokens').description('manage access tokens');
   tokens
     .command('create')
-    .description('make an access token and print it; it is not shown again')
+    .description('make an access token and print it once')
     .option(
       '--owner <name>',
-      'the user whose it is, and author of the posts it writes (default: the first user, or blog)',
+      'the user who owns it, and author of its posts (default: the first user, or blog)',
     )
     .option(
       '--scope <scope>',
@@ -129,7 +129,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     .action(async (options) => (await commands()).listTokens(environment, options));
   tokens
     .command('revoke <id>')
-    .description('revoke an access token, at once and for good')
+    .description('revoke an access token; this cannot be undone')
     .action(async (id) => (await commands()).revokeToken(environment, id));
 }
 
@@ -139,12 +139,10 @@ function collect(value: string, before: string[] = []): string[] {
 
 function addPoolCommands(quillgate: Command, environment: Environment): void {
   const commands = () => import('./commands/pool-settings.js');
-  const pools = quillgate
-    .command('pools')
-    .description('see and change how the pools of the providers work, while they do');
+  const pools = quillgate.command('pools').description('show and change the settings of the running pools');
   pools
     .command('watch')
-    .description('show every worker, anew each second; without a terminal a line for each change')
+    .description('show every worker, refreshed each second; without a terminal, one line for each change')
     .action(async () => (await import('./commands/pools.js')).watchPools(environment));
   pools
     .command('list')
@@ -168,28 +166,31 @@ function addPoolCommands(quillgate: Command, environment: Environment): void {
       .action(async (provider) => (await commands()).setIntake(environment, provider, { intake }));
   pools
     .command('reset <provider>')
-    .description('take back everything that was set: the environment alone counts again')
+    .description("reset all settings to the environment's values")
     .action(async (provider) => (await commands()).resetPool(environment, provider));
 }
 
 function addPoolSet(pools: Command, environment: Environment): void {
   pools
     .command('set <provider>')
-    .description('change settings on every worker; "default" as a value takes back what was set')
+    .description('change settings on every worker; the value "default" resets one')
     .option('--concurrency <n>', 'jobs at once in each worker process')
     .option('--global-concurrency <n>', 'jobs at once over all worker processes')
     .option(
       '--rate <jobs/time>',
       'jobs that all workers together may begin in a time, such as 60/1m or 5/500ms',
     )
-    .option('--breaker <state>', 'open or closed: holds the breaker so')
-    .option('--timeout-ms <ms>', 'longest call')
+    .option('--breaker <state>', 'hold the breaker open or closed')
+    .option('--timeout-ms <ms>', 'longest call; of a stream, the time until its first piece')
     .option('--first-token-timeout-ms <ms>', 'longest wait for the first sign of life of a stream')
     .option('--idle-timeout-ms <ms>', 'longest silence within a stream')
-    .option('--fallback-after-ms <ms>', 'time in which a stream begins, or its fallback is asked')
+    .option('--fallback-after-ms <ms>', 'ask the fallback of a stream that has not begun after this time')
     .option('--model <name>', 'model for requests that name none')
-    .option('--models <list>', 'what callers may name besides, with * for any characters, or none')
-    .option('--fallback <list>', 'who to ask when the provider fails: provider or provider/model, or none')
+    .option(
+      '--models <list>',
+      'more models that callers may name, separated by commas; * matches any text; or none',
+    )
+    .option('--fallback <list>', 'providers to ask when this one fails: provider or provider/model, or none')
     .option('--if-version <version>', 'only if the settings still have this version')
     .action(async (provider, options) =>
       (await import('./commands/pool-settings.js')).setPool(environment, provider, options),

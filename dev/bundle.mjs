@@ -1,5 +1,5 @@
 // Bundles the programs of bin/quillgate from compiled JavaScript: at every start Node would otherwise look up and read
-// a thousand files one by one, which takes twice the processor time (docs/decisions/0025-bundled-programs.md).
+// a thousand files one by one, which takes twice the processor time.
 import { join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 

@@ -26,6 +26,16 @@ const kind = (
 export const describeExcess = (tokens?: number): string =>
   `This model's maximum context length is ${tokens === undefined ? 'exceeded' : `${tokens} tokens`} (context_length_exceeded): the conversation, with the reply that it asks for, exceeds the context window.`;
 
+/** Says how long a provider was waited for: for an answer, or in a stream for the next sign of life. */
+export const describeTimeout = ({
+  limitMs,
+  fellSilent,
+}: {
+  limitMs: number;
+  fellSilent?: true | undefined;
+}): string =>
+  `The provider ${fellSilent ? 'sent nothing for' : 'did not answer within'} ${limitMs / 1000} s. A shorter conversation or another model may answer sooner.`;
+
 /** The closed table of expected failures. Nothing outside it reaches a client, and no text here quotes a caller. */
 export const failureKinds = {
   invalid_json: kind(400, { title: 'Invalid JSON', detail: 'The body is not well-formed JSON.' }),
@@ -35,7 +45,7 @@ export const failureKinds = {
   }),
   empty_conversation: kind(400, {
     title: 'Empty conversation',
-    detail: 'No message has any text: there is nothing to say.',
+    detail: 'No message has any text.',
   }),
   unknown_provider: kind(400, {
     title: 'Unknown provider',
@@ -43,7 +53,7 @@ export const failureKinds = {
   }),
   unauthorized: kind(401, {
     title: 'Unauthorized',
-    detail: 'Valid credentials are required; WWW-Authenticate says of which kind.',
+    detail: 'Valid credentials are required; WWW-Authenticate names the scheme.',
   }),
   insufficient_scope: kind(403, {
     title: 'Insufficient scope',
@@ -102,13 +112,13 @@ export const failureKinds = {
   }),
   provider_rate_limited: kind(500, {
     title: 'Provider rate limited',
-    detail: 'The provider is limiting our requests.',
+    detail: 'The provider refuses requests above its rate limit.',
     retryable: true,
   }),
   provider_timeout: kind(500, {
     title: 'Provider timeout',
     detail:
-      'The provider did not answer in the time that the operators give it, or fell silent. A shorter conversation or another model may answer sooner.',
+      'The provider did not answer in time, or fell silent. A shorter conversation or another model may answer sooner.',
     retryable: true,
   }),
   content_blocked: kind(500, {
@@ -153,6 +163,13 @@ export const failureKinds = {
 /** Every code, for schemas that carry one. */
 export const failureCodes = Object.keys(failureKinds) as [FailureCode, ...FailureCode[]];
 
+/** A time that a provider had: for an answer, or for the next sign of life of a stream that had shown some. */
+export interface TimeLimit {
+  readonly ms: number;
+  readonly setting: 'timeoutMs' | 'firstTokenTimeoutMs' | 'idleTimeoutMs' | 'fallbackAfterMs';
+  readonly fellSilent?: true;
+}
+
 interface FailureFacts {
   /** Replaces the table's text; must never quote the caller or the provider. */
   detail?: string | undefined;
@@ -173,6 +190,8 @@ interface FailureFacts {
   modelUnknown?: boolean | undefined;
   /** The longest conversation that the model takes, in its tokens, where the provider names it. */
   contextTokens?: number | undefined;
+  /** The time limit that ended a call, of `provider_timeout`. */
+  limit?: TimeLimit | undefined;
   /** The tokens of a call that failed but is billed. */
   usage?: { inputTokens: number; outputTokens: number } | undefined;
   /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */

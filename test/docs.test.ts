@@ -46,6 +46,15 @@ describe('the status below the title of a decision', () => {
     for (const file of successors) expect(decisions.filter((one) => one > decision)).toContain(file);
     expect(successors.length > 0).toBe(status.includes('superseded'));
   });
+
+  it('stands in a record of its own, or in the history, for each number', () => {
+    const history = readFileSync('docs/decisions/history.md', 'utf8');
+    const [, replaced = ''] = /^Numbers (.+) were replaced/m.exec(history) ?? [];
+    const past = [...history.matchAll(/^\*\*(\d+)\./gm)].map(([, number]) => Number(number));
+    const named = [...replaced.matchAll(/\d+/g), ...decisions.map((file) => [file.slice(0, 4)])].map(Number);
+    const all = [...past, ...named].toSorted((a, b) => a - b);
+    expect(all).toEqual(all.map((_, place) => place + 1));
+  });
 });
 
 const documentation = globSync('docs/*.md');

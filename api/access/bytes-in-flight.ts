@@ -55,17 +55,13 @@ export class BytesInFlight {
   #refuseIfOver(user: string, { held, bytes }: { held: number; bytes: number }): void {
     const ofUser = this.#held.of(user);
     if (ofUser > held && ofUser + bytes > this.#limits.perUser)
-      throw new Failure('rate_limited', overUsersLimit);
+      throw new Failure('rate_limited', overLimit('The requests of this user', this.#limits.perUser));
     if (this.#held.total > held && this.#held.total + bytes > this.#limits.inAll)
-      throw new Failure('overloaded', overLimit);
+      throw new Failure('overloaded', overLimit('All requests', this.#limits.inAll));
   }
 }
 
-const overUsersLimit = {
-  detail: 'The requests of this user that are in flight hold too many bytes.',
+const overLimit = (requests: string, maxBytes: number) => ({
+  detail: `${requests} in flight would hold more than ${maxBytes} bytes.`,
   retryAfterMs,
-};
-const overLimit = {
-  detail: 'The requests that are in flight hold as many bytes as the server allows.',
-  retryAfterMs,
-};
+});

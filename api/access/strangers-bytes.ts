@@ -50,7 +50,7 @@ export function createStrangersBytes({ maxBytes, maxMs }: { maxBytes: number; ma
 }
 
 const noRoom = {
-  detail: 'Too many sign-ins arrive at once, and others have waited for less long.',
+  detail: 'Too many sign-ins arrive at once; the slowest are refused.',
   retryAfterMs: 1000,
 };
 const tooLate = {

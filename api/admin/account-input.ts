@@ -33,7 +33,7 @@ export const tokenInput = z.strictObject(
   notAnObject,
 );
 
-const entryId = z.string().refine(isUuid, 'must be the id of one of this list').meta({ format: 'uuid' });
+const entryId = z.string().refine(isUuid, 'must be the id of an entry of this list').meta({ format: 'uuid' });
 
 /** Query of `GET /admin/users`. */
 export interface UserQuery extends PageQuery {

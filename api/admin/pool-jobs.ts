@@ -34,7 +34,7 @@ export const jobQuery = z
   .object({
     state: z.enum(states, { error: `must be one of: ${states.join(', ')}` }),
     limit: pageLimit,
-    offset: z.string().regex(/^[1-9]\d{0,3}$/, { error: 'must be the next of a page' }),
+    offset: z.string().regex(/^[1-9]\d{0,3}$/, { error: 'must be the value "next" of a page' }),
   })
   .partial();
 

@@ -1,5 +1,5 @@
 import type { ChatStatus, ProviderId } from '../../shared/contracts/contract.js';
-import { describeExcess, Failure } from '../../shared/failures.js';
+import { describeExcess, describeTimeout, Failure } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
@@ -24,7 +24,7 @@ export function toCompletion(result: JobResult, provider: ProviderId): Completio
 export function withWait(error: unknown, { waitedMs, maxMs }: { waitedMs: number; maxMs: number }): unknown {
   if (!(error instanceof Failure) || error.code !== 'timeout') return error;
   const [waitedS, maxS] = [Math.round(waitedMs / 1000), Math.floor(maxMs / 1000)];
-  const detail = `There was no answer within ${waitedS} s. Prefer: wait=N asks for N seconds, up to ${maxS}; Prefer: respond-async has the answer fetched later.`;
+  const detail = `No answer within ${waitedS} s, the deadline of this request. Ask for up to ${maxS} s with Prefer: wait=N, or fetch the answer later with Prefer: respond-async.`;
   return new Failure('timeout', { ...error.facts, detail });
 }
 
@@ -55,7 +55,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       // Other cancelled jobs have no caller.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
     case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, providerError } = outcome;
+      const { code, retryable, retryAfterMs, credentialsRefused, providerError, limitMs, fellSilent } =
+        outcome;
       const place = providerError?.place;
       const { refusedParameter = place } = outcome;
       // A worker refuses a request only for its images or its model, and the model rarely: heartbeats list the models.
@@ -68,6 +69,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
+        ...(code === 'provider_timeout' && limitMs && { detail: describeTimeout({ limitMs, fellSilent }) }),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
         ...(outcome.refusedParameter === 'messages' && { detail: laterSystem(provider) }),
@@ -85,9 +87,9 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
 
 const refusedPart = 'The provider refused a part of the request:';
 const laterSystem = (provider: ProviderId): string =>
-  `The conversation has a system text where this server or model of ${provider} takes none; put it before all other messages (marked-system).`;
+  `This server or model of ${provider} takes no system text after other messages; put it before them (marked-system).`;
 const imageElsewhere =
-  'has the address of an image on a host from which the operators let this provider fetch none; a data: URL always works';
+  'name an image on a host that this provider may not fetch from; send it as a data: URL instead';
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
 const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>

@@ -229,10 +229,16 @@ export class ReplyStream {
 }
 
 const interrupted = (): Failure =>
-  new Failure('internal', { detail: 'The reply was begun anew; ask again from its start.', retryable: true });
+  new Failure('internal', {
+    detail: 'The reply was restarted; request it again from its start.',
+    retryable: true,
+  });
 
 const brokenOff = (): Failure =>
-  new Failure('internal', { detail: 'The reply broke off; ask again from its start.', retryable: true });
+  new Failure('internal', {
+    detail: 'The reply broke off; request it again from its start.',
+    retryable: true,
+  });
 
 const beyondText = (): Failure =>
   new Failure('invalid_request', {

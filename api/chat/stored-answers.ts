@@ -79,5 +79,4 @@ export class StoredAnswers {
   }
 }
 
-const detail =
-  'There is no room to store another answer or image; there will be when the records of earlier chats end.';
+const detail = 'There is no room to store another answer or image until records of earlier chats expire.';

@@ -14,7 +14,7 @@ import {
 } from '../../shared/json/json-worker.js';
 import { parseBody } from '../../shared/validation.js';
 import { LargeWork } from './large-work.js';
-import { readBody } from './read-body.js';
+import { readBody, tooLarge } from './read-body.js';
 import { TurnQueue } from './turn-queue.js';
 
 type BodyReader = (request: Request, response: Response, next: NextFunction) => Promise<void>;
@@ -73,7 +73,7 @@ export function jsonBody({
     checkMediaType(request);
     if (isPlain && 'content-encoding' in request.headers)
       throw new Failure('unsupported_media_type', plainAlone);
-    if (Number(request.headers['content-length']) > maxBytes) throw new Failure('payload_too_large');
+    if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes);
     // If the client has left meanwhile, the response has closed before.
     if (response.destroyed) throw new Failure('invalid_json');
     const held = holdBytes?.(request);

@@ -8,7 +8,7 @@ const waitMs = 30_000;
 const othersWait = () => new Failure('overloaded', { retryAfterMs: 1000 });
 const ownWait = () =>
   new Failure('rate_limited', {
-    detail: 'The large or compressed bodies of this user have to wait for each other for too long.',
+    detail: 'Too many large or compressed bodies of this user wait for each other.',
     retryAfterMs: 1000,
   });
 

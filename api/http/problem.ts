@@ -21,17 +21,10 @@ export function sendFailuresBy(response: Response, send: SendFailure | undefined
 /** Whether the failures of this request are sent by another function. */
 export const areFailuresSentBy = (response: Response): boolean => response.locals.sendFailure !== undefined;
 
-/**
- * Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. `details` are
- * texts for failures that have none of their own.
- */
-export function problemHandler(
-  log: Log,
-  details: Partial<Record<FailureCode, string>> = {},
-): ErrorRequestHandler {
+/** Answers every error as a problem; an error that is not a `Failure` becomes `internal` and is logged. */
+export function problemHandler(log: Log): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
-    const { code, facts } = toFailure(error);
-    const failure = new Failure(code, { ...facts, detail: facts.detail ?? details[code] });
+    const failure = toFailure(error);
     const fields = { err: error, requestId: requestIdOf(response), code: failure.code };
     recordFailure(response, failure);
     if (!(error instanceof Failure) && failure.code === 'internal') log.error(fields, 'unexpected error');
@@ -144,9 +137,14 @@ const translations = new Map([
   ['invalid array', 'must be an array'],
 ]);
 
-const translate = (message: string): string =>
-  translations.get(message) ??
-  (message.endsWith(' is required') ? 'is required' : 'is not one of the documented values');
+function translate(message: string): string {
+  const [, values] = /^should be one of the following; \[(.*)\]$/.exec(message) ?? [];
+  if (values !== undefined) return `must be one of: ${values.replaceAll("'", '').replaceAll(',', ', ')}`;
+  return (
+    translations.get(message) ??
+    (message.endsWith(' is required') ? 'is required' : 'has a value that is not allowed')
+  );
+}
 
 /** The answer to bytes that Node could not parse as a request, such as headers over its limit. */
 export function problemForRawSocket({ code }: { code?: string | undefined }): string {

@@ -27,6 +27,12 @@ export interface SentBody {
   readonly decode?: () => Promise<Buffer>;
 }
 
+/** The failure of a body with more than `maxBytes`, the limit at its address. */
+export const tooLarge = (maxBytes: number): Failure =>
+  new Failure('payload_too_large', {
+    detail: `The body is larger than ${maxBytes} bytes, the limit at this address.`,
+  });
+
 /**
  * Reads the body of a request. It is decoded later: a decoder costs 60 KB and a thread, and what it makes of a thousand
  * bytes may be a megabyte, so there is none for a body that has not arrived. A body that is refused is not kept, and
@@ -56,7 +62,7 @@ async function collect(source: Readable, { maxBytes, hold, refusal }: BodyBounds
   let length = 0;
   const append = (chunk: Buffer) => {
     const end = length + chunk.length;
-    if (end > maxBytes) throw new Failure('payload_too_large');
+    if (end > maxBytes) throw tooLarge(maxBytes);
     hold(end);
     // Not a list of chunks: each one-byte chunk of a client would take hundreds of bytes.
     if (length === 0) bytes = chunk;

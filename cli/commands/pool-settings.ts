@@ -156,8 +156,15 @@ async function changePool(
 /** For people; says which options are wrong. */
 function describeFailure({ code, facts: { detail, errors } }: Failure): string {
   if (errors === undefined) return detail ?? failureKinds[code].detail;
-  const lines = errors.map((one) => `  ${one.pointer.slice(1)}: ${one.detail}`);
-  return `These settings cannot be:\n${lines.join('\n')}`;
+  return errors.map((one) => `${optionOf(one.pointer)} ${one.detail}.`).join('\n');
+}
+
+/** `/timeoutMs` -> `--timeout-ms`; a part of a value as `--rate: durationMs`. */
+function optionOf(pointer: string): string {
+  const [, name = '', ...part] = pointer.split('/');
+  const option = `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const field = part.find((step) => !/^\d+$/.test(step));
+  return field === undefined ? option : `${option}: ${field}`;
 }
 
 interface PoolFacts {

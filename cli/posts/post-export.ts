@@ -17,7 +17,7 @@ export async function exportToFolder(
 ) {
   await mkdir(folder, { recursive: true });
   if (!force && (await readdir(folder)).length > 0)
-    throw new StartupError(`${printable(folder)} is not empty; --force writes into it all the same.`);
+    throw new StartupError(`${printable(folder)} is not empty; --force writes into it anyway.`);
   const before = (await listFiles(folder)).filter(({ isPost }) => isPost).map(({ path }) => path);
   const taken = new Set<string>();
   const take = (path: string) => !taken.has(fold(path)) && isImported(path) && taken.add(fold(path));

@@ -8,7 +8,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
       await navigator.clipboard.writeText(text);
       setOutcome('Copied');
     } catch {
-      setOutcome('The browser does not allow it; select the text');
+      setOutcome('The browser blocked copying. Select the text instead.');
     }
   };
   return (

@@ -25,7 +25,7 @@ function Reach({ known }: { known: PoolSettings }) {
   const { provider, version, changedAt, changedBy, isPending } = known;
   const workers = fleet.value?.providers.find((one) => one.provider === provider)?.workers ?? [];
   const { live, current } = reachOf(workers, version);
-  if (version === 0) return <>Nothing was ever set here.</>;
+  if (version === 0) return <>No changes yet; the environment applies.</>;
   return (
     <>
       Version {version}
@@ -34,7 +34,7 @@ function Reach({ known }: { known: PoolSettings }) {
       <span class={current < live ? 'warn' : ''}>
         {current} of {live} {live === 1 ? 'worker' : 'workers'}
       </span>
-      {isPending && <span class="warn">; the queue's store has not taken it yet</span>}
+      {isPending && <span class="warn">; not yet in the queue's store</span>}
     </>
   );
 }
@@ -46,10 +46,10 @@ function Failed({ editor }: { editor: PoolSettingsEditor }) {
   const buttons = (
     <p class="row">
       <button type="button" onClick={() => void editor.retry()}>
-        {failed.isConflict ? 'Set mine all the same' : 'Try again'}
+        {failed.isConflict ? 'Apply mine anyway' : 'Try again'}
       </button>
       <button type="button" onClick={() => editor.discard()}>
-        {failed.isConflict ? 'Keep what is set' : 'Discard'}
+        {failed.isConflict ? 'Keep the saved settings' : 'Discard'}
       </button>
     </p>
   );
@@ -60,12 +60,12 @@ function Failed({ editor }: { editor: PoolSettingsEditor }) {
         {buttons}
       </>
     );
-  const { changedBy = 'Somebody', changedAt, version } = known;
+  const { changedBy = 'Someone', changedAt, version } = known;
   return (
     <div class="notice" role="status">
       <p>
-        <strong>{changedBy}</strong> was first: version {version}
-        {changedAt && `, ${formatTime(changedAt)}`}. Your change was not made.
+        <strong>{changedBy}</strong> saved version {version} before you
+        {changedAt && `, ${formatTime(changedAt)}`}. Your change was not applied.
       </p>
       <ul>
         {Object.entries(failed.change).map(([name, wanted]) => (

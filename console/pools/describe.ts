@@ -78,13 +78,29 @@ export const describeFailed = ({ code = '', model }: Pick<FleetChats, 'code' | '
 
 /** The effect of a provider's intake on the chats that are there now. */
 export function describeIntake(intake: unknown, { inFlight, queue }: FleetProvider): string {
-  const waiting = queue ? formatNumber(queue.waiting) : 'all';
-  const running = formatNumber(inFlight);
-  if (intake === 'paused') return `${waiting} waiting chats begin no calls. Open takes this back at once.`;
-  if (intake === 'draining')
-    return `New chats are refused; ${waiting} waiting and ${running} in flight end. Open takes this back at once.`;
-  return `Drain refuses new chats. Pause keeps ${waiting} waiting chats from their calls; ${running} in flight go on.`;
+  const { waiting } = queue ?? {};
+  if (intake === 'paused') return `Paused: ${countOf(waiting, 'chat')} ${verb(waiting, 'wait')}. ${toResume}`;
+  if (intake === 'draining') {
+    const left = waiting === undefined ? undefined : waiting + inFlight;
+    const finish = left === undefined ? 'the others finish' : `${formatNumber(left)} ${verb(left, 'finish')}`;
+    return `Draining: new chats are refused, ${finish}. ${toResume}`;
+  }
+  return [
+    'Drain: new chats are refused, the others finish.',
+    `Pause: ${countOf(waiting, 'waiting chat')} ${verb(waiting, 'stay')} queued;`,
+    `${countOf(inFlight, 'running call')} ${verb(inFlight, 'finish')}.`,
+  ].join(' ');
 }
+
+const toResume = 'Choose Open to resume.';
+
+/** `1 chat`, `3 chats`; `all chats` where the number is not known. */
+const countOf = (count: number | undefined, noun: string): string =>
+  `${count === undefined ? 'all' : formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
+
+/** The verb for so many. */
+const verb = (count: number | undefined, plural: string): string =>
+  count === 1 ? `${plural}${plural.endsWith('sh') ? 'es' : 's'}` : plural;
 
 /** `open: provider error`, `limited`; where it concerns some users alone, `refused for 2 users: provider error`. */
 export function describeBreaker({ state, reason, user }: FleetBreaker, users = 1): string {

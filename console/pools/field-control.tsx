@@ -46,12 +46,9 @@ export function FieldControl({ editor, field }: { editor: PoolSettingsEditor; fi
         onKeyDown={({ key }) => key === 'Escape' && forget()}
       />
       <span class="soft" id={`${id}-hint`}>
-        {wrong ? <span class="bad">{wrong}</span> : (describeValue(field, setting.value) ?? field.hint)}
+        {wrong ? <span class="bad">{wrong}</span> : field.hint}
       </span>
       <SettingSource editor={editor} setting={setting} />
     </div>
   );
 }
-
-const describeValue = (field: SettingField, value: unknown): string | undefined =>
-  value === null ? undefined : field.describe && `${field.describe(value)}; ${field.hint}`;

@@ -63,7 +63,7 @@ export function PoolCharts({ provider }: { provider: string }) {
       <h2 id="history">Last ten minutes</h2>
       <ErrorNotice error={error.value} />
       {samples.length === 0 ? (
-        <p class="soft">Nothing has been measured yet; a restart of the API loses it.</p>
+        <p class="soft">No measurements yet. They are lost when the API restarts.</p>
       ) : (
         <div class="charts">
           {charts.map((facts) => (

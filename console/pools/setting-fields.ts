@@ -1,5 +1,5 @@
 import type { PoolSettingsInput } from '../../shared/contracts/fleet-contract.ts';
-import { formatDuration, splitList } from '../parts/format.ts';
+import { splitList } from '../parts/format.ts';
 
 /** A setting that is written as text: how it is shown and read. */
 export interface SettingField {
@@ -13,7 +13,6 @@ export interface SettingField {
   format(value: unknown): string;
   /** Throws an Error with what is wrong; the server checks the rest. */
   parse(text: string): unknown;
-  describe?(value: unknown): string;
 }
 
 const number = {
@@ -21,11 +20,7 @@ const number = {
   format: (value: unknown) => (value === null ? '' : String(value)),
   parse: toNumber,
 };
-const milliseconds = {
-  ...number,
-  none: 'no bound',
-  describe: (value: unknown) => formatDuration(Number(value)),
-};
+const time = { none: 'no limit', format: formatMs, parse: parseMs };
 
 function toNumber(text: string): number {
   const value = Number(text);
@@ -45,40 +40,40 @@ export const settingFields: readonly SettingField[] = [
   {
     name: 'rate',
     label: 'Jobs started per period',
-    hint: 'such as 100 / 60 s',
+    hint: 'Such as 100 / 60 s',
     none: 'no limit',
     format: formatRate,
     parse: parseRate,
   },
   {
-    ...milliseconds,
+    ...time,
     name: 'timeoutMs',
-    label: 'Longest call, in ms',
-    hint: 'or of a stream the wait for its first piece',
+    label: 'Longest call (90 s, 2 min)',
+    hint: 'Streams: time until the first piece',
   },
   {
-    ...milliseconds,
+    ...time,
     name: 'firstTokenTimeoutMs',
-    label: 'Longest wait for the first piece, in ms',
-    hint: 'of a stream, be it a sign of life',
+    label: 'Longest wait for the first piece (90 s, 2 min)',
+    hint: 'Streams only; any sign of life counts',
   },
   {
-    ...milliseconds,
+    ...time,
     name: 'idleTimeoutMs',
-    label: 'Longest silence in a stream, in ms',
-    hint: 'before its first piece the time above, if longer',
+    label: 'Longest silence in a stream (90 s, 2 min)',
+    hint: 'Until the first piece, the longer of both limits applies',
   },
   {
-    ...milliseconds,
+    ...time,
     name: 'fallbackAfterMs',
-    label: 'Ask the fallback after, in ms',
-    hint: 'for streams with a fallback that have not begun to think or write',
+    label: 'Ask the fallback after (5 s, 500 ms)',
+    hint: 'Streams with a fallback that have not begun to think or write',
     none: 'never',
   },
   {
     name: 'model',
     label: 'Model',
-    hint: 'for requests that name none',
+    hint: 'For requests that name none',
     none: 'none',
     format: String,
     parse: (text) => text.trim(),
@@ -86,7 +81,7 @@ export const settingFields: readonly SettingField[] = [
   {
     name: 'models',
     label: 'Allowed models',
-    hint: 'besides, with commas between; * for any characters',
+    hint: 'More models, separated by commas; * matches any text',
     none: 'any',
     format: (value) => (value as string[]).join(', '),
     parse: splitList,
@@ -94,8 +89,8 @@ export const settingFields: readonly SettingField[] = [
   {
     name: 'fallback',
     label: 'Fallback',
-    hint: 'such as anthropic, bedrock/some-model',
-    none: 'nobody',
+    hint: 'Such as anthropic, bedrock/some-model',
+    none: 'none',
     format: formatTargets,
     parse: parseTargets,
   },
@@ -112,6 +107,20 @@ function parseRate(text: string): unknown {
   const [, max, time, unit = 's'] = /^\s*(\d+)\s*\/\s*(\d*)\s*(ms|s|min|h)?\s*$/.exec(text) ?? [];
   if (max === undefined) throw new Error('must be like 100 / 60 s');
   return { max: Number(max), durationMs: Number(time || 1) * (unitsMs[unit] ?? 1000) };
+}
+
+/** Writes milliseconds in the largest unit, of seconds and minutes, that makes a whole number. */
+function formatMs(value: unknown): string {
+  const ms = Number(value);
+  if (ms % 60_000 === 0) return `${ms / 60_000} min`;
+  return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
+}
+
+function parseMs(text: string): unknown {
+  const [, number, unit = ''] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h)\s*$/.exec(text) ?? [];
+  const ms = Math.round(Number(number) * (unitsMs[unit] ?? 1));
+  if (number === undefined) throw new Error('must be a time with its unit, such as 90 s or 2 min');
+  return ms;
 }
 
 function parseTargets(text: string): unknown {

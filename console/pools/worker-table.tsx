@@ -7,7 +7,7 @@ import { Badge } from './pool-badge.tsx';
 
 /** Every worker of a provider, one a row. */
 export function WorkerTable({ workers }: { workers: readonly FleetWorker[] }) {
-  if (workers.length === 0) return <p class="soft">No worker has been heard of.</p>;
+  if (workers.length === 0) return <p class="soft">No worker has reported yet.</p>;
   return (
     <Table
       label="Table of workers"

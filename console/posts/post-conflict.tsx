@@ -48,7 +48,7 @@ export function PostConflict({ editor, onCreated, onRemoved }: ConflictProps) {
 }
 
 function labelOf({ theirs, wanted }: Conflict): string {
-  if (wanted === 'deleted') return 'Delete it all the same';
+  if (wanted === 'deleted') return 'Delete it anyway';
   return theirs ? 'Save mine over theirs' : 'Save mine as a new post';
 }
 
@@ -56,15 +56,15 @@ function Explanation({ theirs, wanted }: Conflict) {
   if (theirs === null)
     return (
       <p>
-        <strong>Somebody else has deleted this post meanwhile.</strong> What you have typed is still in the
-        form.
+        <strong>Someone else deleted this post while you were editing.</strong> What you have typed is still
+        in the form.
       </p>
     );
   const { version, updatedAt } = theirs.post;
   return (
     <p>
-      <strong>Somebody else has saved this post meanwhile</strong>: version {version}, {formatTime(updatedAt)}
-      .{' '}
+      <strong>Someone else saved this post while you were editing</strong>: version {version},{' '}
+      {formatTime(updatedAt)}.{' '}
       {wanted === 'deleted'
         ? 'It was not deleted.'
         : 'Your changes were not saved; they are still in the form.'}

@@ -43,7 +43,7 @@ export function describeCount(
   next: string | null,
   { search, status }: PostListFilter,
 ) {
-  if (posts.length === 0) return search === '' ? none[status] : 'Nothing was found.';
+  if (posts.length === 0) return search === '' ? none[status] : 'No posts found.';
   const found = search === '' ? '' : ' found';
   const noun = status === 'draft' ? 'draft' : 'post';
   const count = `${posts.length} ${noun}${posts.length === 1 ? '' : 's'}`;

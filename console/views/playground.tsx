@@ -154,7 +154,7 @@ const simulatedModels = [
 const fields = [
   ['model', 'Model', 'its default unless named'],
   ['fallback', 'Fallback', 'such as anthropic,bedrock'],
-  ['wait', 'Longest wait, in seconds', "the server's unless set"],
+  ['wait', 'Longest wait, in seconds', "the server's default"],
 ] as const;
 
 interface FieldProps {

@@ -32,7 +32,9 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
       </div>
       <section aria-labelledby="settings">
         <h2 id="settings">Settings</h2>
-        <p class="soft">Each applies at once, on every worker, without a restart; running calls go on.</p>
+        <p class="soft">
+          Each change applies to every worker at once, without a restart; running calls continue.
+        </p>
         <ChangeState editor={editor} />
         <div class="settings">
           <ConcurrencyControl editor={editor} />
@@ -63,7 +65,7 @@ function ResetAll({ editor }: { editor: PoolSettingsEditor }) {
   const everything = Object.fromEntries(set.map(({ name }) => [name, null]));
   return (
     <button type="button" class="danger" onClick={() => void editor.change(everything)}>
-      Reset {set.length === 1 ? 'what operators have set' : `all ${set.length} that operators have set`}
+      Reset {set.length === 1 ? '1 setting' : `${set.length} settings`} to the environment's values
     </button>
   );
 }

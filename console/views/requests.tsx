@@ -47,8 +47,8 @@ function FilteredList({ filter }: { filter: RequestFilter }) {
 }
 
 function describeList(shown: number, isFiltered: boolean): string {
-  if (shown > 0) return shown === 1 ? 'One request that ended' : `The last ${shown} requests that ended`;
-  return isFiltered ? 'None of the last 1,000 requests matches, of those that ended' : 'No request has ended';
+  if (shown > 0) return shown === 1 ? 'One ended request' : `The last ${shown} ended requests`;
+  return isFiltered ? 'None of the last 1,000 ended requests matches' : 'No request has ended yet';
 }
 
 const codes = [

@@ -15,7 +15,7 @@ const scopes: Readonly<Record<Scope, string>> = {
   chat: 'chat, as an OpenAI-compatible API key',
   'blogs:write': 'write posts, and see drafts',
   'blogs:read': 'read posts where that needs a token',
-  admin: 'all that operators can',
+  admin: 'everything that operators can do',
 };
 const lifetimes: OptionTexts = [
   ['1', 'a day'],
@@ -128,7 +128,7 @@ function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke(): Promise<v
           <ConfirmButton
             label="Revoke"
             of={`the token of ${owner} for ${names}`}
-            question={`Revoke this token of ${owner}, at once and for good?`}
+            question={`Revoke this token of ${owner}? This cannot be undone.`}
             onConfirm={onRevoke}
           />
         )}

@@ -121,7 +121,7 @@ function UserRow({ user, onChange }: RowProps) {
               question={
                 suspendedAt
                   ? `Let ${name} in again, with the same secret and tokens?`
-                  : `Refuse all that ${name} asks for, and cancel what runs and the stored chats?`
+                  : `Refuse all requests of ${name}, and cancel the running and stored chats?`
               }
               onConfirm={() => onChange(() => suspend(name, suspendedAt ? 'DELETE' : 'PUT'))}
             />

@@ -100,6 +100,10 @@ const variables = {
   models: 'MODELS',
 } as const;
 
+/** The variable of a provider's setting that operators may change. */
+export const variableOf = (id: ProviderId, setting: keyof typeof variables): string =>
+  `${id.toUpperCase()}_${variables[setting]}`;
+
 /** The settings of a provider's pools by name, as far as they are not at the defaults of its own address. */
 export function configuredSettings(config: Config, id: ProviderId): Readonly<Record<string, unknown>> {
   const presets = defaultSettings(id);

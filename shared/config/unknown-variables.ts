@@ -13,11 +13,14 @@ export const unknownVariables = (environment: Environment): string[] =>
   Object.entries(environment).flatMap(([name, value]) => {
     if (!value?.trim() || ours.includes(name) || foreign.test(name)) return [];
     const meant = ours.find((our) => isNear(name, our));
-    if (meant !== undefined) return [`Unknown variable ${name}: did you mean ${meant}?`];
+    if (meant !== undefined) return [ignored(name, meant)];
     if (!prefixes.test(name)) return [];
     const longer = ours.find((our) => our.startsWith(`${name}_`));
-    return [`Unknown variable ${name}: ${longer ? `did you mean ${longer}?` : 'nothing reads it.'}`];
+    return [ignored(name, longer)];
   });
+
+const ignored = (name: string, meant: string | undefined): string =>
+  `Unknown variable ${name} is ignored.${meant ? ` Did you mean ${meant}?` : ''}`;
 
 /** Two letters of a short name make another word, unless they have changed places: HOME is not HOST. */
 function isNear(name: string, our: string): boolean {

@@ -17,7 +17,7 @@ import {
 } from './variable-types.js';
 
 const pattern = z.string().regex(modelPattern, {
-  error: 'must be a comma list of model names, in which * stands for any characters',
+  error: 'must be model names, separated by commas; * matches any text',
 });
 
 /** How a pool calls its provider, whose name comes before each of these; the sentences hold for all four. */

@@ -173,7 +173,7 @@ export const modelNotAllowed = (provider: ProviderId): Failure =>
   new Failure('invalid_request', {
     provider,
     detail:
-      'X-LLM-Model must name a model that may be used here; only a provider with a default model can do without.',
+      'X-LLM-Model must name a model that may be used here; it may be absent only where the provider has a default model.',
     errors: [{ pointer: 'X-LLM-Model', detail: 'must name a model that may be used here' }],
   });
 

@@ -46,7 +46,7 @@ export const keywords: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-const tooLarge = 'is too large, or the schemas are together';
+const tooLarge = `exceeds ${maxBytes} bytes or ${maxValues} values, alone or with the other schemas`;
 
 /**
  * The first place where a request's schemas break the bounds of all providers, in time linear in their size: 256 KB of
@@ -64,7 +64,7 @@ export function checkSchemas(schemas: readonly unknown[]): { path: string[]; det
     // Before anything takes memory for them.
     if (values > maxValues || length > maxBytes) return { path: path.slice(0, 1), detail: tooLarge };
     if (path.length > maxDepth && isContainer(value))
-      return { path: path.slice(0, 1), detail: 'is nested too deeply' };
+      return { path: path.slice(0, 1), detail: `is nested more than ${maxDepth} levels deep` };
     if (isMisled(place, schemas[Number(path[0])]))
       return { path: [...path, '$ref'], detail: 'must refer to a place in the same schema' };
     places.push(...placesIn(place).reverse());

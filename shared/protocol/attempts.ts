@@ -50,6 +50,9 @@ export const endedAttemptSchema = z.object({
   providerError: providerErrorSchema,
   /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
   contextTokens: z.int().positive().optional().catch(undefined),
+  /** The limit that ended a call with `provider_timeout`, and whether the provider fell silent in its stream. */
+  limitMs: z.number().positive().optional().catch(undefined),
+  fellSilent: z.literal(true).optional().catch(undefined),
   /** The times of the outcome; absent for an attempt that was never queued. */
   queueMs: z.number().optional(),
   providerMs: z.number().optional(),

@@ -58,6 +58,8 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     /** The parameter that the provider refused; absent where it does not say. */
     refusedParameter: z.string().optional(),
     contextTokens: endedAttemptSchema.shape.contextTokens,
+    limitMs: endedAttemptSchema.shape.limitMs,
+    fellSilent: endedAttemptSchema.shape.fellSilent,
     /** The model whose breaker refused the job; absent for other failures. */
     failingModel: z.string().optional(),
     /** The tokens of a reply without text, which fails and is billed. */

@@ -6,19 +6,19 @@ import { version, writtenVersion } from './version.js';
 
 /** The operators' settings for a running provider: the record in the queue's store, and the message. */
 
-const provider = z.enum(providerIds);
+const provider = z.enum(providerIds, { error: `must be one of: ${providerIds.join(', ')}` });
 function whole(least: number, most: number) {
   const error = `must be a whole number from ${least} to ${most}`;
   return z.int({ error }).min(least, { error }).max(most, { error });
 }
 const milliseconds = whole(100, 3_600_000);
 const model = z.string().regex(modelName, 'must be the name of a model');
-const pattern = z
-  .string()
-  .regex(modelPattern, 'must be the name of a model, in which * stands for any characters');
+const pattern = z.string().regex(modelPattern, 'must be the name of a model, in which * matches any text');
 
 /** The same limit as in shared/config: a caller does not wait for more than this many, one after another. */
 const maxFallback = 4;
+
+const maxModels = 50;
 
 /** The settings that can be changed; each replaces what the environment says. */
 const overrides = {
@@ -40,11 +40,14 @@ const overrides = {
   /** Model for requests that name none. */
   model: model.exactOptional(),
   /** Other models that callers may name. */
-  models: z.array(pattern).max(50).exactOptional(),
+  models: z
+    .array(pattern)
+    .max(maxModels, { error: `must have at most ${maxModels} models` })
+    .exactOptional(),
   /** The fallback for requests that name none; no provider when it is empty. */
   fallback: z
     .array(z.strictObject({ provider, model: model.exactOptional() }))
-    .max(maxFallback)
+    .max(maxFallback, { error: `must name at most ${maxFallback} providers` })
     .refine((targets) => new Set(targets.map((one) => JSON.stringify(one))).size === targets.length, {
       error: 'must name each only once',
     })
@@ -68,7 +71,7 @@ export const configuredSchema = z
     idleTimeoutMs: z.number(),
     fallbackAfterMs: z.number(),
     model: z.string().max(300),
-    models: z.array(z.string().max(300)).max(50),
+    models: z.array(z.string().max(300)).max(maxModels),
   })
   .partial();
 

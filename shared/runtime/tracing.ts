@@ -1,7 +1,10 @@
 import type { Config } from '../config/config.js';
 import type { Log } from './log.js';
 
-/** The attributes of spans (decision 38): ids, codes, numbers, models. No texts, addresses, credentials or users. */
+/**
+ * The attributes of spans: ids, codes, numbers, models. A closed list without texts, addresses, credentials or users,
+ * because traces often leave the house.
+ */
 export interface SpanAttributes {
   'http.request.method'?: string | undefined;
   /** The route's pattern. */

@@ -56,9 +56,9 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     await openai.getByText('Version 2').waitFor();
     expect(Number(await slider.inputValue())).toBe(before);
     const bedrock = card(page, 'Amazon Bedrock');
-    await bedrock.getByText('Pause keeps 0 waiting chats from their calls; 0 in flight go on.').waitFor();
+    await bedrock.getByText(/Pause: 0 waiting chats stay queued; 0 running calls finish\./).waitFor();
     await bedrock.getByRole('button', { name: 'Pause' }).click();
-    await bedrock.getByText('0 waiting chats begin no calls. Open takes this back at once.').waitFor();
+    await bedrock.getByText('Paused: 0 chats wait. Choose Open to resume.').waitFor();
     await bedrock.getByText('paused: by an operator').first().waitFor();
     await bedrock.getByRole('button', { name: 'Open' }).click();
     await bedrock.getByText('serving').first().waitFor();
@@ -78,11 +78,11 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     await other.page.getByText('at 2 of 2 workers').waitFor();
     await one.page.getByText(/Version 1 /).waitFor();
     await mine.press('Enter');
-    const notice = one.page.getByText(/was first: version 1/);
+    const notice = one.page.getByText(/saved version 1 before you/);
     await notice.waitFor();
     await one.page.getByText('now 33; you wanted 207').waitFor();
     await takePicture(one.page, 'conflict');
-    await one.page.getByRole('button', { name: 'Set mine all the same' }).click();
+    await one.page.getByRole('button', { name: 'Apply mine anyway' }).click();
     await one.page.getByText('Version 2').waitFor();
     expect(await theirs.inputValue().then(Number)).toBeGreaterThan(0);
     await other.page.getByText('Version 2').waitFor();

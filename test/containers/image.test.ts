@@ -6,7 +6,7 @@ import { docker, tryDocker } from './support/docker.js';
 
 const image = inject('image');
 const baseImage = 'node:24-bookworm-slim';
-/** The promise of docs/decisions/0010-containers.md. */
+/** What the image adds to its base; it holds only what runs. */
 const maxMegabytesAdded = 83;
 
 interface Lockfile {

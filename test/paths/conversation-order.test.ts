@@ -378,7 +378,7 @@ describe('a later system text for a server of others at ANTHROPIC_BASE_URL', () 
   it('under handling=strict → fails uncalled, with the change and the provider', async () => {
     const since = others.simulator.calls.lastId;
     const { body } = await others.chat({ ...asked, headers: { Prefer: 'handling=strict' } });
-    const detail = expect.stringMatching(/ of anthropic takes none; .*\(marked-system\)/);
+    const detail = expect.stringMatching(/ of anthropic takes no system text after .*\(marked-system\)/);
     expect(body).toMatchObject({ code: 'provider_rejected', detail });
     expect(others.simulator.calls.list({ since })).toEqual([]);
   });

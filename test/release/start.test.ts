@@ -200,7 +200,7 @@ describe('npm start', () => {
     const refused = await Promise.race(both.map(async (one) => ({ one, ending: await one.ended })));
     expect(refused.ending).toMatchObject({ code: 1, stdout: '' });
     expect(refused.ending.stderr).toMatch(
-      /^Unknown variable PROT: did you mean PORT\?\nConfiguration problems:\n {2}DATA_DIR: .+\n$/,
+      /^Unknown variable PROT is ignored\. Did you mean PORT\?\nConfiguration problems:\n {2}DATA_DIR: .+\n$/,
     );
     const other = both.find((one) => one !== refused.one);
     await other?.up;

@@ -346,7 +346,7 @@ describe('an image', () => {
     for (const provider of ['openai', 'anthropic'] as const) {
       const { status, error, model } = await ask({ provider, ...shown('https://other.example.org/owl.png') });
       expect([status, error?.param]).toEqual([400, 'messages']);
-      expect(error?.message).toContain('from which the operators let this provider fetch none');
+      expect(error?.message).toContain('that this provider may not fetch from');
       expect(deployment.simulator.calls.list({ model })).toEqual([]);
     }
   });

@@ -1,4 +1,4 @@
-import { Failure, type FailureCode } from '../../shared/failures.js';
+import { Failure, type FailureCode, type TimeLimit } from '../../shared/failures.js';
 import { CutForFallback } from '../gate/ends.js';
 import type { PreparedCall, TimedCall } from './call.js';
 
@@ -44,12 +44,13 @@ export class CallSignal {
     const callerMs = this.#msUntil(deadline);
     this.#whole =
       callerMs <= timeoutMs
-        ? this.#abortAfter(callerMs, 'timeout')
-        : this.#abortAfter(timeoutMs, 'provider_timeout');
-    if (sent.isStreamed) this.#silence = this.#abortAfter(firstTokenMsOf(call), 'provider_timeout');
+        ? this.#abortAfter(callerMs, { code: 'timeout' })
+        : this.#abortAt({ ms: timeoutMs, setting: 'timeoutMs' });
+    if (sent.isStreamed)
+      this.#silence = this.#abortAt({ ms: firstTokenMsOf(call), setting: 'firstTokenTimeoutMs' });
     const mayBeCut = job.deltas && hasFallback;
     if (mayBeCut && fallbackAfterMs + minFallbackMs <= callerMs)
-      this.#cut = this.#abortAfter(fallbackAfterMs, 'provider_timeout', new CutForFallback());
+      this.#cut = this.#abortAt({ ms: fallbackAfterMs, setting: 'fallbackAfterMs' }, new CutForFallback());
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();
     stop.addEventListener('abort', this.#onStop, { once: true });
@@ -77,7 +78,7 @@ export class CallSignal {
     const { chatJob, progress } = this.call;
     progress.isShown = true;
     clearTimeout(this.#whole);
-    this.#whole = this.#abortAfter(this.#msUntil(chatJob.deadline), 'timeout');
+    this.#whole = this.#abortAfter(this.#msUntil(chatJob.deadline), { code: 'timeout' });
     this.#listen();
   }
 
@@ -91,17 +92,25 @@ export class CallSignal {
   #listen(): void {
     const { progress, settings } = this.call;
     const { idleTimeoutMs, firstTokenTimeoutMs } = settings;
-    const maxMs = progress.isShown ? idleTimeoutMs : Math.max(idleTimeoutMs, firstTokenTimeoutMs);
+    const isIdle = progress.isShown || idleTimeoutMs >= firstTokenTimeoutMs;
     clearTimeout(this.#silence);
-    this.#silence = this.#abortAfter(maxMs, 'provider_timeout');
+    this.#silence = this.#abortAt(
+      isIdle
+        ? { ms: idleTimeoutMs, setting: 'idleTimeoutMs', fellSilent: true }
+        : { ms: firstTokenTimeoutMs, setting: 'firstTokenTimeoutMs', fellSilent: true },
+    );
   }
 
   #msUntil(time: number): number {
     return Math.max(0, time - this.call.job.now());
   }
 
-  #abortAfter(ms: number, code: FailureCode, cause?: Error): NodeJS.Timeout {
-    return setTimeout(() => this.#controller.abort(new Failure(code, cause && { cause })), ms);
+  #abortAt(limit: TimeLimit, cause?: Error): NodeJS.Timeout {
+    return this.#abortAfter(limit.ms, { code: 'provider_timeout', facts: { limit, cause } });
+  }
+
+  #abortAfter(ms: number, { code, facts }: { code: FailureCode; facts?: Failure['facts'] }): NodeJS.Timeout {
+    return setTimeout(() => this.#controller.abort(new Failure(code, facts)), ms);
   }
 }
 

@@ -56,6 +56,8 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,
+    limitMs: facts.limit?.ms,
+    fellSilent: facts.limit?.fellSilent,
     ...timings,
   };
 }
@@ -96,9 +98,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
   if (own.kind === 'ok' || own.kind === 'truncated') return { ...attempt, model: own.model, code: 'ok' };
   if (own.kind !== 'failed') return { ...attempt, code: 'content_blocked' };
   const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
-  const { providerError, contextTokens } = own;
+  const { providerError, contextTokens, limitMs, fellSilent } = own;
   const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
-  return { ...attempt, model: failingModel, ...facts };
+  return { ...attempt, model: failingModel, ...facts, limitMs, fellSilent };
 }
 
 /**
@@ -112,7 +114,8 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     attempts.reduce((sum, attempt) => sum + (attempt[name] ?? 0), 0);
   const all = { queueMs: total('queueMs'), providerMs: total('providerMs'), attempts: [...attempts] };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
-  const { code, retryAfterMs, credentialsRefused, contextTokens } = first;
+  const { code, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);
-  return { kind: 'failed', code, retryable, retryAfterMs, credentialsRefused, contextTokens, ...all };
+  const facts = { code, retryable, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent };
+  return { kind: 'failed', ...facts, ...all };
 }

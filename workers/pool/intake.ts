@@ -1,4 +1,7 @@
 import type { Job, Worker } from 'bullmq';
+import { variableOf } from '../../shared/config/pool-config.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import type { Failure } from '../../shared/failures.js';
 import { withoutContent } from '../../shared/protocol/chat-content.js';
 import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
@@ -153,7 +156,10 @@ export class Intake {
       settings: settings.current,
       isRestarted,
       begunNext,
-      onFailure: (failure) => log.warn({ ...namesOf(job), ...describeFailure(failure) }, 'job failed'),
+      onFailure: (failure) => {
+        const limit = describeLimit(failure, chatJob.provider);
+        log.warn({ ...namesOf(job), ...describeFailure(failure), ...limit }, 'job failed');
+      },
     });
   }
 
@@ -209,5 +215,9 @@ function dropLongRequest(queued: Job<ChatJobPayload>, log: Log): void {
   const dropped = rest && queued.updateData(rest);
   dropped?.catch((err) => log.debug({ err, jobId: queued.id }, 'request not dropped'));
 }
+
+/** For operators: the time limit that ended a call, and the variable that sets it. */
+const describeLimit = ({ facts: { limit } }: Failure, provider: ProviderId): object =>
+  limit ? { limitMs: limit.ms, variable: variableOf(provider, limit.setting) } : {};
 
 const namesOf = ({ id: jobId, facts: { user } }: RunningJob) => ({ jobId, user });

@@ -54,7 +54,7 @@ export const sampleQuery = z.object({ provider }).partial();
 export const eventsQuery = z
   .object({
     include: z.string().regex(/^(requests|samples)(,(requests|samples))?$/, {
-      error: 'must be a comma list of requests and samples',
+      error: 'must be requests, samples, or both with a comma between',
     }),
   })
   .partial();

@@ -53,8 +53,8 @@ export const completionBody = z.object({
   modalities: z
     .array(z.unknown())
     // Checked before what it holds, so that thousands of them are one error.
-    .max(1, { error: 'must be text alone' })
-    .pipe(z.array(z.literal('text', { error: 'must be text alone' })))
+    .max(1, { error: 'must contain only text' })
+    .pipe(z.array(z.literal('text', { error: 'must contain only text' })))
     .meta({ items: { type: 'string', enum: ['text'] }, maxItems: 1 })
     .nullish(),
   audio: absent('is not supported'),
@@ -144,17 +144,18 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
     case 'too_big':
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}${unitOf(issue)}`;
     case 'too_small':
+      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
       return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${unitOf(issue)}`;
     case 'invalid_format':
       return 'must be 1 to 64 letters, digits, underscores and hyphens';
     case 'invalid_value':
       return `must be one of: ${issue.values.join(', ')}`;
     default:
-      return 'is not one of the documented values';
+      return 'has a value that is not allowed';
   }
 }
 
-const unitOf = ({ origin }: { origin: string }): string => (origin === 'string' ? ' characters long' : '');
+const unitOf = ({ origin }: { origin: string }): string => (origin === 'string' ? ' characters' : '');
 
 const typeNames: ReadonlyMap<string, string> = new Map([
   ['string', 'a string'],

@@ -41,7 +41,7 @@ export function toCompletionRequest(
 ): CompletionRequest {
   const { provider, model, replyModel } = readModel(fields.model, named, aliases);
   if (fields.stream_options && fields.stream !== true)
-    throw invalid('/stream_options', 'is for streams alone');
+    throw invalid('/stream_options', 'is only for streams');
   const { turns, changes } = readConversation(fields.messages, { provider, images });
   const parameters = readParameters(fields);
   refuseUnsupported(provider, parameters);
@@ -64,7 +64,7 @@ export function toCompletionRequest(
 function readModel(id: string, named: ProviderId | undefined, aliases: readonly ModelAlias[]) {
   const prefix = providerIds.find((each) => id.startsWith(`${each}/`));
   if (prefix !== undefined && named !== undefined && prefix !== named)
-    throw invalid('/model', 'names another provider than X-LLM');
+    throw invalid('/model', 'names a different provider than X-LLM');
   const alias = prefix === undefined && named === undefined ? findAlias(id, aliases) : undefined;
   if (alias) return { ...alias, replyModel: id };
   const provider = prefix ?? named;

@@ -112,7 +112,7 @@ class ConversationReader {
   #addResult(callId: string | null | undefined, { content, place }: Read): void {
     const at = `/messages/${place}`;
     if (typeof callId !== 'string') throw invalid(`${at}/tool_call_id`, 'is required');
-    if (++this.#resultCount > maxResults) throw invalid(at, `is one of more than ${maxResults} results`);
+    if (++this.#resultCount > maxResults) throw invalid(at, `is beyond the limit of ${maxResults} results`);
     const call = this.#calls.get(callId);
     if (call === undefined)
       throw invalid(`${at}/tool_call_id`, 'is not the id of a call in the message before the results');

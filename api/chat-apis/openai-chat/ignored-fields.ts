@@ -48,7 +48,7 @@ function refuse(unknown: readonly UnknownField[], asked: Asked): void {
   );
   const errors = [
     ...unknown.map(({ pointer }) => ({ pointer, detail: 'is not a field of a chat completion' })),
-    ...unservedFields(body).map((name) => ({ pointer: `/${name}`, detail: 'is not served here' })),
+    ...unservedFields(body).map((name) => ({ pointer: `/${name}`, detail: 'is not supported here' })),
     ...unsupported,
   ];
   if (errors.length > 0) throw invalidRequest(errors);

@@ -35,7 +35,7 @@ export class RequestImages {
   }
 
   #tooLarge(): Failure {
-    const detail = `The images of a request may have ${this.maxBytes} bytes together.`;
+    const detail = `The images of this request are larger than ${this.maxBytes} bytes, the limit for all of them together.`;
     return new Failure('payload_too_large', { detail });
   }
 }

@@ -26,7 +26,7 @@ export const mainLoopOf = (worker: Worker): MainLoop => worker as unknown as Mai
 
 /**
  * Makes a worker start what it has fetched before it fetches more. BullMQ fetches as many jobs as it may run, and in a
- * burst the first one would wait for the last fetch, with a lock that is not renewed (decision 23).
+ * burst the first one would wait for the last fetch, with a lock that is not renewed (decision 33).
  */
 export function startWhenFetched(worker: Worker): Worker {
   const loop = mainLoopOf(worker);

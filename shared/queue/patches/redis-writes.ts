@@ -1,7 +1,7 @@
 /*
  * Patch of ioredis 6.0.0: the `write` of its socket.
  * Gives: speed. One write for all commands of a turn; ioredis's own pipelining cost a third of the throughput
- * (decision 1).
+ * of one connection.
  * Until: ioredis corks its socket.
  */
 import type { Socket } from 'node:net';

@@ -82,9 +82,7 @@ describe('outcomeToFailure', () => {
     const providerError = { status: 400, type: 'invalid_request_error', place: 'messages.2' };
     const facts = { refusedParameter: 'messages', providerError, queueMs: 0, providerMs: 0 };
     const { detail } = outcomeToFailure({ ...failed, ...facts }, 'anthropic').facts;
-    expect(detail).toMatch(
-      /system text where this server or model of anthropic takes none; .* \(marked-system\)/,
-    );
+    expect(detail).toMatch(/ of anthropic takes no system text after other messages; .* \(marked-system\)/);
   });
 
   const refused = {

@@ -16,7 +16,10 @@ afterEach(() => started.end());
 
 const replied = { kind: 'completed', completion: ok };
 const timeout = { code: 'timeout' };
-const afterOne = { ...timeout, facts: { detail: expect.stringMatching(/within 1 s\. .* up to 60;/) } };
+const afterOne = {
+  ...timeout,
+  facts: { detail: expect.stringMatching(/^No answer within 1 s, .* up to 60 s /) },
+};
 const unavailable = { code: 'queue_unavailable' };
 const ended = new Failure('unauthorized');
 const ofJob =

@@ -128,12 +128,13 @@ describe('quillgate pools', () => {
   it('what cannot be set -> refused, and nothing is changed', async () => {
     for (const [options, message] of [
       [{}, /Name a setting/],
-      [{ concurrency: '0' }, /concurrency: /],
-      [{ concurrency: 'many' }, /concurrency: /],
+      [{ concurrency: '0' }, /^--concurrency must be a whole number from 1 to 10000\.$/],
+      [{ concurrency: 'many' }, /^--concurrency must be a whole number from 1 to 10000\.$/],
+      [{ timeoutMs: '1' }, /^--timeout-ms must be a whole number from 100 to 3600000\.$/],
       [{ rate: '60' }, /--rate must be like 60\/1m/],
-      [{ rate: '1/1ms' }, /durationMs/],
-      [{ model: 'projects/evil/x' }, /model: must be allowed by BEDROCK_MODELS/],
-      [{ fallback: 'nobody' }, /fallback: /],
+      [{ rate: '1/1ms' }, /^--rate: durationMs must be a whole number from 100 to /],
+      [{ model: 'projects/evil/x' }, /^--model must be allowed by BEDROCK_MODELS/],
+      [{ fallback: 'x' }, /^--fallback/],
       [{ concurrency: '1', ifVersion: 'x' }, /--if-version/],
     ] as const)
       await expect(set(options, 'bedrock'), JSON.stringify(options)).rejects.toThrow(message);

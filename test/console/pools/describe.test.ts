@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { describeProvider, failingFirst, p95Of, reachOf } from '../../../console/pools/describe.ts';
+import {
+  describeIntake,
+  describeProvider,
+  failingFirst,
+  p95Of,
+  reachOf,
+} from '../../../console/pools/describe.ts';
 import type { FleetProvider, FleetWorker } from '../../../shared/contracts/fleet-contract.ts';
 import { fleetWorker as worker } from '../fleet-worker.ts';
 
@@ -8,6 +14,26 @@ const provider = (workers: FleetWorker[], state: FleetProvider['state']): FleetP
 });
 
 const ofOneUser = { model: null, state: 'open', reason: 'credentials', user: 'm' } as const;
+
+describe('describeIntake', () => {
+  it.each([
+    ['paused', 3, 0, 'Paused: 3 chats wait. Choose Open to resume.'],
+    ['paused', 1, 0, 'Paused: 1 chat waits. Choose Open to resume.'],
+    ['paused', undefined, 0, 'Paused: all chats wait. Choose Open to resume.'],
+    ['draining', 3, 2, 'Draining: new chats are refused, 5 finish. Choose Open to resume.'],
+    ['draining', 0, 1, 'Draining: new chats are refused, 1 finishes. Choose Open to resume.'],
+    ['draining', undefined, 1, 'Draining: new chats are refused, the others finish. Choose Open to resume.'],
+    [
+      null,
+      0,
+      1,
+      'Drain: new chats are refused, the others finish. Pause: 0 waiting chats stay queued; 1 running call finishes.',
+    ],
+  ])('says of %s, with %j waiting and %d running, what happens', (intake, waiting, inFlight, text) => {
+    const queue = waiting === undefined ? {} : { queue: { waiting } as NonNullable<FleetProvider['queue']> };
+    expect(describeIntake(intake, { ...provider([], 'serving'), inFlight, ...queue })).toBe(text);
+  });
+});
 
 describe('describeProvider', () => {
   it.each([

@@ -12,6 +12,9 @@ describe('settingFields', () => {
     ['globalConcurrency', 120, '120'],
     ['rate', { max: 100, durationMs: 60_000 }, '100 / 60 s'],
     ['rate', { max: 5, durationMs: 250 }, '5 / 250 ms'],
+    ['timeoutMs', 120_000, '2 min'],
+    ['idleTimeoutMs', 90_000, '90 s'],
+    ['fallbackAfterMs', 1500, '1500 ms'],
     ['models', ['gpt-*', 'o9'], 'gpt-*, o9'],
     [
       'fallback',
@@ -24,9 +27,16 @@ describe('settingFields', () => {
     expect(formatSetting(name, value)).toBe(text);
   });
 
+  it('read a time in any of its units', () => {
+    const read = ['500 ms', '1.5s', ' 2 min ', '1h'].map((text) => fieldOf('timeoutMs').parse(text));
+    expect(read).toEqual([500, 1500, 120_000, 3_600_000]);
+  });
+
   it.each([
     ['globalConcurrency', '1.5'],
     ['globalConcurrency', 'many'],
+    ['timeoutMs', '60000'],
+    ['timeoutMs', '1 d'],
     ['rate', '100'],
     ['rate', '100 / 1 fortnight'],
   ])('refuse %s %s', (name, text) => {

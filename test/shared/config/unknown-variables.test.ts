@@ -17,11 +17,11 @@ describe('unknownVariables', () => {
     ['CHAT_TIMEOUT', 'CHAT_TIMEOUT_MS'],
     ['BREAKER_RESET', 'BREAKER_RESET_MS'],
   ])('asks whether %s was meant to be %s, without its value', (name, meant) => {
-    expect(warningsOf(name)).toEqual([`Unknown variable ${name}: did you mean ${meant}?`]);
+    expect(warningsOf(name)).toEqual([`Unknown variable ${name} is ignored. Did you mean ${meant}?`]);
   });
 
   it.each(['OPENAI_MAX_TOKENS', 'CHAT_RATE', 'BLOG_THEME', 'VERTEXAI_API_KEY'])('names %s', (name) => {
-    expect(warningsOf(name)).toEqual([`Unknown variable ${name}: nothing reads it.`]);
+    expect(warningsOf(name)).toEqual([`Unknown variable ${name} is ignored.`]);
   });
 
   it('says nothing of ours, of what has no value, and of what other programs and platforms read', () => {

@@ -32,13 +32,14 @@ const outcomes: Outcome[] = [
     ...{ kind: 'failed', code: 'context_length_exceeded', retryable: false, contextTokens: 8192 },
     ...timings,
   },
+  { kind: 'failed', code: 'provider_timeout', retryable: true, limitMs: 300, fellSilent: true, ...timings },
   {
     kind: 'ok',
     text: 'a',
     model: 'm',
     ...timings,
     attempts: [
-      { provider: 'openai', code: 'provider_timeout' },
+      { provider: 'openai', code: 'provider_timeout', limitMs: 60_000 },
       { provider: 'anthropic', model: 'm', code: 'ok', usage: { inputTokens: 1, outputTokens: 2 } },
     ],
   },

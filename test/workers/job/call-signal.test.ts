@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { TimeLimit } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { CallSignal } from '../../../workers/job/call-signal.js';
 import { madeCallOf } from '../../support/calls.js';
@@ -88,6 +89,34 @@ describe('CallSignal', () => {
   ])('a %s with %j, after which come %s', (kind, limits, steps) => {
     open(limits, kind === 'stream');
     play(steps);
+  });
+
+  const [timeoutMs, firstTokenTimeoutMs] = [300, 200];
+  it.each<[string, Limits, string, TimeLimit]>([
+    ['call', { timeoutMs }, '300 ms', { ms: timeoutMs, setting: 'timeoutMs' }],
+    [
+      'stream',
+      { firstTokenTimeoutMs },
+      '200 ms',
+      { ms: firstTokenTimeoutMs, setting: 'firstTokenTimeoutMs' },
+    ],
+    ['stream', { fallbackAfterMs: 100 }, '100 ms', { ms: 100, setting: 'fallbackAfterMs' }],
+    [
+      'stream',
+      { firstTokenTimeoutMs },
+      'lives, 5000 ms',
+      { ms: idleTimeoutMs, setting: 'idleTimeoutMs', fellSilent: true },
+    ],
+    [
+      'stream',
+      { firstTokenTimeoutMs: 7000 },
+      'lives, 7000 ms',
+      { ms: 7000, setting: 'firstTokenTimeoutMs', fellSilent: true },
+    ],
+  ])('a %s with %j, after which come %s -> names the limit that ended it', (kind, limits, steps, limit) => {
+    open(limits, kind === 'stream');
+    play(`${steps}: provider_timeout`);
+    expect(call.signal.reason.facts.limit).toEqual(limit);
   });
 
   it('a deadline that has passed -> ends at once', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { outcomeToFailure } from '../../../api/chat/chat-result.js';
+import { toProblem } from '../../../api/http/problem.js';
 import { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
@@ -56,6 +57,27 @@ describe('an error of a provider', () => {
     expect(facts.detail).toMatch(/maximum context length is 200000 tokens \(context_length_exceeded\)/);
     expect(facts.detail).not.toContain('213462');
   });
+
+  it.each([
+    [{ ms: 60_000, setting: 'timeoutMs' }, /^The provider did not answer within 60 s\. /],
+    [{ ms: 1500, setting: 'idleTimeoutMs', fellSilent: true }, /^The provider sent nothing for 1\.5 s\. /],
+    // A worker of 0.9.1 names no limit.
+    [undefined, /^The provider did not answer in time, or fell silent\. /],
+  ] as const)(
+    'is a time-out by %j -> its caller is told the limit, and no name of a variable',
+    (limit, text) => {
+      const failure = new Failure('provider_timeout', { limit });
+      const written = encodeOutcome(toFailedOutcome(failure, times(1, 2)));
+      const outcome = decodeOutcome(written);
+      if (outcome.kind !== 'failed') throw new TypeError('not a failure');
+      const ofAll = conclude(outcome, [toEndedAttempt(outcome, job), rejected]);
+      for (const each of [outcome, ofAll] as (typeof outcome)[]) {
+        const { detail } = toProblem(outcomeToFailure(each, 'anthropic'), 'id');
+        expect(detail).toMatch(text);
+      }
+      expect(written).not.toMatch(/_MS|setting/);
+    },
+  );
 });
 
 describe('the outcome of a chat', () => {

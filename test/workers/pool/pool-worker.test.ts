@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
+import { Failure } from '../../../shared/failures.js';
 import { type ChatJob, encodeChatJob, queueName } from '../../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import { writeBlob } from '../../../shared/queue/blobs.js';
@@ -206,6 +207,16 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     const { time: _time, pid: _pid, hostname: _host, ...line } = found ?? {};
     const failure = { code: word, error: 'TypeError', status: 400, word };
     expect(line).toEqual({ level: 40, msg: 'job failed', jobId, user: 'me', ...failure });
+  });
+
+  it('a job that a time limit ends -> the line has the limit and the variable that sets it', async () => {
+    const limit = { ms: 300, setting: 'idleTimeoutMs', fellSilent: true } as const;
+    await start({ ...provider, run: () => Promise.reject(new Failure('provider_timeout', { limit })) });
+    const jobId = await add();
+    await isCompleted(jobId);
+    const found = logged.lines.find((line) => line.msg === 'job failed' && line.jobId === jobId);
+    const variable = `${provider.id.toUpperCase()}_IDLE_TIMEOUT_MS`;
+    expect(found).toMatchObject({ code: 'provider_timeout', limitMs: 300, variable });
   });
 
   it('a job that fails unexpectedly -> is logged, and published where a caller waits for it', async () => {

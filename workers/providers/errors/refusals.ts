@@ -37,7 +37,8 @@ interface RefusalFacts {
 
 /**
  * Reads it from OpenAI's code or name of the parameter, or from the text, where the others say it, up to what that
- * quotes. Undefined for a refusal of anything else. The sources are in docs/decisions/0044-parts-and-marks.md.
+ * quotes. Undefined for a refusal of anything else. The sources are in the long text of
+ * decision 44 (`git show 99b4540e:docs/decisions/0044-parts-and-marks.md`).
  */
 export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
   const beginning = unquoted(text);

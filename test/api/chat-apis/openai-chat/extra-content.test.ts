@@ -147,10 +147,7 @@ describe('blocks that a client has changed', () => {
   it.each([
     ['1/extra_content nests deeper than 128 levels', '['.repeat(129)],
     ['1/extra_content and those before it have more than 20000 values', `[${'{},'.repeat(12_000)}{}]`],
-    [
-      '1/extra_content/anthropic/signed_thinking must be at most 2097152 characters long',
-      'x'.repeat(2_097_153),
-    ],
+    ['1/extra_content/anthropic/signed_thinking must be at most 2097152 characters', 'x'.repeat(2_097_153)],
   ])('given more than is parsed → refused: %s', (reason, json) => {
     // As this release hands it out, and as 0.8 did.
     for (const more of [{ model: 'm' }, {}]) {

@@ -281,7 +281,7 @@ describe('a conversation with calls or images', () => {
     [
       'a signature that is too long',
       [assistant(called('a', { extra_content }))],
-      '0/tool_calls/0/extra_content/google/thought_signature must be at most 2097152 characters long',
+      '0/tool_calls/0/extra_content/google/thought_signature must be at most 2097152 characters',
     ],
   ])('has %s → refused', (_, messages, reason) => {
     expect(refusalOf({ messages })).toBe(`/messages/${reason}`);
