@@ -73,7 +73,7 @@ export function findDatabase({ DATABASE_URL, DATA_DIR }: Config): string {
     return url;
   } catch (error) {
     if (error instanceof StoreUrlError)
-      throw new StartupError(`${path} does not hold a postgres:// URL; npm start writes it anew.`);
+      throw new StartupError(`${path} does not hold a postgres:// URL; npm start rewrites it.`);
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new StartupError(nothingRuns({ DATA_DIR }));
     throw new StartupError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }

@@ -108,7 +108,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     .description('make an access token and print it once')
     .option(
       '--owner <name>',
-      'the user whose it is, and author of the posts it writes (default: the first user, or blog)',
+      'the user who owns it, and author of its posts (default: the first user, or blog)',
     )
     .option(
       '--scope <scope>',

@@ -149,7 +149,7 @@ function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   const simulated = isSimulated(names, id);
   const message = simulated
     ? 'simulated: no credentials'
-    : `no pool: no credentials${isBesideReal(names) ? ', and beside real providers nobody is simulated' : ''}`;
+    : `no pool: no credentials${isBesideReal(names) ? '; no provider is simulated beside real ones' : ''}`;
   log.warn({ provider: id, missing: credentialVariables[id] }, message);
   return simulated;
 }

@@ -86,7 +86,7 @@ export async function exportPosts(
     throw new StartupError(`${printable(dest)} cannot be written (${code}).`);
   });
   process.stderr.write(`${count} ${count === 1 ? 'post' : 'posts'} exported to ${printable(folder)}.\n`);
-  say('Files overwritten that said something else', replaced);
+  say('Overwritten files that had other content', replaced);
   if (prune) say('Markdown files removed that belonged to no post', ofNoPost);
   else say('Markdown files of no post; an import would make posts of them, --prune removes them', ofNoPost);
 }

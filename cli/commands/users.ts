@@ -97,4 +97,4 @@ const noSuchUser = (variables: string | undefined): StartupError =>
   new StartupError(variables ? ofEnvironment(variables) : 'There is no such user; see quillgate users list.');
 
 const ofEnvironment = (variables: string): string =>
-  `The environment has a user of this name, whose secret is still good: change or unset ${variables} to end that.`;
+  `The environment still lets a user of this name in; change or unset ${variables} to end that.`;

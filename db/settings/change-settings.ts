@@ -100,9 +100,11 @@ const namesIn = ({ model, models = [], fallback = [] }: PoolOverrides, provider:
 ];
 
 function changedBefore(current: ProviderSettings | undefined): Failure {
-  const { version = 0, changedBy = 'nobody', changedAt = '' } = current ?? {};
+  const { version = 0 } = current ?? {};
   return new Failure('precondition_failed', {
-    detail: `The settings have changed since: version ${version}, by ${changedBy}${changedAt && `, ${changedAt}`}.`,
+    detail: current
+      ? `The settings have changed since: ${current.changedBy} saved version ${version} at ${current.changedAt}.`
+      : 'The settings are at version 0: there are no changes yet.',
     headers: { ETag: `"${version}"` },
   });
 }

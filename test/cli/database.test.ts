@@ -38,7 +38,7 @@ describe('withDatabase', () => {
   it('does not repeat what stands in the file', async () => {
     const folder = plant({ 'database-url': 'canary' });
     expect(await complaintOf({ DATA_DIR: folder })).toBe(
-      `${folder}/database-url does not hold a postgres:// URL; npm start writes it anew.`,
+      `${folder}/database-url does not hold a postgres:// URL; npm start rewrites it.`,
     );
   });
 

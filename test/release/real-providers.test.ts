@@ -34,8 +34,6 @@ describe('a simulator beside a provider with credentials', () => {
   it('leaves a worker that has nobody to call ready, and its log says why it does nothing', async () => {
     const idle = await worker('vertexai', { GOOGLE_API_KEY: '', GOOGLE_CLOUD_PROJECT: '' });
     expect((await fetch(`http://127.0.0.1:${idle.port}/readyz`)).status).toBe(200);
-    expect(deployment.logs()).toContain(
-      'no pool: no credentials, and beside real providers nobody is simulated',
-    );
+    expect(deployment.logs()).toContain('no pool: no credentials; no provider is simulated beside real ones');
   });
 });

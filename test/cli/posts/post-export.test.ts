@@ -22,7 +22,7 @@ describe('an export', () => {
     const before = readTree(folder);
     expect(await complaintOf(run(folder))).toBe(`${folder} is not empty; --force writes into it anyway.`);
     expect(readTree(folder)).toEqual(before);
-    const replaced = 'Files overwritten that said something else: 1\n  a.md\n';
+    const replaced = 'Overwritten files that had other content: 1\n  a.md\n';
     expect(await run(folder, { force: true })).toContain(`1 post exported to ${folder}.\n${replaced}`);
     const { 'a.md': text = '', ...others } = readTree(folder);
     expect([text, others]).toEqual([expect.stringMatching(/\nnew$/), { 'b.md': 'other', 'c.txt': 'x' }]);
@@ -107,7 +107,7 @@ describe('an export', () => {
     const linkedFile = makeFolder();
     symlinkSync(join(outside, 'b.md'), join(linkedFile, 'b.md'));
     symlinkSync(join(outside, 'b.md'), join(linkedFile, '.quillgate-export'));
-    expect(await run(linkedFile, { force: true })).toContain('said something else: 1\n  b.md\n');
+    expect(await run(linkedFile, { force: true })).toContain('that had other content: 1\n  b.md\n');
     expect(readTree(linkedFile)['b.md']).toMatch(/\ntext$/);
     expect(readTree(outside)).toEqual({ 'b.md': 'kept' });
     expect(existsSync(join(outside, 'er'))).toBe(false);

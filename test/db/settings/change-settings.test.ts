@@ -82,7 +82,7 @@ describe('changePoolSettings', () => {
     const { changedAt } = await change(1, { concurrency: 3 }, 'bob');
     const { code, facts } = await failureOf(change(1, { concurrency: 4 }));
     expect(code).toBe('precondition_failed');
-    expect(facts.detail).toContain(`version 2, by bob, ${changedAt}`);
+    expect(facts.detail).toContain(`bob saved version 2 at ${changedAt}`);
     expect(facts.headers).toEqual({ ETag: '"2"' });
     expect(store.recorded()).toMatchObject({ version: 2 });
   });
