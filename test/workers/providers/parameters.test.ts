@@ -56,12 +56,11 @@ const offered: Record<Api, (choice?: object) => object> = {
   }),
 };
 
-const limit = { max_output_tokens: 4096, store: false };
 const config = (fields: object) => ({ generationConfig: { maxOutputTokens: 4096, ...fields } });
 /** What each API is always told. */
 const always: Record<Api, object> = {
   chat: { max_tokens: 4096 },
-  responses: limit,
+  responses: { max_output_tokens: 4096, store: false },
   anthropic: { max_tokens: 4096 },
   bedrock: { inferenceConfig: { maxTokens: 4096 } },
   vertexai: config({}),

@@ -58,28 +58,32 @@ it.each(providerIds)('sends no credential that the machine may have for %s to th
   expect(heads[0]).not.toContain('a-real-');
 });
 
+const brief: Turn = { role: 'system', content: 'Be brief.' };
 it.each([
-  ['not set', 'Anthropic', undefined, { type: 'ephemeral' }],
-  ['auto', 'Anthropic', 'auto', { type: 'ephemeral' }],
-  ['1h', 'Anthropic', '1h', { type: 'ephemeral', ttl: '1h' }],
-  ['off', 'Anthropic', 'off', undefined],
+  ['not set', 'the simulator', undefined, { type: 'ephemeral' }],
+  ['auto', 'the simulator', 'auto', { type: 'ephemeral' }],
+  ['1h', 'the simulator', '1h', { type: 'ephemeral', ttl: '1h' }],
+  ['off', 'the simulator', 'off', undefined],
   ['not set', 'a server of others', undefined, undefined],
   ['auto', 'a server of others', 'auto', { type: 'ephemeral' }],
 ])(
-  'with ANTHROPIC_PROMPT_CACHE %s asks %s to cache prompts, or not',
+  'ANTHROPIC_PROMPT_CACHE %s -> %s is asked to cache or not, and only the simulator has later system texts in their places',
   async (_, asked, setting, cacheControl) => {
-    const bodies: object[] = [];
+    const bodies: { cache_control?: object; messages: { role: string }[] }[] = [];
     const server = await serve(async (request, response) => {
-      bodies.push((await json(request)) as object);
+      bodies.push((await json(request)) as (typeof bodies)[number]);
       response.writeHead(400).end();
     });
     onTestFinished(() => server.close());
+    const isForeign = asked === 'a server of others';
     const own = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url, ANTHROPIC_MODEL: 'm' };
-    const variables = { ANTHROPIC_PROMPT_CACHE: setting, ...(asked !== 'Anthropic' && own) };
-    const turns = [hello, { role: 'assistant' as const, content: 'Hi!' }, hello];
+    const variables = { ANTHROPIC_PROMPT_CACHE: setting, ...(isForeign && own) };
+    const turns: Turn[] = [hello, { role: 'assistant', content: 'Hi!' }, hello, brief];
     await expect(say(turns, 'anthropic', server.url, variables)).rejects.toThrow();
     expect(bodies).toHaveLength(1);
-    expect((bodies[0] as { cache_control?: object }).cache_control).toEqual(cacheControl);
+    expect(bodies[0]?.cache_control).toEqual(cacheControl);
+    const roles = ['user', 'assistant', 'user', ...(isForeign ? [] : ['system'])];
+    expect(bodies[0]?.messages.map(({ role }) => role)).toEqual(roles);
   },
 );
 
@@ -100,22 +104,6 @@ it.each<[wire: 'auto' | 'responses' | 'chat' | undefined, baseUrl: string | unde
   ['responses', 'http://127.0.0.1:8000/v1', 'responses'],
 ])('speaks OpenAI’s API by the variable, or else by the address: %s at %s -> %s', (wire, baseUrl, gives) => {
   expect(wireOf({ wire, baseUrl })).toBe(gives);
-});
-
-it.each([
-  ['the simulator -> system texts behind other turns in their places', false, ['user', 'system']],
-  ['a server of others at the base URL -> none there', true, ['user']],
-])('sends %s', async (_, isForeign, roles) => {
-  const bodies: { messages: { role: string }[] }[] = [];
-  const server = await serve(async (request, response) => {
-    bodies.push((await json(request)) as (typeof bodies)[number]);
-    response.writeHead(400).end();
-  });
-  onTestFinished(() => server.close());
-  const own = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: server.url, ANTHROPIC_MODEL: 'm' };
-  const turns = [hello, { role: 'system' as const, content: 'Be brief.' }];
-  await expect(say(turns, 'anthropic', server.url, isForeign ? own : {})).rejects.toThrow();
-  expect(bodies[0]?.messages.map(({ role }) => role)).toEqual(roles);
 });
 
 /** A provider's reply from a simulator, as JSON, with the credentials of these variables alone. */

@@ -57,7 +57,7 @@ const [hm, text, more] = [
 ];
 const call = { kind: 'call', name: 'look', arguments: '{}' };
 
-/** The same reply of each: thinking in words, a text in two blocks, thinking without words, a redacted one, two calls. */
+/** The same reply of each: thinking in words, a text in two blocks, thinking without words and redacted, two calls. */
 const thoughtful = {
   anthropic: anthropic({
     blocks: [

@@ -159,6 +159,11 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     expect(await play(answer, { stream, parameters, blankAllowedFor: ['length'] })).toMatchObject(gives);
   });
 
+  it('without a word of its tokens -> has none', async () => {
+    const answer = response([message('Hello')], said(0, ['Hello']), { usage: null });
+    expect(await play(answer, { stream })).not.toHaveProperty('usage');
+  });
+
   it('with a text to stop at -> ends before it, although the API has no such parameter', async () => {
     const answer = response([message('one END two')], said(0, ['one E', 'ND two']));
     const reply = await play(answer, { stream, parameters: { stop: ['END'] } });
