@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import { findBreaches } from './binding.js';
-import type { Call } from './call.js';
+import type { Call } from './calls.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
@@ -9,9 +8,9 @@ import type { CallParameters } from './exchange.js';
 import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
-import { type ErrorBodies, firstRefusal, type Refusal } from './refusal.js';
-import { hasForeignSignature } from './signature.js';
-import type { WireFormat } from './wire-format.js';
+import { firstFault, type Refusal } from './refusal.js';
+import { findBreaches, hasForeignSignature } from './seals.js';
+import type { ErrorBodies, WireFormat } from './wire-format.js';
 
 /** A valid call, and what is needed to answer it. */
 export interface Exchange {
@@ -176,6 +175,6 @@ function checkThinking(exchange: Exchange, fate: Behaviour['unboundThinking']): 
   if (fate === undefined || unbound === undefined) return undefined;
   const breaches = findBreaches(exchange);
   exchange.call.droppedThinking = breaches.length;
-  if (fate === 'refused') return firstRefusal(breaches, ({ place, breach }) => unbound(place, breach));
+  if (fate === 'refused') return firstFault(breaches, ({ place, breach }) => unbound(place, breach));
   return undefined;
 }

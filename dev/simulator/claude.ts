@@ -1,21 +1,24 @@
-import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { contentOf, type WrittenBlock } from './blocks.js';
-import type { Reply, ReplyCall } from './exchange.js';
-import { type Breach, type Refusal, snakeCase } from './refusal.js';
+import type { MadeCall, Reply, ReplyCall } from './exchange.js';
+import type { Fault } from './part-rules.js';
+import { firstFault, type Refusal, snakeCase } from './refusal.js';
 import { schemasIn } from './schemas.js';
-import { type MadeCall, sign } from './signature.js';
+import { sign } from './seals.js';
+import { object, oneOf, type Shape } from './shape.js';
+import type { Breach, Place } from './wire-format.js';
 
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 
-export const claudeEfforts = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
+export const claudeEfforts = oneOf('low medium high xhigh max');
 
 /** How newer models are asked to think (`ThinkingConfigAdaptive` of Anthropic's SDK). */
-export const thinkingConfig = z.strictObject({
-  type: z.enum(['adaptive', 'disabled']),
-  display: z.enum(['summarized', 'omitted']).nullish(),
+export const thinkingShape = (place: string): Shape => ({
+  [place]: object('type display'),
+  [`${place}.type!`]: oneOf('adaptive disabled'),
+  [`${place}.display`]: oneOf('summarized omitted'),
 });
 
 /** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
@@ -36,7 +39,7 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   forcedChoice: () => refuse('tool_choice: type "tool" and "any" are not supported for this model.'),
   signature: () => refuse('messages: Invalid `signature` in `thinking` block'),
   // https://github.com/anomalyco/opencode/issues/48637, https://github.com/kirodotdev/KiroCrew/pull/11513
-  unbound({ turn, part }: { turn: number; part: number }, breach: Breach): Refusal | undefined {
+  unbound({ turn, part }: Place, breach: Breach): Refusal | undefined {
     if (breach === 'foreign') return undefined;
     const gap = ' The `thinking` block that preceded this one when it was created is missing.';
     return refuse(
@@ -95,92 +98,54 @@ export function joinThinking(parts: readonly Part[]): Turn['content'] {
   return contentOf(joined);
 }
 
-/** Claude's words for the first fault of a schema: of a tool's only its root, unless it is strict. */
+/** What Claude expects of a schema: of a tool's only its root and the draft, unless it is strict. */
 export function claudeSchemaFault(
-  schema: JsonObject,
-  { strict, index }: { strict?: boolean | undefined; index?: number },
-): string | undefined {
-  const place = index === undefined ? 'output_config.format.schema' : `tools.${index}.custom.input_schema`;
-  const hasChoice = ['oneOf', 'anyOf', 'allOf'].some((keyword) => keyword in schema);
-  if (index !== undefined && hasChoice)
-    return `${place}: input_schema does not support oneOf, allOf, or anyOf at the top level`;
-  const older = index === undefined ? undefined : findToolFault(schema);
-  if (older) return `${place}${older}`;
-  const fault = index === undefined || strict === true ? findSchemaFault(schema) : undefined;
-  return fault && `${place}: ${fault}`;
+  root: JsonObject,
+  { strict, index }: { strict?: boolean | undefined; index?: number | undefined },
+): Fault | undefined {
+  const isTool = index !== undefined;
+  if (isTool && ['oneOf', 'anyOf', 'allOf'].some((keyword) => keyword in root))
+    return [[], 'no oneOf, anyOf or allOf at the top level'];
+  const names = isTool ? Object.keys(root.properties ?? {}) : [];
+  if (!names.every((name) => /^[a-zA-Z0-9_.-]{1,64}$/.test(name)))
+    return [['properties'], "keys like '^[a-zA-Z0-9_.-]{1,64}$'"];
+  return firstFault(schemasIn(root), ({ schema, path, isCircle }) => {
+    const expected =
+      (isTool && !isOfDraft(schema) ? 'JSON Schema draft 2020-12' : undefined) ??
+      (!isTool || strict === true ? (isCircle ? 'no circle' : expectedOf(schema)) : undefined);
+    return expected === undefined ? undefined : [path, expected];
+  });
 }
 
-/**
- * The schema of every tool has to be one of the draft of 2020-12 (https://github.com/hyperdxio/hyperdx/pull/2925), and
- * the names of the arguments themselves have a pattern.
- */
-function findToolFault(root: JsonObject): string | undefined {
-  for (const { schema } of schemasIn(root)) {
-    const { required, exclusiveMinimum, exclusiveMaximum, type } = Object(schema);
-    const flags = [required, exclusiveMinimum, exclusiveMaximum];
-    if (Array.isArray(schema) || type === 'any' || flags.some((flag) => typeof flag === 'boolean'))
-      return ': JSON schema is invalid. It must match JSON Schema draft 2020-12';
-  }
-  const names = Object.keys(root.properties ?? {});
-  return names.every((name) => /^[a-zA-Z0-9_.-]{1,64}$/.test(name))
-    ? undefined
-    : ".properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
+/** Whether it can be of the draft of 2020-12: https://github.com/hyperdxio/hyperdx/pull/2925 */
+function isOfDraft(schema: unknown): boolean {
+  const { required, exclusiveMinimum, exclusiveMaximum, type } = Object(schema);
+  const flags = [required, exclusiveMinimum, exclusiveMaximum];
+  return !(Array.isArray(schema) || type === 'any' || flags.some((flag) => typeof flag === 'boolean'));
 }
 
-const annotations = ['title', 'description', 'default', '$schema', '$id', '$comment', 'examples'];
-const taken = new Set([
-  ...annotations,
-  'type',
-  'properties',
-  'required',
-  'additionalProperties',
-  'items',
-  'enum',
-  'const',
-  'anyOf',
-  'allOf',
-  '$ref',
-  '$defs',
-  'definitions',
-  'format',
-  'minItems',
-  'pattern',
-]);
 const typing = ['type', 'enum', 'const', 'anyOf', 'allOf', '$ref'];
+const others = `title description default $schema $id $comment examples properties required additionalProperties
+  items $defs definitions format minItems pattern`;
+const taken = new Set([...typing, ...others.split(/\s+/)]);
 const formats = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
 const untakenPattern = /\(\?(?:[=!]|<[=!])|\\[1-9bB]/;
 
 /**
- * Claude's words for the first keyword that it does not take in the schema of a format or of a strict tool
+ * What Claude expects instead of a schema of a format or of a strict tool
  * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations).
  */
-function findSchemaFault(root: JsonObject): string | undefined {
-  for (const { schema, isCircle } of schemasIn(root)) {
-    if (isCircle) return 'Circular references are not supported';
-    const fault = isObject(schema) ? faultOf(schema) : 'Schema must be an object';
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
-}
-
-function faultOf(schema: JsonObject): string | undefined {
-  if ('oneOf' in schema) return "Schema type 'oneOf' is not supported";
-  if (!typing.some((keyword) => keyword in schema)) return 'Schema must have a type';
-  const types = [schema.type ?? 'object'].flat();
-  const untaken = Object.keys(schema).filter((keyword) => !taken.has(keyword));
-  if (untaken.length > 0)
-    return `For '${types.join(', ')}' type, properties ${untaken.sort().join(', ')} are not supported`;
-  const isTyped = 'properties' in schema || ('type' in schema && types.includes('object'));
-  if (isTyped && schema.additionalProperties !== false)
-    return "For 'object' type, 'additionalProperties' must be explicitly set to false";
-  const { minItems = 0, format, pattern } = schema;
-  if (minItems !== 0 && minItems !== 1)
-    return "For 'array' type, 'minItems' values other than 0 or 1 are not supported";
-  if (format !== undefined && !formats.has(String(format)))
-    return `String format '${format}' is not supported`;
-  if (untakenPattern.test(String(pattern))) return 'Pattern has an unsupported feature';
-  const values = [...((schema.enum as unknown[] | undefined) ?? []), schema.const];
-  return values.some((value) => typeof value === 'object' && value !== null)
-    ? 'Enum values must be primitives'
-    : undefined;
+function expectedOf(schema: unknown): string | undefined {
+  if (!isObject(schema)) return 'an object';
+  if (!typing.some((keyword) => keyword in schema)) return 'a type';
+  const untaken = Object.keys(schema).find((keyword) => !taken.has(keyword));
+  if (untaken !== undefined) return `no ${untaken}`;
+  const { type, minItems = 0, format, pattern, enum: values = [], additionalProperties } = schema;
+  const isTyped = 'properties' in schema || [type].flat().includes('object');
+  if (isTyped && additionalProperties !== false) return 'additionalProperties that are false';
+  if (minItems !== 0 && minItems !== 1) return 'minItems of 0 or 1';
+  if (format !== undefined && !formats.has(String(format))) return `no format ${format}`;
+  if (untakenPattern.test(String(pattern))) return 'a pattern of other features';
+  const isDeep = [values, schema.const].flat().some((value) => typeof value === 'object' && value !== null);
+  return isDeep ? 'an enum of primitives' : undefined;
 }

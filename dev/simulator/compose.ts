@@ -1,12 +1,12 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { type JsonObject, readJson } from '../../shared/json/json.js';
-import { bindThoughts } from './binding.js';
-import type { Call } from './call.js';
+import type { Call } from './calls.js';
 import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
 import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './exchange.js';
 import { fill } from './fill.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
+import { bindThoughts } from './seals.js';
 
 interface AskedCall {
   readonly call: Call;
@@ -76,7 +76,7 @@ function callOf({ name, parameters }: OfferedTool, behaviour: Behaviour): ReplyC
   const pieces = splitInto(whole, Math.max(amount, (cutAfter ?? 0) + 1));
   const kept = cutAfter === undefined ? pieces : pieces.slice(0, Math.min(cutAfter, pieces.length - 1));
   return {
-    name: broken === 'nameless' ? undefined : broken === 'unknown' ? 'not_offered' : name,
+    name: broken === 'nameless' ? undefined : broken === 'unoffered' ? 'not_offered' : name,
     arguments: kept.join(''),
     pieces: whole === '{}' && cutAfter === undefined ? [] : kept,
   };

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Call } from './call.js';
-import { type CallFilter, type CallLog, matches } from './call-log.js';
+import { type Call, type CallFilter, type CallLog, matches } from './calls.js';
 import type { Gates } from './gates.js';
 import { behaviourList, isGated, partList } from './model-names.js';
 import { decodeSegment } from './path-segment.js';

@@ -47,6 +47,9 @@ export interface ReplyCall {
   readonly pieces: readonly string[];
 }
 
+/** A call that a model has made. */
+export type MadeCall = Pick<ReplyCall, 'name' | 'arguments'>;
+
 /** A piece of thinking; its text is empty unless words were asked for. */
 export interface Thought {
   readonly text: string;

@@ -2,11 +2,11 @@ import type { Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
-import type { CallContent, CallFacts } from './call.js';
+import type { CallContent, CallFacts } from './calls.js';
 import type { CallParameters } from './exchange.js';
 import { type Behaviour, findBehaviour } from './model-names.js';
 import { openAiFormat } from './openai/format.js';
-import { checkParts } from './part-rules.js';
+import { findPartFault } from './part-rules.js';
 import type { Refusal } from './refusal.js';
 import { responsesFormat } from './responses/format.js';
 import { vertexFormat } from './vertexai/format.js';
@@ -69,13 +69,24 @@ function judge(
   const refusal = format.authenticate(head) ?? checkMediaType(format, head);
   if (refusal !== undefined) return refusal;
   if (!isObject(body)) return format.errors.json();
-  const misshapen = format.validate(body);
-  if (misshapen !== undefined) return misshapen;
-  const [turns, parameters] = [format.turns(body), format.parameters(body)];
-  const broken = checkParts(format.partRules, turns, parameters);
-  if (broken !== undefined) return broken;
-  const behaviour = model === undefined ? undefined : findBehaviour(model);
-  return behaviour === undefined ? format.errors.model(model, head.path) : { turns, parameters, behaviour };
+  const { errors } = format;
+  const read = readBody(format, body);
+  if ('status' in read) return read;
+  const fault = findPartFault(format.partRules, read.turns, read.parameters);
+  if (fault !== undefined) return errors.wrong(...fault);
+  if (model === undefined) return errors.wrong(['model'], 'a text');
+  const behaviour = findBehaviour(model);
+  return behaviour === undefined ? errors.model(model, head.path) : { ...read, behaviour };
+}
+
+/** A body in our words. Not all of its shape is checked: what cannot be read is refused like what must not be. */
+function readBody(format: WireFormat, body: JsonObject) {
+  try {
+    return format.validate(body) ?? { turns: format.turns(body), parameters: format.parameters(body) };
+  } catch (error) {
+    if (error instanceof TypeError) return format.errors.wrong([], 'another shape');
+    throw error;
+  }
 }
 
 function checkMediaType({ errors }: WireFormat, { headers }: RequestHead): Refusal | undefined {

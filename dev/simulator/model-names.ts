@@ -1,9 +1,9 @@
 import type { Ending } from './exchange.js';
 
 /**
- * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens or after a
- * pause; half, and then none while the connection stays open, a reset, the provider's error or malformed bytes; half as
- * if it were all; byte by byte; without end.
+ * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens or after
+ * a pause; half, and then none while the connection stays open, a reset, the provider's error or malformed bytes; half
+ * as if it were all; byte by byte; without end.
  */
 export type Delivery =
   | ('whole' | 'gated' | 'lull' | 'hang' | 'reset' | 'error' | 'malformed')
@@ -43,7 +43,7 @@ export interface Behaviour {
   readonly isSilent?: boolean;
   /** The calls of tools: one of each, or so many of the first one or of the one that the choice names. */
   readonly calls: 'each' | number;
-  readonly brokenCalls?: 'unknown' | 'unreadable' | 'nameless';
+  readonly brokenCalls?: 'unoffered' | 'unreadable' | 'nameless';
   readonly isSigned?: boolean;
   /** In how many pieces the arguments are streamed; absent means in a few. */
   readonly pieces?: number;
@@ -122,7 +122,7 @@ const rows: readonly Row[] = [
   ['pieces-<n>', 'has n pieces of arguments', (pieces) => ({ pieces })],
   ['limit-<n>', 'says a text, and the token limit cuts its call after n pieces', (n) => ({ cutAfter: n })],
   ['signed', 'signs its calls; refuses changed ones', () => ({ isSigned: true, refuses: 'signature' })],
-  ['unknown', 'calls a tool that was not offered', () => ({ brokenCalls: 'unknown' })],
+  ['unoffered', 'calls a tool that was not offered', () => ({ brokenCalls: 'unoffered' })],
   ['unreadable', 'calls with arguments that are no JSON object', () => ({ brokenCalls: 'unreadable' })],
   ['nameless', 'calls without a name', () => ({ brokenCalls: 'nameless' })],
   ['latency-<ms>', 'begins after so many milliseconds', (ms) => ({ delayMs: ms })],
@@ -226,7 +226,7 @@ const names: Readonly<Record<string, string>> = {
   'sim-tool-drip-<ms>': 'call-1.drip-<ms>',
   'sim-tool-signed': 'call-1.signed',
   'sim-always-thinks': 'call-1.no-forcing',
-  'sim-tool-unknown': 'call-1.unknown',
+  'sim-tool-unknown': 'call-1.unoffered',
   'sim-tool-garbage': 'call-1.unreadable',
   'sim-tool-nameless': 'call-1.nameless',
   'sim-no-hints': 'no-hints',

@@ -1,89 +1,100 @@
-import { type Part, partsOf, type StoredImage, type Turn } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json/json.js';
 import type { CallParameters, OfferedTool } from './exchange.js';
 import { imageTypeOf } from './image.js';
-import { firstRefusal, type Refusal } from './refusal.js';
+import { firstFault, type Path } from './refusal.js';
 
-/** Where something is in a conversation without its system texts: the turn, and the part of it. */
-export interface Place {
-  readonly turn: number;
-  readonly part: number;
-}
+/** A place, and what is expected there. */
+export type Fault = readonly [place: Path, expected: string];
 
-/** The words of an error, or the whole error where it has more than words. */
-type Fault = string | Refusal;
-
-/** A provider's rules for tools, formats and parts, in its words. What it does not refuse is absent. */
+/** A provider's rules for tools, formats and parts. */
 export interface PartRules {
-  /** The error with such words. */
-  refuse(words: string): Refusal;
   readonly toolName: RegExp;
-  toolNamed(name: string, index: number): Fault;
-  sameName?(name: string): Fault;
-  withoutDescription?(index: number): Fault;
-  /** The root of a tool's schema has another type, or none. */
-  noObject(tool: OfferedTool, index: number): Fault;
-  /** A schema; absent for the index of a tool is that of a format. */
+  readonly callId?: RegExp;
+  /** The rules that not all providers have. */
+  readonly has: readonly (
+    | ('one tool of a name' | 'described tools' | 'tools of a choice' | 'an offered choice')
+    | ('tools of calls' | 'results alone' | 'signed calls')
+  )[];
+  /** What is expected instead of the image; its type is undefined for bytes that are no image. */
+  image?(data: string, mediaType: string, type: string | undefined): string | undefined;
+  /** A schema of a tool by its index, or without one of a format: the path in it, and what is expected there. */
   schema(
     schema: JsonObject,
-    of: { strict?: boolean | undefined; name?: string | undefined; index?: number },
+    of: { strict?: boolean | undefined; index?: number | undefined },
   ): Fault | undefined;
-  choiceWithoutTools?(): Fault;
-  notOffered?(name: string): Fault;
-  callsWithoutTools?(): Fault;
-  readonly callId?: RegExp;
-  callNamed?(id: string, place: Place): Fault;
-  callWithoutResult(ids: readonly string[], turn: number): Fault;
-  resultWithoutCall(id: string, place: Place): Fault;
-  textBehindResult?(): Fault;
-  image(image: StoredImage & { data: string }, type: string | undefined, place: Place): Fault | undefined;
-  /** The first call of a turn, in the work that is not finished, has to be signed. */
-  unsigned?(name: string, turn: number): Fault;
+  readonly places: {
+    readonly choice: Path;
+    readonly format: Path;
+    tool(index: number): Path;
+    /** The parameters within a tool. */
+    readonly parameters: Path;
+    /** A part of a turn; turns are counted without system texts. */
+    part(turn: number, part: number): Path;
+  };
 }
 
-/** The provider's error for the first of its rules that a call breaks whose body has the right shape. */
-export function checkParts(
+/** The first rule that a call breaks whose body has the right shape. */
+export function findPartFault(
   rules: PartRules,
   turns: readonly Turn[],
   asked: CallParameters,
-): Refusal | undefined {
+): Fault | undefined {
   const spoken = turns.filter(({ role }) => role !== 'system').map(partsOf);
   const hasCalls = spoken.flat().some(({ type }) => type === 'tool_call' || type === 'tool_result');
-  const fault =
-    checkTools(rules, asked) ??
-    (hasCalls && asked.tools === undefined ? rules.callsWithoutTools?.() : undefined) ??
-    firstRefusal(spoken, (parts, turn) =>
-      firstRefusal(parts, (part, place) => checkPart(rules, part, { turn, part: place })),
+  const { places, has } = rules;
+  if (hasCalls && asked.tools === undefined && has.includes('tools of calls'))
+    return [places.choice, 'tools beside calls and results'];
+  return (
+    firstFault(asked.tools ?? [], (tool, index) => toolFault(rules, tool, { index, asked })) ??
+    choiceFault(rules, asked) ??
+    formatFault(rules, asked) ??
+    firstFault(spoken, (parts, turn) =>
+      firstFault(parts, (part, place) => partFault(rules, part, places.part(turn, place))),
     ) ??
-    (hasCalls ? checkOrder(rules, spoken) : undefined);
-  return typeof fault === 'string' ? rules.refuse(fault) : fault;
+    (hasCalls ? orderFault(rules, spoken) : undefined)
+  );
 }
 
-function checkTools(rules: PartRules, { tools = [], toolChoice, format }: CallParameters): Fault | undefined {
-  const names = tools.map(({ name }) => name);
-  const fault = firstRefusal(tools, (tool, index) => {
-    const { name, description, parameters, strict } = tool;
-    if (!rules.toolName.test(name)) return rules.toolNamed(name, index);
-    if (names.indexOf(name) < index && rules.sameName) return rules.sameName(name);
-    if (description === '' && rules.withoutDescription) return rules.withoutDescription(index);
-    if (parameters === undefined) return undefined;
-    if (parameters.type !== 'object') return rules.noObject(tool, index);
-    return rules.schema(parameters, { strict, name, index });
-  });
-  if (fault !== undefined) return fault;
-  if (toolChoice !== undefined && tools.length === 0) return rules.choiceWithoutTools?.();
-  if (typeof toolChoice === 'object' && !names.includes(toolChoice.name))
-    return rules.notOffered?.(toolChoice.name);
-  return format?.schema && rules.schema(format.schema, format);
+function toolFault(
+  { toolName, has, places, schema }: PartRules,
+  { name, description, parameters, strict }: OfferedTool,
+  { index, asked: { tools = [] } }: { index: number; asked: CallParameters },
+): Fault | undefined {
+  const at = (...path: Path) => [...places.tool(index), ...path];
+  if (!toolName.test(name)) return [at('name'), `a text like ${toolName}`];
+  if (has.includes('one tool of a name') && tools.findIndex((tool) => tool.name === name) < index)
+    return [at('name'), 'another name than that of an earlier tool'];
+  if (has.includes('described tools') && description === '') return [at('description'), 'a text'];
+  if (parameters === undefined) return undefined;
+  if (parameters.type !== 'object') return [at(...places.parameters), 'a schema of the type object'];
+  const [path, expected] = schema(parameters, { strict, index }) ?? [];
+  return path && expected ? [at(...places.parameters, ...path), expected] : undefined;
 }
 
-function checkPart(rules: PartRules, part: Part, place: Place): Fault | undefined {
+function choiceFault(
+  { has, places }: PartRules,
+  { tools = [], toolChoice: choice }: CallParameters,
+): Fault | undefined {
+  if (choice === undefined) return undefined;
+  if (has.includes('tools of a choice') && tools.length === 0) return [places.choice, 'tools beside it'];
+  const isOffered = typeof choice !== 'object' || tools.some(({ name }) => name === choice.name);
+  return has.includes('an offered choice') && !isOffered ? [places.choice, 'an offered tool'] : undefined;
+}
+
+function formatFault({ places, schema }: PartRules, { format }: CallParameters): Fault | undefined {
+  const [path, expected] = (format?.schema && schema(format.schema, { strict: format.strict })) ?? [];
+  return path && expected ? [[...places.format, ...path], expected] : undefined;
+}
+
+function partFault({ image, callId }: PartRules, part: Part, place: Path): Fault | undefined {
   if (part.type === 'image' && 'data' in part) {
-    const { data = '' } = part;
-    return rules.image({ ...part, data }, imageTypeOf(data), place);
+    const { data = '', mediaType } = part;
+    const expected = image?.(data, mediaType, imageTypeOf(data));
+    return expected === undefined ? undefined : [place, expected];
   }
   const id = part.type === 'tool_call' ? part.id : part.type === 'tool_result' ? part.callId : undefined;
-  return id === undefined || rules.callId?.test(id) !== false ? undefined : rules.callNamed?.(id, place);
+  return id === undefined || callId?.test(id) !== false ? undefined : [place, `an id like ${callId}`];
 }
 
 const callsIn = (parts: readonly Part[] = []) =>
@@ -99,25 +110,27 @@ function resultsIn(parts: readonly Part[] = []): string[] {
 }
 
 /** Each result stands first in the turn after its call's, and each call has one. */
-function checkOrder(rules: PartRules, spoken: readonly (readonly Part[])[]): Fault | undefined {
+function orderFault({ has, places }: PartRules, spoken: readonly (readonly Part[])[]): Fault | undefined {
   // The work that is not finished began with the user's last words.
   const begin = spoken.findLastIndex(
     (parts) => parts.at(-1)?.type !== 'tool_result' && callsIn(parts).length === 0,
   );
-  return firstRefusal(spoken, (parts, turn) => {
+  return firstFault(spoken, (parts, turn): Fault | undefined => {
     const asked = callsIn(spoken[turn - 1]);
     const results = resultsIn(parts);
     const total = idsOf(parts).length;
     const wrong = results.findIndex((id, place) => !asked.includes(id) || results.indexOf(id) < place);
     const part = wrong === -1 && total > results.length ? results.length : wrong;
-    if (part !== -1) return rules.resultWithoutCall(results[part] ?? '', { turn, part });
+    if (part !== -1) return [places.part(turn, part), 'the one result of a call in the turn before'];
     const answered = resultsIn(spoken[turn + 1]);
-    const open = callsIn(parts).filter((id) => !answered.includes(id));
-    if (open.length > 0) return rules.callWithoutResult(open, turn);
-    if (total > 0 && total < parts.length && rules.textBehindResult) return rules.textBehindResult();
+    const open = callsIn(parts).findIndex((id) => !answered.includes(id));
+    if (open !== -1) return [places.part(turn, open), 'a result of this call in the next turn'];
+    if (total > 0 && total < parts.length && has.includes('results alone'))
+      return [places.part(turn, total), 'results alone'];
     const first = parts.findIndex(({ type }) => type === 'tool_call');
-    const call = parts[first];
-    const isUnsigned = turn > begin && parts[first - 1]?.type !== 'opaque';
-    return isUnsigned && call?.type === 'tool_call' ? rules.unsigned?.(call.name, turn) : undefined;
+    const isUnsigned = turn > begin && first !== -1 && parts[first - 1]?.type !== 'opaque';
+    return isUnsigned && has.includes('signed calls')
+      ? [places.part(turn, first), 'a thought_signature']
+      : undefined;
   });
 }

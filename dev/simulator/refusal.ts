@@ -10,54 +10,28 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** The refusal, or what else a check gives, of the first item that it does not pass. */
-export function firstRefusal<T, Found = Refusal>(
+/** What a check finds in the first item that it does not pass. */
+export function firstFault<T, Found>(
   items: readonly T[],
-  check: (item: T, index: number) => Found | undefined,
+  check: (item: T, index: number, items: readonly T[]) => Found | undefined,
 ): Found | undefined {
   for (const [index, item] of items.entries()) {
-    const refusal = check(item, index);
-    if (refusal !== undefined) return refusal;
+    const found = check(item, index, items);
+    if (found !== undefined) return found;
   }
   return undefined;
-}
-
-/** A fault of thinking: another model's; behind another conversation, or changed; one before it is missing. */
-export type Breach = 'foreign' | 'elsewhere' | 'gap';
-
-/** The errors of a provider, in its own format. */
-export interface ErrorBodies {
-  contentType(received: string): Refusal;
-  /** The body is not well-formed JSON, or not an object. */
-  json(): Refusal;
-  /** The model does not exist; `path` is the request's. */
-  model(model: string | undefined, path: string): Refusal;
-  /** The credentials do not open this model: a 401 that names it. */
-  denied(model: string): Refusal;
-  /** The provider's usual error for a status (400 to 599). */
-  status(status: number): Refusal;
-  tooLong(tokens: number, maxTokens: number): Refusal;
-  notReady(): Refusal;
-  /** Credit or a quota that is spent, as far as it has words of its own. */
-  readonly quotas: readonly Refusal[];
-  /** The model does not take a hint, which has our name. */
-  hint(name: string, value: unknown): Refusal;
-  /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
-  forcedChoice?(): Refusal;
-  /** The model caches nothing that is marked; absent where marks do no harm. */
-  cache?(): Refusal;
-  /** The thinking before calls did not come back; absent where that may be. */
-  lostReasoning?(): Refusal;
-  /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */
-  effort?(asked: { tools?: unknown; reasoningEffort?: unknown }, model: string): Refusal | undefined;
-  /** The model does not think: it has nothing to encrypt, or does not take thinking; absent where it takes all. */
-  reasoning?(): Refusal;
-  /** Thinking came back elsewhere than it was, or changed; undefined where the provider drops it unsaid. */
-  unbound?(place: { turn: number; part: number }, breach: Breach): Refusal | undefined;
-  /** A signed part came back changed; absent where models sign nothing. */
-  signature?(): Refusal;
 }
 
 /** The name of a field in a body, such as `top_p`, for the name that this code uses. */
 export const snakeCase = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Where in a body something is. */
+export type Path = readonly (string | number)[];
+
+/** A path with dots only, as in `tools.0.name`. */
+export const dotted = (path: Path): string => path.join('.');
+
+/** A path with indexes in brackets, as in `tools[0].name`. */
+export const bracketed = (path: Path): string =>
+  path.map((key, index) => (typeof key === 'number' ? `[${key}]` : `${index > 0 ? '.' : ''}${key}`)).join('');

@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { isRebound } from '../../shared/urls/hosts.js';
 import { answer, refuse } from './answer.js';
-import type { Call } from './call.js';
-import { CallLog } from './call-log.js';
+import { type Call, CallLog } from './calls.js';
 import { control, isControlPath, sendNotFound } from './control.js';
 import { Gates } from './gates.js';
 import { examine, findFormat } from './intake.js';

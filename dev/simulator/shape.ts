@@ -1,54 +1,83 @@
-import { z } from 'zod';
-import type { JsonObject } from '../../shared/json/json.js';
-import type { Refusal } from './refusal.js';
+import { isObject, type JsonObject } from '../../shared/json/json.js';
+import type { Path } from './refusal.js';
 
-export const text = z.string();
-export const json = z.record(z.string(), z.unknown());
-
-/** Optional fields with any value. */
-export const unread = (names: string): Record<never, z.ZodType> =>
-  Object.fromEntries(Array.from(names.matchAll(/\w+/g), ([name]) => [name, z.unknown().optional()]));
-
-/** Where in a body something is. */
-export type Path = readonly PropertyKey[];
-
-export type Issue = z.core.$ZodIssue;
-
-/** A provider's words for a body of the wrong shape. */
-export interface Complaints {
-  /** The object at the path has fields that the provider does not know. */
-  unknown(path: Path, keys: readonly string[]): Refusal;
-  /** A value is not as it has to be; `undefined` is not there. */
-  wrong(path: Path, value: unknown, issue: Issue): Refusal;
+/** What a value has to be, in words and as a test. */
+export interface Expected {
+  readonly words: string;
+  holds(value: unknown): boolean;
+  /** The only fields that an object may have. */
+  readonly fields?: readonly string[];
 }
 
-/** The provider's error for the first field of a body that does not fit the shape. */
-export function checkShape(shape: z.ZodType, body: JsonObject, complaints: Complaints): Refusal | undefined {
-  const [first] = shape.safeParse(body, { reportInput: true }).error?.issues ?? [];
-  if (first === undefined) return undefined;
-  const { path, issue } = innermost(first);
-  if (issue.code === 'unrecognized_keys') return complaints.unknown(path, issue.keys);
-  // For a choice between objects, zod gives the object and the field that decides.
-  const field = issue.code === 'invalid_union' ? issue.discriminator : undefined;
-  const value = field === undefined ? issue.input : (issue.input as JsonObject)[field];
-  return complaints.wrong(path, value, issue);
+/** What is expected at places such as `messages.*.role!`: `*` is each item of a list, and `!` what is needed. */
+export type Shape = Readonly<Record<string, Expected>>;
+
+const expected = (words: string, holds: (value: unknown) => boolean): Expected => ({ words, holds });
+const between = (least: number, most: number): string =>
+  `from ${least}${most === Infinity ? '' : ` to ${most}`}`;
+
+export const someText = expected(
+  'a text that is not empty',
+  (value) => typeof value === 'string' && value !== '',
+);
+export const list = (least = 0, most = Infinity): Expected =>
+  expected(`a list of a length ${between(least, most)}`, (value) => {
+    return Array.isArray(value) && value.length >= least && value.length <= most;
+  });
+/** A text, or a list of texts or parts. */
+export const texts = (least: number, most = Infinity): Expected =>
+  expected(`a text, or ${list(least, most).words}`, (value) => {
+    return typeof value === 'string' || list(least, most).holds(value);
+  });
+export const number = (least: number, most: number): Expected =>
+  expected(`a number ${between(least, most)}`, (value) => {
+    return typeof value === 'number' && value >= least && value <= most;
+  });
+export const integer = (least = -Infinity, most = Infinity): Expected =>
+  expected(`an integer ${between(least, most)}`, (value) => {
+    return Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+  });
+export const matching = (pattern: RegExp): Expected =>
+  expected(`a text like ${pattern}`, (value) => typeof value === 'string' && pattern.test(value));
+export const oneOf = (names: string): Expected =>
+  expected(`one of ${names}`, (value) => typeof value === 'string' && names.split(' ').includes(value));
+export const oneOfOr = (names: string): Expected =>
+  expected(`one of ${names}, or an object`, (value) => isObject(value) || oneOf(names).holds(value));
+
+/** An object without other fields. */
+export const object = (names: string): Expected => ({
+  ...expected('an object', isObject),
+  fields: names.split(/\s+/),
+});
+
+/** An object with one of these fields, and no other. */
+export const oneField = (names: string): Expected => ({
+  ...expected(`one of the fields ${names}`, (value) => isObject(value) && Object.keys(value).length === 1),
+  fields: names.split(/\s+/),
+});
+
+/** The first place of a body with another value than is expected, in the order of the shape; null counts as absent. */
+export function findFault(body: JsonObject, shape: Shape): [place: Path, expected: string] | undefined {
+  for (const [place, { words, holds, fields }] of Object.entries(shape)) {
+    const keys = place.replace('!', '').split('.').filter(Boolean);
+    for (const { path, value } of valuesAt(body, keys)) {
+      if (value == null ? place.endsWith('!') : !holds(value)) return [path, words];
+      const other = fields && Object.keys(Object(value)).find((name) => !fields.includes(name));
+      if (other !== undefined) return [[...path, other], 'no such field'];
+    }
+  }
+  return undefined;
 }
 
-/** Finds the fault within the form that the value has, where the shape allows several. */
-function innermost(issue: Issue, at: Path = []): { path: Path; issue: Issue } {
-  const path = [...at, ...issue.path];
-  const faults = issue.code === 'invalid_union' ? issue.errors.flatMap(([first]) => first ?? []) : [];
-  const inner =
-    faults.find((fault) => fault.path.length > 0 || fault.code === 'unrecognized_keys') ??
-    faults.find(({ code }) => code !== 'invalid_type');
-  return inner === undefined ? { path, issue } : innermost(inner, path);
+/** The values at a place, absent ones of objects that are there as well. */
+function* valuesAt(
+  value: unknown,
+  [key, ...rest]: readonly string[],
+  path: Path = [],
+): Generator<{ path: Path; value: unknown }> {
+  if (key === undefined) yield { path, value };
+  else if (key !== '*') {
+    if (isObject(value)) yield* valuesAt(value[key], rest, [...path, key]);
+  } else if (Array.isArray(value))
+    for (const [index, item] of value.entries()) yield* valuesAt(item, rest, [...path, index]);
 }
-
-/** A path with dots only, as in `tools.0.name`. */
-export const dotted = (path: Path): string => path.map(String).join('.');
-
-/** A path with indexes in brackets, as in `tools[0].name`. */
-export const bracketed = (path: Path): string =>
-  path
-    .reduce<string>((text, key) => text + (typeof key === 'number' ? `[${key}]` : `.${String(key)}`), '')
-    .slice(1);

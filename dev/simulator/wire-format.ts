@@ -2,10 +2,53 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json/json.js';
-import type { CallParameters, Reply } from './exchange.js';
+import type { CallParameters, MadeCall, Reply } from './exchange.js';
 import type { PartRules } from './part-rules.js';
-import type { ErrorBodies, Refusal } from './refusal.js';
-import type { MadeCall } from './signature.js';
+import type { Path, Refusal } from './refusal.js';
+
+/** Where a part is in a conversation without its system texts. */
+export interface Place {
+  readonly turn: number;
+  readonly part: number;
+}
+
+/** A fault of thinking: another model's; behind another conversation, or changed; one before it is missing. */
+export type Breach = 'foreign' | 'elsewhere' | 'gap';
+
+/** The errors of a provider, in its own format. */
+export interface ErrorBodies {
+  /** The value at the place is not what is expected there. */
+  wrong(place: Path, expected: string): Refusal;
+  contentType(received: string): Refusal;
+  /** The body is not well-formed JSON, or not an object. */
+  json(): Refusal;
+  /** The model does not exist; `path` is the request's. */
+  model(model: string | undefined, path: string): Refusal;
+  /** The credentials do not open this model: a 401 that names it. */
+  denied(model: string): Refusal;
+  /** The provider's usual error for a status (400 to 599). */
+  status(status: number): Refusal;
+  tooLong(tokens: number, maxTokens: number): Refusal;
+  notReady(): Refusal;
+  /** Credit or a quota that is spent, as far as it has words of its own. */
+  readonly quotas: readonly Refusal[];
+  /** The model does not take a hint, which has our name. */
+  hint(name: string, value: unknown): Refusal;
+  /** The model always thinks, and cannot be forced to call a tool; absent where that is possible. */
+  forcedChoice?(): Refusal;
+  /** The model caches nothing that is marked; absent where marks do no harm. */
+  cache?(): Refusal;
+  /** The thinking before calls did not come back; absent where that may be. */
+  lostReasoning?(): Refusal;
+  /** The model takes some efforts only without tools, or not at all; undefined for those that it takes. */
+  effort?(asked: { tools?: unknown; reasoningEffort?: unknown }, model: string): Refusal | undefined;
+  /** The model does not think: it has nothing to encrypt, or does not take thinking; absent where it takes all. */
+  reasoning?(): Refusal;
+  /** Thinking came back elsewhere than it was, or changed; undefined where the provider drops it unsaid. */
+  unbound?(place: Place, breach: Breach): Refusal | undefined;
+  /** A signed part came back changed; absent where models sign nothing. */
+  signature?(): Refusal;
+}
 
 /** The head of a request; `path` has no query. */
 export interface RequestHead {
@@ -55,7 +98,7 @@ export interface WireFormat {
   headers(callId: number): Record<string, string>;
   reply(reply: Reply): object;
   stream(reply: Reply): StreamFrames;
-  /** A sign of life while a model works; absent where there are none. They are counted behind each part of the opening. */
+  /** A sign of life while a model works, if there are any; they are counted behind each part of the opening. */
   lifeSign?(of: 'thinking' | 'arguments', count: { place: number; index: number }): Frame | undefined;
   /** Whether a 200 can say of itself that it failed. */
   readonly failsInReply?: boolean;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { claudeErrors } from '../claude.js';
-import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+import { dotted, jsonRefusal, type Refusal } from '../refusal.js';
+import type { ErrorBodies } from '../wire-format.js';
 
 /** An error in Anthropic's format (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
 export function anthropicError(status: number, message: string): Refusal {
@@ -43,6 +44,7 @@ function spent(error_code: string): Refusal {
 
 /** Anthropic's errors. */
 export const anthropicErrors: ErrorBodies = {
+  wrong: (place, expected) => invalid(`${dotted(place)}: expected ${expected}`),
   contentType: (received) => anthropicError(400, `Content-Type: expected application/json, got ${received}`),
   json: () => anthropicError(400, 'The request body is not valid JSON'),
   model: (model) => anthropicError(404, `model: ${model}`),

@@ -3,15 +3,13 @@ import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
-import { anthropicPartRules } from './part-rules.js';
 import {
   anthropicSignatureOf,
   readAnthropicParameters,
   readAnthropicTurns,
   writeAnthropicBlocks,
 } from './parts.js';
-import type { AnthropicBody } from './rules.js';
-import { checkAnthropicRequest } from './rules.js';
+import { type AnthropicBody, anthropicPartRules, checkAnthropicRequest } from './rules.js';
 
 /** The versions that are accepted: the SDK's (in its `client.js`), and older ones. */
 const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
@@ -38,8 +36,8 @@ export const anthropicFormat: WireFormat = {
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
   validate: checkAnthropicRequest,
-  turns: (body) => readAnthropicTurns(body as AnthropicBody),
-  parameters: (body) => readAnthropicParameters(body as AnthropicBody),
+  turns: (body) => readAnthropicTurns(body as unknown as AnthropicBody),
+  parameters: (body) => readAnthropicParameters(body as unknown as AnthropicBody),
   partRules: anthropicPartRules,
   signatureOf: anthropicSignatureOf,
   headers: (callId) => ({ 'request-id': `req_sim${callId}` }),

@@ -1,16 +1,15 @@
-import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
+import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose.js';
-import type { CallParameters, Reply } from '../exchange.js';
+import type { CallParameters, MadeCall, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
-import type { MadeCall } from '../signature.js';
 import type { AnthropicBlock, AnthropicBody } from './rules.js';
 
 /** The conversation of a valid body. */
 export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] =>
-  [...(system === undefined ? [] : [{ role: 'system' as const, content: system }]), ...messages].map(
+  [...(system === undefined ? [] : [{ role: 'system', content: system } as const]), ...messages].map(
     ({ role, content }) => ({
       role,
       content: typeof content === 'string' ? content : joinThinking(content.map(readBlock)),
@@ -18,24 +17,18 @@ export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] 
   );
 
 function readBlock(block: AnthropicBlock): Part {
+  const { text = '', source: { url, media_type = '', data = '' } = {}, id = '', name = '', input } = block;
   switch (block.type) {
     case 'text':
-      return { type: 'text', text: block.text };
-    case 'image': {
-      const { source } = block;
-      if (source.type === 'url') return { type: 'image', url: source.url };
-      return readImage(source.media_type, source.data);
-    }
+      return { type: 'text', text };
+    case 'image':
+      return url === undefined ? readImage(media_type, data) : { type: 'image', url };
     case 'tool_use':
-      return { type: 'tool_call', id: block.id, name: block.name, arguments: JSON.stringify(block.input) };
+      return { type: 'tool_call', id, name, arguments: JSON.stringify(input) };
     case 'tool_result': {
-      const { tool_use_id: callId, content = '', is_error: isError } = block;
-      return {
-        type: 'tool_result',
-        callId,
-        content: textOf({ content }),
-        ...(isError === true && { isError }),
-      };
+      const { tool_use_id: callId = '', content = '', is_error: isError } = block;
+      const said = typeof content === 'string' ? content : content.map((each) => each.text).join('');
+      return { type: 'tool_result', callId, content: said, ...(isError === true && { isError }) };
     }
     default:
       return thought('anthropic', block);
@@ -45,7 +38,7 @@ function readBlock(block: AnthropicBlock): Part {
 /** The parameters of a valid body. */
 export function readAnthropicParameters(body: AnthropicBody): CallParameters {
   const { tools, tool_choice: choice, output_config: config, thinking } = body;
-  const isOff = choice && choice.type !== 'none' ? choice.disable_parallel_tool_use : undefined;
+  const isOff = choice?.disable_parallel_tool_use;
   return givenFields({
     maxOutputTokens: body.max_tokens,
     stop: body.stop_sequences,
@@ -54,9 +47,11 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     }),
     toolChoice:
       choice &&
-      (choice.type === 'tool' ? { name: choice.name } : choice.type === 'any' ? 'required' : choice.type),
+      ({ tool: { name: choice.name ?? '' }, any: 'required', auto: 'auto', none: 'none' } as const)[
+        choice.type
+      ],
     parallelToolCalls: isOff === undefined ? undefined : !isOff,
-    format: config?.format ?? undefined,
+    format: config?.format,
     reasoningEffort: config?.effort,
     showsThinking: thinking && thinking.display === 'summarized',
     // A mark of the body is one behind all of it; marks of tools alone have no turns.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { claudeErrors } from '../claude.js';
-import { type ErrorBodies, jsonRefusal, type Refusal } from '../refusal.js';
+import { dotted, jsonRefusal, type Refusal } from '../refusal.js';
+import type { ErrorBodies } from '../wire-format.js';
 
 /** An error in AWS's REST-JSON format: the exception's name in a header, the message in the body. */
 export function bedrockError(status: number, exception: string, message: string): Refusal {
@@ -12,25 +13,13 @@ export function bedrockError(status: number, exception: string, message: string)
 }
 
 /** The exception for a violated rule. */
-export function validationException(message: string): Refusal {
+function validationException(message: string): Refusal {
   return bedrockError(400, 'ValidationException', message);
 }
 
 /** The error of the model itself, as Bedrock passes it on. */
-export const modelError = (message: string): Refusal =>
+const modelError = (message: string): Refusal =>
   validationException(`The model returned the following errors: ${message}`);
-
-/** The error for a value that breaks a constraint of Converse's reference. */
-export function constraint(subject: string, must: string): Refusal {
-  return validationException(
-    `1 validation error detected: ${subject} failed to satisfy constraint: Member must ${must}`,
-  );
-}
-
-/** The error for a value of another type. */
-export function wrongType(at: string): Refusal {
-  return bedrockError(400, 'SerializationException', `Unexpected type of value at ${at}`);
-}
 
 const exceptions: Record<number, [exception: string, message: string]> = {
   400: ['ValidationException', 'The request was rejected by the simulator as asked.'],
@@ -62,6 +51,7 @@ const otherServerError: [string, string] = [
 
 /** Bedrock's errors (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html). */
 export const bedrockErrors: ErrorBodies = {
+  wrong: (place, expected) => validationException(`${dotted(place)}: expected ${expected}`),
   contentType: (received) =>
     bedrockError(415, 'UnsupportedMediaTypeException', `Unsupported content type: ${received}`),
   json: () => bedrockError(400, 'SerializationException', 'The request body is not a JSON object.'),

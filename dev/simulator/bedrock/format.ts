@@ -5,10 +5,8 @@ import type { Refusal } from '../refusal.js';
 import type { Frame, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
-import { bedrockPartRules } from './part-rules.js';
 import { bedrockSignatureOf, readBedrockParameters, readBedrockTurns, writeBedrockBlocks } from './parts.js';
-import type { BedrockBody } from './rules.js';
-import { checkBedrockRequest } from './rules.js';
+import { type BedrockBody, bedrockPartRules, checkBedrockRequest } from './rules.js';
 
 const signature =
   /^AWS4-HMAC-SHA256 Credential=[^/,\s]+\/\d{8}\/[^/,\s]+\/bedrock\/aws4_request, ?SignedHeaders=[^,\s]+, ?Signature=[0-9a-f]{64}$/;
@@ -34,8 +32,8 @@ export const bedrockFormat: WireFormat = {
     );
   },
   validate: checkBedrockRequest,
-  turns: (body) => readBedrockTurns(body as BedrockBody),
-  parameters: (body) => readBedrockParameters(body as BedrockBody),
+  turns: (body) => readBedrockTurns(body as unknown as BedrockBody),
+  parameters: (body) => readBedrockParameters(body as unknown as BedrockBody),
   partRules: bedrockPartRules,
   signatureOf: bedrockSignatureOf,
   headers: (callId) => ({ 'x-amzn-requestid': `sim-${callId}` }),

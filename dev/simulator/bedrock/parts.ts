@@ -3,9 +3,8 @@ import { givenFields, isObject, readJson } from '../../../shared/json/json.js';
 import type { WrittenBlock } from '../blocks.js';
 import { countMarked, joinThinking, type Thinking, thinkingOf, thought, writeBlocks } from '../claude.js';
 import { inputOf } from '../compose.js';
-import type { CallParameters, Reply } from '../exchange.js';
+import type { CallParameters, MadeCall, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
-import type { MadeCall } from '../signature.js';
 import type { BedrockBlock, BedrockBody } from './rules.js';
 
 /** The conversation of a valid body. */
@@ -30,7 +29,7 @@ function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: 
   }
   if (toolResult === undefined) return { type: 'text', text };
   const { toolUseId: callId, status, content } = toolResult;
-  const result = content.map((part) => ('text' in part ? part.text : JSON.stringify(part.json))).join('');
+  const result = content.map(({ text, json }) => text ?? JSON.stringify(json)).join('');
   return { type: 'tool_result', callId, content: result, ...(status === 'error' && { isError: true }) };
 }
 

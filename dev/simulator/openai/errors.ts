@@ -1,4 +1,5 @@
-import { type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
+import { bracketed, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
+import type { ErrorBodies } from '../wire-format.js';
 
 interface ErrorFields {
   type?: string;
@@ -48,6 +49,10 @@ const byStatus: Record<number, [message: string, fields: ErrorFields]> = {
 
 /** OpenAI's errors. */
 export const openAiErrors: ErrorBodies = {
+  wrong(place, expected) {
+    const param = bracketed(place);
+    return invalid(`${param}: expected ${expected}`, param);
+  },
   contentType: (received) =>
     openAiError(
       400,

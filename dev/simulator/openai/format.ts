@@ -3,10 +3,8 @@ import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import type { StreamFrames, WireFormat } from '../wire-format.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
-import { openAiPartRules } from './part-rules.js';
 import { readOpenAiParameters, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';
-import type { OpenAiBody } from './rules.js';
-import { checkOpenAiRequest } from './rules.js';
+import { checkOpenAiRequest, type OpenAiBody, partRulesOf } from './rules.js';
 
 const operation = '/v1/chat/completions';
 export const refusalText = "I'm sorry, but I can't help with that.";
@@ -36,9 +34,9 @@ export const openAiFormat: WireFormat = {
     );
   },
   validate: checkOpenAiRequest,
-  turns: (body) => readOpenAiTurns(body as OpenAiBody),
-  parameters: (body) => readOpenAiParameters(body as OpenAiBody),
-  partRules: openAiPartRules,
+  turns: (body) => readOpenAiTurns(body as unknown as OpenAiBody),
+  parameters: (body) => readOpenAiParameters(body as unknown as OpenAiBody),
+  partRules: partRulesOf(true),
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,

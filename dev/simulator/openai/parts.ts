@@ -4,7 +4,7 @@ import { givenFields } from '../../../shared/json/json.js';
 import { contentOf } from '../blocks.js';
 import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
-import type { OpenAiBody, OpenAiMessage } from './rules.js';
+import type { MessagePart, OpenAiBody, OpenAiMessage } from './rules.js';
 
 const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
 
@@ -28,23 +28,13 @@ export const readOpenAiTurns = ({ messages }: OpenAiBody): Turn[] =>
   );
 
 function readMessage(message: OpenAiMessage): Part[] {
-  const { role, content } = message;
+  const { role, content, tool_call_id: callId = '', reasoning_content, tool_calls } = message;
   const parts = readContent(content);
-  if (role === 'tool') {
-    return [{ type: 'tool_result', callId: message.tool_call_id, content: textOf({ content: parts }) }];
-  }
-  if (role !== 'assistant') return parts;
-  const { reasoning_content, tool_calls: calls = [] } = message;
+  if (role === 'tool') return [{ type: 'tool_result', callId, content: textOf({ content: parts }) }];
   const data = JSON.stringify({ reasoning_content });
   if (reasoning_content != null) parts.unshift({ type: 'opaque', provider: 'openai', data });
-  return [...parts, ...calls.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }))];
-}
-
-/** A part of a message, of either wire. */
-interface MessagePart {
-  readonly text?: string;
-  readonly refusal?: string;
-  readonly image_url?: string | { readonly url: string };
+  const calls = tool_calls?.map(({ id, function: called }): Part => ({ type: 'tool_call', id, ...called }));
+  return [...parts, ...(calls ?? [])];
 }
 
 export const readContent = (content: string | readonly MessagePart[] | null | undefined): Part[] =>
@@ -74,14 +64,12 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
     tools: tools?.map(({ function: { name, ...tool } }) => ({ name, ...givenFields(tool) })),
     toolChoice: typeof choice === 'object' ? choice.function : choice,
     parallelToolCalls: body.parallel_tool_calls,
-    format: format && readFormat(format),
+    format:
+      format && format.type !== 'text'
+        ? { type: format.type, ...givenFields(format.json_schema ?? {}) }
+        : undefined,
     markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
   });
-}
-
-function readFormat(format: NonNullable<OpenAiBody['response_format']>): CallParameters['format'] {
-  if (format.type === 'json_schema') return { type: format.type, ...givenFields(format.json_schema) };
-  return format.type === 'text' ? undefined : format;
 }
 
 const idOf = (reply: Reply, index: number): string => `call_sim${reply.callId}_${index}`;

@@ -1,208 +1,166 @@
-import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json/json.js';
-import { typeName } from '../json.js';
-import type { Refusal } from '../refusal.js';
-import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';
-import { invalid, openAiError } from './errors.js';
-import { onlyWithTools } from './part-rules.js';
+import { isObject, type JsonObject } from '../../../shared/json/json.js';
+import type { Fault, PartRules } from '../part-rules.js';
+import { firstFault, type Refusal } from '../refusal.js';
+import { schemasIn } from '../schemas.js';
+import * as must from '../shape.js';
+import { openAiErrors } from './errors.js';
 
+/**
+ * OpenAI's rules for tools, formats and parts, as far as both wires have them. At Responses a tool is strict unless it
+ * says otherwise: https://developers.openai.com/api/docs/guides/migrate-to-responses; ids: AnswerDotAI/fastllm#45.
+ */
+export const partRulesOf = (isChat: boolean): PartRules => ({
+  toolName: /^[a-zA-Z0-9_-]{1,64}$/,
+  callId: isChat ? /^.{1,40}$/s : /^.{1,64}$/s,
+  has: ['tools of a choice', 'an offered choice'],
+  schema: (schema, { strict, index }) =>
+    (strict ?? (index !== undefined && !isChat)) ? strictFault(schema, isChat) : undefined,
+  image: (_data, _mediaType, type) => (type === undefined ? 'an image' : undefined),
+  places: {
+    choice: ['tool_choice'],
+    format: isChat ? ['response_format'] : ['text', 'format'],
+    tool: (index) => ['tools', index, ...(isChat ? ['function'] : [])],
+    parameters: ['parameters'],
+    part: () => [isChat ? 'messages' : 'input'],
+  },
+});
+
+/**
+ * A strict schema has no `oneOf`, and says of each of its objects that there are no other properties. At Responses each
+ * of them has to be required (https://developers.openai.com/api/docs/guides/structured-outputs).
+ */
+const strictFault = (root: JsonObject, isChat: boolean): Fault | undefined =>
+  firstFault(schemasIn(root), ({ schema, path }): Fault | undefined => {
+    if (!isObject(schema)) return undefined;
+    const { type, additionalProperties, properties = {}, required } = schema;
+    const wrong = (words: string): Fault => [[], `${words} in context=(${path.join('.')})`];
+    if ('oneOf' in schema) return wrong('no oneOf');
+    if (type !== 'object') return undefined;
+    if (additionalProperties !== false) return wrong('additionalProperties that are false');
+    const left = Object.keys(Object(properties)).find((name) => ![required].flat().includes(name));
+    return isChat || left === undefined ? undefined : wrong(`${left} to be required`);
+  });
+
+interface Tool {
+  readonly name: string;
+  readonly description?: string;
+  readonly strict?: boolean;
+  readonly parameters?: JsonObject;
+}
+
+/** Fields that both wires have, as far as they are read. */
+export interface CommonBody {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly stream_options?: { include_usage?: boolean };
+  readonly temperature?: number;
+  readonly top_p?: number;
+  readonly parallel_tool_calls?: boolean;
+  readonly prompt_cache_key?: string;
+}
+
+/** A part of a message, of either wire. */
+export interface MessagePart {
+  readonly type?: string;
+  readonly text?: string;
+  readonly refusal?: string;
+  readonly image_url?: string | { readonly url: string };
+}
+
+export interface OpenAiMessage {
+  readonly role: string;
+  readonly content?: string | readonly MessagePart[];
+  readonly tool_call_id?: string;
+  readonly tool_calls?: { id: string; function: { name: string; arguments: string } }[];
+  readonly reasoning_content?: string;
+}
+
+/** A body of Chat Completions, as far as it is read. */
+export interface OpenAiBody extends CommonBody {
+  readonly messages: readonly OpenAiMessage[];
+  readonly max_completion_tokens?: number;
+  readonly max_tokens?: number;
+  readonly stop?: string | readonly string[];
+  readonly seed?: number;
+  readonly frequency_penalty?: number;
+  readonly presence_penalty?: number;
+  readonly reasoning_effort?: string;
+  readonly verbosity?: string;
+  readonly tools?: { function: Tool }[];
+  readonly tool_choice?: 'none' | 'auto' | 'required' | { function: { name: string } };
+  readonly response_format?: {
+    readonly type: 'text' | 'json_object' | 'json_schema';
+    readonly json_schema?: { name: string; description?: string; strict?: boolean; schema: JsonObject };
+  };
+}
+
+export const efforts = must.oneOf('none minimal low medium high xhigh max');
+export const verbosities = must.oneOf('low medium high');
+export const imageUrl = must.matching(/^(https?:\/\/|data:)/);
+
+/** The shape of the fields that both wires have. */
+export const commonShape: must.Shape = {
+  temperature: must.number(0, 2),
+  top_p: must.number(0, 1),
+  tools: must.list(0, 128),
+};
+
+const shape: must.Shape = {
+  '': must.object(`model stream stream_options max_completion_tokens max_tokens temperature top_p frequency_penalty
+    presence_penalty seed reasoning_effort verbosity stop tools tool_choice response_format messages
+    parallel_tool_calls prompt_cache_key audio function_call functions logit_bias logprobs metadata modalities
+    moderation n prediction prompt_cache_options prompt_cache_retention safety_identifier service_tier store
+    top_logprobs user web_search_options`),
+  ...commonShape,
+  max_completion_tokens: must.integer(1),
+  max_tokens: must.integer(1),
+  frequency_penalty: must.number(-2, 2),
+  presence_penalty: must.number(-2, 2),
+  seed: must.integer(),
+  reasoning_effort: efforts,
+  verbosity: verbosities,
+  stop: must.texts(0, 4),
+  'stop.*': must.someText,
+  tools: must.list(1, 128),
+  'tools.*.function!': must.object('name description strict parameters'),
+  tool_choice: must.oneOfOr('none auto required'),
+  'response_format.type!': must.oneOf('text json_object json_schema'),
+  'messages!': must.list(1),
+  'messages.*!':
+    must.object(`role content name tool_calls tool_call_id reasoning_content refusal audio function_call
+    annotations`),
+  'messages.*.role!': must.oneOf('system developer user assistant tool'),
+  'messages.*.content': must.texts(1),
+  'messages.*.content.*!': must.object('type text refusal image_url'),
+  'messages.*.content.*.type!': must.oneOf('text refusal image_url'),
+  'messages.*.content.*.image_url.url!': imageUrl,
+  'messages.*.content.*.image_url.detail': must.oneOf('auto low high'),
+  'messages.*.tool_calls': must.list(1),
+};
 /**
  * The error for the first rule of Chat Completions that a body violates. The limit has either name, as for OpenAI's
  * models before o1: https://platform.openai.com/docs/api-reference/chat/create
  */
 export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
-  return checkShape(bodyShape, body, openAiComplaints) ?? checkTogether(body as OpenAiBody);
+  const fault = must.findFault(body, shape) ?? findOtherFault(body as unknown as OpenAiBody);
+  return fault && openAiErrors.wrong(...fault);
 }
 
-/** The error for what a body cannot ask together. */
-function checkTogether(body: OpenAiBody): Refusal | undefined {
+/** What a body cannot ask together. */
+function findOtherFault(body: OpenAiBody): Fault | undefined {
   const { tools, parallel_tool_calls: parallel, response_format: format, messages } = body;
-  if (body.model === undefined) return openAiError(400, 'you must provide a model parameter');
-  const unstreamed = checkOptions(body);
-  if (unstreamed !== undefined) return unstreamed;
-  const silent = messages.findIndex(
-    (message) => message.role === 'assistant' && message.content == null && !message.tool_calls,
-  );
-  if (silent !== -1) return missing(`messages[${silent}].content`);
-  if (parallel != null && tools === undefined) return onlyWithTools('parallel_tool_calls');
-  if (format?.type !== 'json_object' || /json/i.test(JSON.stringify(messages))) return undefined;
-  const use = "to use 'response_format' of type 'json_object'";
-  return invalid(`'messages' must contain the word 'json' in some form, ${use}.`, 'messages');
+  const empty = messages.findIndex(({ role, content, tool_calls: calls }) => {
+    return content == null && (role !== 'assistant' || calls == null);
+  });
+  if (empty !== -1) return [['messages', empty, 'content'], 'a text or a list'];
+  if (parallel != null && tools === undefined) return [['parallel_tool_calls'], 'tools beside it'];
+  return findOptionsFault(body) ?? findJsonFault(format?.type, 'messages', messages);
 }
 
-/** The error for options of a stream where there is none. */
-export function checkOptions(body: { stream?: unknown; stream_options?: unknown }): Refusal | undefined {
-  if (body.stream_options == null || body.stream === true) return undefined;
-  const why = "parameter is only allowed when 'stream' is enabled.";
-  return invalid(`The 'stream_options' ${why}`, 'stream_options');
-}
+/** Options of a stream where there is none. */
+export const findOptionsFault = ({ stream, stream_options: options }: CommonBody): Fault | undefined =>
+  options == null || stream === true ? undefined : [['stream_options'], 'a stream'];
 
-export const named = { name: text, description: text.optional(), strict: z.boolean().nullish() };
-const tool = z.strictObject({
-  type: z.literal('function'),
-  function: z.strictObject({ ...named, parameters: json.optional() }),
-});
-const choice = z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: text }) });
-export const formats = [
-  z.strictObject({ type: z.literal('text') }),
-  z.strictObject({ type: z.literal('json_object') }),
-] as const;
-const format = z.discriminatedUnion('type', [
-  ...formats,
-  z.strictObject({ type: z.literal('json_schema'), json_schema: z.strictObject({ ...named, schema: json }) }),
-]);
-
-const called = z.strictObject({ name: text, arguments: text });
-const call = z.strictObject({ id: text, type: z.literal('function'), function: called });
-const image = z.strictObject({
-  url: text.regex(/^(https?:\/\/|data:)/),
-  detail: z.enum(['auto', 'low', 'high']).optional(),
-});
-const textPart = z.strictObject({ type: z.literal('text'), text });
-const imagePart = z.strictObject({ type: z.literal('image_url'), image_url: image });
-const part = z.discriminatedUnion('type', [textPart, imagePart]);
-const texts = z.union([text, z.array(textPart).min(1)]);
-
-const message = z.discriminatedUnion('role', [
-  z.strictObject({ role: z.enum(['system', 'developer']), content: texts, name: text.optional() }),
-  z.strictObject({
-    role: z.literal('user'),
-    content: z.union([text, z.array(part).min(1)]),
-    name: text.optional(),
-  }),
-  z.strictObject({
-    role: z.literal('assistant'),
-    content: texts.nullish(),
-    tool_calls: z.array(call).min(1).optional(),
-    // A field of other servers that speak this format; OpenAI has none.
-    reasoning_content: text.nullish(),
-    ...unread('name refusal audio function_call annotations'),
-  }),
-  z.strictObject({ role: z.literal('tool'), content: texts, tool_call_id: text }),
-]);
-
-const sequence = text.min(1);
-const penalty = z.number().min(-2).max(2).nullish();
-
-/** Fields that both wires have. */
-export const common = {
-  stream: z.boolean().nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  parallel_tool_calls: z.boolean().nullish(),
-  prompt_cache_key: text.nullish(),
-};
-export const efforts = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish();
-export const verbosity = z.enum(['low', 'medium', 'high']).nullish();
-
-/** A body of Chat Completions, as OpenAI's reference has it. */
-const bodyShape = z.strictObject({
-  model: text.optional(),
-  ...common,
-  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
-  max_completion_tokens: z.int().min(1).nullish(),
-  max_tokens: z.int().min(1).nullish(),
-  frequency_penalty: penalty,
-  presence_penalty: penalty,
-  seed: z.int().nullish(),
-  reasoning_effort: efforts,
-  verbosity,
-  stop: z.union([sequence, z.array(sequence).max(4)]).nullish(),
-  tools: z.array(tool).min(1).max(128).optional(),
-  tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
-  response_format: format.optional(),
-  messages: z.array(message).min(1),
-  ...unread(`audio function_call functions logit_bias logprobs metadata modalities moderation n prediction
-    prompt_cache_options prompt_cache_retention safety_identifier service_tier store top_logprobs user
-    web_search_options`),
-});
-
-export type OpenAiBody = z.output<typeof bodyShape>;
-export type OpenAiMessage = z.output<typeof message>;
-
-/** OpenAI's words for a body of the wrong shape. */
-const openAiComplaints: Complaints = {
-  unknown(path, keys) {
-    if (path.length > 0) return unknownParameter(path, keys);
-    const noun = keys.length === 1 ? 'argument' : 'arguments';
-    return openAiError(400, `Unrecognized request ${noun} supplied: ${keys.join(', ')}`);
-  },
-  wrong(path, value, issue) {
-    const param = bracketed(path);
-    if (path.at(-1) === 'content' && value == null) {
-      return invalid("Invalid value for 'content': expected a string, got null.", param);
-    }
-    if (value === undefined) return missing(param);
-    switch (issue.code) {
-      case 'invalid_value':
-        return invalidValue(param, value, issue.values.join(', '));
-      case 'invalid_type':
-        return wrongType(param, typeNames[issue.expected] ?? 'an object', value);
-      case 'too_small':
-        if (value === '') return wrongType(param, 'a string of at least one character', value);
-        return Array.isArray(value)
-          ? wrongLength(param, value, Infinity)
-          : outOfRange(param, value, `>= ${issue.minimum}`);
-      case 'too_big':
-        return Array.isArray(value)
-          ? wrongLength(param, value, Number(issue.maximum))
-          : outOfRange(param, value, `<= ${issue.maximum}`);
-      default:
-        if (typeof value === 'string') return invalidValue(param, value, 'those of the reference');
-        return wrongType(
-          param,
-          `one of a string or array of ${param === 'stop' ? 'strings' : 'objects'}`,
-          value,
-        );
-    }
-  },
-};
-
-/** The same words at Responses, where each unknown field has its place. */
-export const responsesComplaints: Complaints = { ...openAiComplaints, unknown: unknownParameter };
-
-function unknownParameter(path: Path, [key = '']: readonly string[]): Refusal {
-  const param = bracketed([...path, key]);
-  return invalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter');
-}
-
-const typeNames: Record<string, string> = {
-  string: 'a string',
-  boolean: 'a boolean',
-  array: 'an array of objects',
-  number: 'a decimal',
-  int: 'an integer',
-};
-
-const missing = (param: string): Refusal =>
-  invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
-
-const invalidValue = (param: string, value: unknown, supported: string): Refusal =>
-  invalid(`Invalid value: '${value}'. Supported values are: ${supported}.`, param, 'invalid_value');
-
-function wrongType(param: string, expected: string, value: unknown): Refusal {
-  const but = `but got ${typeName(value)} instead.`;
-  return invalid(`Invalid type for '${param}': expected ${expected}, ${but}`, param, 'invalid_type');
-}
-
-/** The array has no items, or more than `max`. */
-function wrongLength(param: string, { length }: readonly unknown[], max: number): Refusal {
-  const [is, bound, code] =
-    length === 0
-      ? ['empty array', 'minimum length 1', 'empty_array']
-      : ['array too long', `maximum length ${max}`, 'array_above_max_length'];
-  const given = length === 0 ? 'an empty array' : `an array with length ${length}`;
-  return invalid(
-    `Invalid '${param}': ${is}. Expected an array with ${bound}, but got ${given} instead.`,
-    param,
-    code,
-  );
-}
-
-/** The number is not within a bound, such as `>= 0`. */
-function outOfRange(param: string, value: unknown, bound: string): Refusal {
-  const kind = param.endsWith('tokens') ? 'integer' : 'decimal';
-  const [is, side] = bound.startsWith('>') ? ['below minimum', 'below_min'] : ['above maximum', 'above_max'];
-  const message = `Invalid '${param}': ${kind} ${is} value. Expected a value ${bound}, but got ${value} instead.`;
-  return invalid(message, param, `${kind}_${side}_value`);
-}
+/** A format of any JSON whose conversation does not speak of it. */
+export const findJsonFault = (type: string | undefined, name: string, said: unknown): Fault | undefined =>
+  type !== 'json_object' || /json/i.test(JSON.stringify(said)) ? undefined : [[name], "the word 'json'"];

@@ -3,7 +3,7 @@ import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
-import { responsesPartRules } from '../openai/part-rules.js';
+import { partRulesOf } from '../openai/rules.js';
 import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
 import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
 
@@ -33,9 +33,9 @@ export const responsesFormat: WireFormat = {
   route: ({ method, path }) =>
     path === operation && method === 'POST' ? {} : openAiError(404, `Invalid URL (${method} ${path})`),
   validate: checkResponsesRequest,
-  turns: (body) => readResponsesTurns(body as ResponsesBody),
-  parameters: (body) => readResponsesParameters(body as ResponsesBody),
-  partRules: responsesPartRules,
+  turns: (body) => readResponsesTurns(body as unknown as ResponsesBody),
+  parameters: (body) => readResponsesParameters(body as unknown as ResponsesBody),
+  partRules: partRulesOf(false),
   failsInReply: true,
   reply: (reply) => writeResponse(reply, writeItems(reply)),
   stream: writeEvents,

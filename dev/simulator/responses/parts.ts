@@ -10,7 +10,7 @@ import type { ResponsesBody, ResponsesItem } from './rules.js';
  */
 export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn[] {
   const system: ResponsesItem[] = instructions == null ? [] : [{ role: 'system', content: instructions }];
-  const conversation: ResponsesItem[] =
+  const conversation: readonly ResponsesItem[] =
     typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   return joinTurns(
     [...system, ...conversation].map((item, index, items) => {
@@ -24,22 +24,18 @@ export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn
 /** The role that an item belongs to; results are a group apart from other items of the user. */
 function groupOf(item: ResponsesItem): string {
   if (item.type === 'function_call_output') return 'results';
-  return 'role' in item ? item.role : 'assistant';
+  return item.role ?? 'assistant';
 }
 
-function readItem(item: ResponsesItem): Part[] {
-  switch (item.type) {
-    case 'reasoning': {
-      const { summary, encrypted_content } = item;
-      const data = JSON.stringify({ summary, encrypted_content });
-      return [{ type: 'opaque', provider: 'openai', data }];
-    }
+function readItem({ type, call_id: id = '', name = '', ...item }: ResponsesItem): Part[] {
+  const { summary, encrypted_content } = item;
+  switch (type) {
+    case 'reasoning':
+      return [{ type: 'opaque', provider: 'openai', data: JSON.stringify({ summary, encrypted_content }) }];
     case 'function_call':
-      return [{ type: 'tool_call', id: item.call_id, name: item.name, arguments: item.arguments }];
-    case 'function_call_output': {
-      const content = textOf({ content: readContent(item.output) });
-      return [{ type: 'tool_result', callId: item.call_id, content }];
-    }
+      return [{ type: 'tool_call', id, name, arguments: item.arguments ?? '' }];
+    case 'function_call_output':
+      return [{ type: 'tool_result', callId: id, content: textOf({ content: readContent(item.output) }) }];
     default:
       return readContent(item.content);
   }

@@ -1,37 +1,124 @@
-import { z } from 'zod';
 import type { JsonObject } from '../../../shared/json/json.js';
-import { invalid, openAiError } from '../openai/errors.js';
+import { openAiError, openAiErrors } from '../openai/errors.js';
 import {
-  checkOptions,
-  common,
+  type CommonBody,
+  commonShape,
   efforts,
-  formats,
-  named,
-  responsesComplaints,
-  verbosity,
+  findJsonFault,
+  findOptionsFault,
+  imageUrl,
+  type MessagePart,
+  verbosities,
 } from '../openai/rules.js';
-import { firstRefusal, type Refusal } from '../refusal.js';
-import { checkShape, json, text, unread } from '../shape.js';
+import { firstFault, type Refusal } from '../refusal.js';
+import * as must from '../shape.js';
 import { seal } from './items.js';
 
-/**
- * The error for the first rule of Responses that a body violates (`ResponseCreateParamsBase` of OpenAI's SDK). Two are
- * stricter than the provider: no item may have an id, and an image needs its `detail`, as in the types.
- */
-export function checkResponsesRequest(body: JsonObject): Refusal | undefined {
-  return checkShape(bodyShape, body, responsesComplaints) ?? checkTogether(body as ResponsesBody);
+interface ResponsesTool {
+  readonly type: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly strict?: boolean;
+  readonly parameters?: JsonObject;
 }
 
-/** The error for what a body cannot ask together. */
-function checkTogether(body: ResponsesBody): Refusal | undefined {
-  const { input, model, text: asked } = body;
+/** An item of the type that its fields belong to; one with a role is a message. */
+export interface ResponsesItem {
+  readonly type?: string;
+  readonly role?: string;
+  readonly content?: string | readonly MessagePart[];
+  readonly id?: string;
+  readonly call_id?: string;
+  readonly name?: string;
+  readonly arguments?: string;
+  readonly output?: string | readonly MessagePart[];
+  readonly summary?: readonly { text: string }[];
+  readonly encrypted_content?: string;
+}
+
+/** A body of Responses, as far as it is read (`ResponseCreateParamsBase` of OpenAI's SDK). */
+export interface ResponsesBody extends CommonBody {
+  readonly input: string | readonly ResponsesItem[];
+  readonly instructions?: string;
+  readonly include?: readonly string[];
+  readonly max_output_tokens?: number;
+  readonly reasoning?: { effort?: string; summary?: string };
+  readonly text?: {
+    readonly format?: {
+      type: 'text' | 'json_object' | 'json_schema';
+      name?: string;
+      strict?: boolean;
+      schema?: JsonObject;
+    };
+    readonly verbosity?: string;
+  };
+  readonly tools?: readonly ResponsesTool[];
+  readonly tool_choice?: 'none' | 'auto' | 'required' | { name: string };
+}
+
+/** Not in it are stops, a seed, penalties and biases: Responses has none. */
+const shape: must.Shape = {
+  '': must.object(`model input instructions stream stream_options temperature top_p parallel_tool_calls
+    prompt_cache_key store include max_output_tokens reasoning text tools tool_choice access_programs background
+    context_management conversation image max_tool_calls metadata moderation previous_response_id prompt
+    prompt_cache_options prompt_cache_retention safety_identifier service_tier top_logprobs truncation user`),
+  ...commonShape,
+  'include.*!': must.oneOf('reasoning.encrypted_content message.output_text.logprobs'),
+  // The least is 16: https://github.com/earendil-works/pi/issues/6265
+  max_output_tokens: must.integer(16),
+  reasoning: must.object('effort summary context mode'),
+  'reasoning.effort': efforts,
+  'reasoning.summary': must.oneOf('auto concise detailed'),
+  'text.verbosity': verbosities,
+  'text.format.type!': must.oneOf('text json_object json_schema'),
+  'tools.*!': must.object('type name description strict parameters'),
+  tool_choice: must.oneOfOr('none auto required'),
+  'input!': must.texts(1),
+  'input.*!': must.object(`type role content id status call_id name arguments output summary encrypted_content
+    phase`),
+  'input.*.type': must.oneOf('message function_call function_call_output reasoning'),
+  'input.*.role': must.oneOf('system developer user assistant'),
+  'input.*.status': must.oneOf('in_progress completed incomplete'),
+  'input.*.phase': must.oneOf('commentary final_answer'),
+  'input.*.content': must.texts(1),
+  'input.*.content.*.type!': must.oneOf('input_text output_text refusal input_image'),
+  'input.*.content.*.image_url': imageUrl,
+  'input.*.output': must.texts(1),
+  'input.*.output.*.type!': must.oneOf('input_text input_image'),
+};
+
+/** The fields that an item of a type has to have. */
+const needed: Readonly<Record<string, readonly string[]>> = {
+  message: ['role', 'content'],
+  function_call: ['call_id', 'name', 'arguments'],
+  function_call_output: ['call_id', 'output'],
+  reasoning: ['summary'],
+};
+
+/**
+ * The error for the first rule of Responses that a body violates. Two are stricter than the provider: no item may have
+ * an id, and an image needs its `detail`, as in the types.
+ */
+export function checkResponsesRequest(body: JsonObject): Refusal | undefined {
+  const fault = must.findFault(body, shape);
+  if (fault !== undefined) return openAiErrors.wrong(...fault);
+  const asked = body as unknown as ResponsesBody;
+  const { input, model = '', text } = asked;
   const items = typeof input === 'string' ? [] : input;
-  const refusal =
-    checkOptions(body) ?? firstRefusal(items, (item) => checkStored(item) ?? checkSeal(item, model));
-  if (refusal !== undefined) return refusal;
-  if (asked?.format?.type !== 'json_object' || /json/i.test(JSON.stringify(input))) return undefined;
-  const use = "to use 'text.format' of type 'json_object'";
-  return invalid(`Response input messages must contain the word 'json' in some form ${use}.`, 'input');
+  const other = findOptionsFault(asked) ?? findJsonFault(text?.format?.type, 'input', input);
+  if (other !== undefined) return openAiErrors.wrong(...other);
+  return firstFault(
+    items,
+    (item, index) => checkItem(item, index) ?? checkStored(item) ?? checkSeal(item, model),
+  );
+}
+
+function checkItem(item: ResponsesItem, index: number): Refusal | undefined {
+  const missing = needed[item.type ?? 'message']?.find((name) => !(name in item));
+  if (missing !== undefined) return openAiErrors.wrong(['input', index, missing], 'a value');
+  const parts = [item.content, item.output].flat().filter((part) => typeof part === 'object');
+  const isBare = parts.some((part) => part.type === 'input_image' && !('detail' in part));
+  return isBare ? openAiErrors.wrong(['input', index, 'content'], 'a detail of each image') : undefined;
 }
 
 /** An item with an id stands for one that the provider has kept; here it keeps none (vercel/ai#7543, oh-my-pi#41). */
@@ -43,75 +130,9 @@ function checkStored({ id }: ResponsesItem): Refusal | undefined {
 }
 
 /** Reasoning comes back as it was given, to the model that gave it (openai/codex#8145, Wei-Shaw/sub2api#2863). */
-function checkSeal(item: ResponsesItem, model: string): Refusal | undefined {
-  if (item.type !== 'reasoning') return undefined;
-  const sent = item.encrypted_content ?? '';
-  if (sent === seal(model, item.summary)) return undefined;
-  const shown = `${sent.slice(0, 4)}...${sent.slice(-4)}`;
+function checkSeal({ type, summary = [], encrypted_content: sent = '' }: ResponsesItem, model: string) {
+  if (type !== 'reasoning' || sent === seal(model, summary)) return undefined;
+  const shown = `${String(sent).slice(0, 4)}...${String(sent).slice(-4)}`;
   const why = 'could not be verified. Reason: Encrypted content could not be decrypted or parsed.';
   return openAiError(400, `The encrypted content ${shown} ${why}`, { code: 'invalid_encrypted_content' });
 }
-
-const kept = { id: text.nullish(), status: z.enum(['in_progress', 'completed', 'incomplete']).optional() };
-const contentOf = <Part extends z.ZodType>(part: Part) => z.union([text, z.array(part).min(1)]);
-const image = z.strictObject({
-  type: z.literal('input_image'),
-  detail: z.enum(['low', 'high', 'auto', 'original']),
-  image_url: text.regex(/^(https?:\/\/|data:)/),
-});
-const inputText = z.strictObject({ type: z.literal('input_text'), text });
-const inputPart = z.discriminatedUnion('type', [inputText, image]);
-const outputPart = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('output_text'), text, ...unread('annotations logprobs') }),
-  z.strictObject({ type: z.literal('refusal'), refusal: text }),
-]);
-
-const message = { type: z.literal('message').optional(), ...kept };
-const phase = z.enum(['commentary', 'final_answer']).nullish();
-const summary = z.array(z.strictObject({ type: z.literal('summary_text'), text }));
-const item = z.discriminatedUnion('type', [
-  z.discriminatedUnion('role', [
-    z.strictObject({ ...message, role: z.enum(['system', 'developer']), content: contentOf(inputText) }),
-    z.strictObject({ ...message, role: z.literal('user'), content: contentOf(inputPart) }),
-    z.strictObject({ ...message, role: z.literal('assistant'), content: contentOf(outputPart), phase }),
-  ]),
-  z.strictObject({ type: z.literal('function_call'), call_id: text, name: text, arguments: text, ...kept }),
-  z.strictObject({
-    type: z.literal('function_call_output'),
-    call_id: text,
-    output: contentOf(inputPart),
-    ...kept,
-  }),
-  z.strictObject({ type: z.literal('reasoning'), summary, encrypted_content: text.nullish(), ...kept }),
-]);
-
-const tool = z.strictObject({ type: z.literal('function'), ...named, parameters: json.nullable() });
-const choice = z.strictObject({ type: z.literal('function'), name: text });
-const format = z.discriminatedUnion('type', [
-  ...formats,
-  z.strictObject({ type: z.literal('json_schema'), ...named, schema: json }),
-]);
-const summaries = z.enum(['auto', 'concise', 'detailed']).nullish();
-
-/** Not in it are stops, a seed, penalties and biases: Responses has none. */
-const bodyShape = z.strictObject({
-  model: text,
-  input: contentOf(item),
-  instructions: text.nullish(),
-  ...common,
-  stream_options: z.strictObject({ include_obfuscation: z.boolean().optional() }).nullish(),
-  store: z.boolean().nullish(),
-  include: z.array(z.enum(['reasoning.encrypted_content', 'message.output_text.logprobs'])).nullish(),
-  // The least is 16: https://github.com/earendil-works/pi/issues/6265
-  max_output_tokens: z.int().min(16).nullish(),
-  reasoning: z.strictObject({ effort: efforts, summary: summaries, ...unread('context mode') }).nullish(),
-  text: z.strictObject({ format: format.optional(), verbosity }).optional(),
-  tools: z.array(tool).max(128).optional(),
-  tool_choice: z.union([z.enum(['none', 'auto', 'required']), choice]).optional(),
-  ...unread(`access_programs background context_management conversation image max_tool_calls metadata moderation
-    previous_response_id prompt prompt_cache_options prompt_cache_retention safety_identifier
-    service_tier top_logprobs truncation user`),
-});
-
-export type ResponsesBody = z.output<typeof bodyShape>;
-export type ResponsesItem = z.output<typeof item>;

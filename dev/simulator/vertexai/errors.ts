@@ -1,4 +1,5 @@
-import { type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
+import { bracketed, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
+import type { ErrorBodies } from '../wire-format.js';
 
 const statusNames: Record<number, string> = {
   400: 'INVALID_ARGUMENT',
@@ -26,25 +27,6 @@ export function vertexError(status: number, message: string, details?: object[])
 /** The body of an error, also within a stream. */
 export function vertexErrorBody(code: number, message: string, details?: object[]): object {
   return { error: { code, message, status: statusNames[code] ?? 'UNKNOWN', ...(details && { details }) } };
-}
-
-/** The error for a request that is well-formed, but asks for what cannot be. */
-export function unable(why: string): Refusal {
-  return vertexError(400, `Unable to submit request because ${why}`);
-}
-
-/** The error for a value of another type. */
-export function wrongType(at: string): Refusal {
-  return vertexError(400, `Invalid value at '${at}': unexpected type.`);
-}
-
-/** The error for a field that does not exist; without a place it is one of the body. */
-export function unknownName(name: string, at?: string): Refusal {
-  const place = at === undefined ? '' : ` at '${at}'`;
-  const description = `Invalid JSON payload received. Unknown name "${name}"${place}: Cannot find field.`;
-  return vertexError(400, description, [
-    { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [{ description }] },
-  ]);
 }
 
 /** Google's front end answers an unknown address with a web page instead of JSON. */
@@ -81,6 +63,7 @@ function spent(period: string, retryDelay?: string): Refusal {
 
 /** Vertex AI's errors. */
 export const vertexErrors: ErrorBodies = {
+  wrong: (place, expected) => vertexError(400, `${snakeCase(bracketed(place))}: expected ${expected}`),
   contentType: (received) =>
     vertexError(400, `Invalid content type: ${received}. Send the request as application/json.`),
   json: () => vertexError(400, 'Invalid JSON payload received. Unexpected token.'),

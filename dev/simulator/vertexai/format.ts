@@ -2,13 +2,11 @@ import type { Ending, Reply } from '../exchange.js';
 import { serverSentEvent } from '../json.js';
 import { decodeSegment } from '../path-segment.js';
 import type { Refusal } from '../refusal.js';
-import { sign, signText } from '../signature.js';
+import { sign, signText } from '../seals.js';
 import type { RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
-import { vertexPartRules } from './part-rules.js';
 import { readVertexParameters, readVertexTurns, writeVertexCalls } from './parts.js';
-import type { VertexBody } from './rules.js';
-import { checkVertexRequest, hopOf, tokenOf } from './rules.js';
+import { checkVertexRequest, hopOf, tokenOf, type VertexBody, vertexPartRules } from './rules.js';
 
 const operation =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent)$/;
@@ -36,8 +34,8 @@ export const vertexFormat: WireFormat = {
     );
   },
   validate: checkVertexRequest,
-  turns: (body) => readVertexTurns(body as VertexBody),
-  parameters: (body) => readVertexParameters(body as VertexBody),
+  turns: (body) => readVertexTurns(body as unknown as VertexBody),
+  parameters: (body) => readVertexParameters(body as unknown as VertexBody),
   partRules: vertexPartRules,
   signatureOf: sign,
   headers: () => ({ vary: 'X-Origin, Referer' }),

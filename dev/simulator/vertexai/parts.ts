@@ -4,7 +4,7 @@ import { contentOf } from '../blocks.js';
 import { inputOf } from '../compose.js';
 import type { CallParameters, Reply } from '../exchange.js';
 import { readImage } from '../image.js';
-import { sign } from '../signature.js';
+import { sign } from '../seals.js';
 import { hopOf, type VertexBody, type VertexPart } from './rules.js';
 
 /**

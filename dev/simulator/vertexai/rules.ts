@@ -1,147 +1,151 @@
-import { z } from 'zod';
-import type { JsonObject } from '../../../shared/json/json.js';
-import { firstRefusal, type Refusal, snakeCase } from '../refusal.js';
-import { bracketed, type Complaints, checkShape, json, type Path, text, unread } from '../shape.js';
-import { unable, unknownName, vertexError, wrongType } from './errors.js';
+import { isObject, type JsonObject } from '../../../shared/json/json.js';
+import type { Fault, PartRules } from '../part-rules.js';
+import { firstFault, type Refusal } from '../refusal.js';
+import { schemasIn } from '../schemas.js';
+import * as must from '../shape.js';
+import { vertexErrors } from './errors.js';
 
-const learnMore = 'Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini';
+const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp']);
 
-/** The error for the first rule of generateContent that a body violates. */
-export function checkVertexRequest(body: JsonObject): Refusal | undefined {
-  return checkShape(bodyShape, body, vertexComplaints) ?? checkValues(body as VertexBody);
+/** Vertex AI's rules for tools, formats and parts. */
+export const vertexPartRules: PartRules = {
+  toolName: /^[a-zA-Z_][\w.:-]{0,127}$/,
+  has: ['one tool of a name', 'an offered choice', 'results alone', 'signed calls'],
+  schema: (root) =>
+    firstFault(schemasIn(root), ({ schema, path }) =>
+      isObject(schema) ? schemaFault(schema, path) : undefined,
+    ),
+  image: (_data, mediaType, type) =>
+    type === undefined || !imageTypes.has(mediaType) ? 'an image of another type' : undefined,
+  places: {
+    choice: ['toolConfig', 'functionCallingConfig', 'allowedFunctionNames'],
+    format: ['generationConfig', 'responseJsonSchema'],
+    tool: (index) => ['tools', 0, 'functionDeclarations', index],
+    parameters: ['parameters'],
+    part: (turn, part) => ['contents', turn, 'parts', part],
+  },
+};
+
+/**
+ * What Gemini refuses in one schema: other fields beside `$ref`, `required` (probelabs/probe#569), `enum`
+ * (sbroenne/mcp-server-excel#607, elastic/kibana#286301) and `items` (router-for-me/CLIProxyAPI#5292).
+ */
+function schemaFault(schema: JsonObject, path: readonly string[]): Fault | undefined {
+  const { properties, required = [], type, enum: values, $ref } = schema;
+  const other = Object.keys(schema).find((key) => !key.startsWith('$'));
+  if (typeof $ref === 'string' && other !== undefined) return [path, `no ${other} beside $ref`];
+  const unnamed = [required].flat().find((name) => !Object.hasOwn(Object(properties), String(name)));
+  if (unnamed !== undefined) return [[...path, 'required'], 'names of properties'];
+  const isEmpty = Array.isArray(values) && (values.length === 0 || values.includes(''));
+  if (isEmpty) return [[...path, 'enum'], 'values that are not empty'];
+  const isBare = [type].flat().includes('array') && !('items' in schema || 'prefixItems' in schema);
+  return isBare ? [[...path, 'items'], 'a value'] : undefined;
 }
 
-function checkValues({ generationConfig = {}, systemInstruction, contents = [] }: VertexBody) {
-  const refusal = checkRanges(generationConfig);
-  if (refusal !== undefined) return refusal;
-  if (contents.length === 0) return unable(`at least one contents field is required. ${learnMore}`);
-  return (
-    (systemInstruction && checkParts(systemInstruction, 'system_instruction')) ??
-    firstRefusal(contents, (content, index) => checkParts(content, `contents[${index}]`)) ??
-    checkOrder(contents)
-  );
+export interface VertexPart {
+  readonly text?: string;
+  readonly inlineData?: { mimeType: string; data: string };
+  readonly functionCall?: { id?: string; name: string; args?: JsonObject };
+  readonly functionResponse?: { id?: string; name: string; response: JsonObject };
+  readonly thoughtSignature?: string;
 }
 
-/** The smallest accepted value, and the bound that all values are below. */
-const ranges = [
-  { name: 'maxOutputTokens', min: 1, end: 65_537 },
-  { name: 'temperature', min: 0, end: 2.0001 },
-  { name: 'topP', min: 0, end: 1.0001 },
-  { name: 'frequencyPenalty', min: -2, end: 2 },
-  { name: 'presencePenalty', min: -2, end: 2 },
-] as const;
-
-function checkRanges(config: NonNullable<VertexBody['generationConfig']>): Refusal | undefined {
-  return firstRefusal(ranges, ({ name, min, end }) => {
-    const { [name]: value = min } = config;
-    if (value >= min && value < end) return undefined;
-    return unable(
-      `it has a ${name} value of ${value} but the supported range is from ${min} (inclusive) to ${end} (exclusive). Update the value and try again.`,
-    );
-  });
+interface Declaration {
+  readonly name: string;
+  readonly description?: string;
+  readonly parametersJsonSchema?: JsonObject;
 }
 
-/** A content has parts, and each of them one of the fields for data. */
-function checkParts({ parts = [] }: { parts?: VertexPart[] | undefined }, at: string): Refusal | undefined {
-  if (parts.length === 0) {
-    return unable(`it must include at least one parts field, which describes the prompt input. ${learnMore}`);
-  }
-  return firstRefusal(parts, ({ text, inlineData, functionCall, functionResponse }, index) => {
-    const given = [text, inlineData, functionCall, functionResponse].filter((data) => data !== undefined);
-    if (given.length === 0) return unable(`it must have a text parameter. ${learnMore}`);
-    if (given.length > 1) return wrongType(`${at}.parts[${index}]`);
-    if (text !== '') return undefined;
-    return unable(`it has an empty text parameter. Add a value to the parameter and try again. ${learnMore}`);
-  });
+/** A body of generateContent, as far as it is read. */
+export interface VertexBody {
+  readonly generationConfig?: {
+    readonly maxOutputTokens?: number;
+    readonly temperature?: number;
+    readonly topP?: number;
+    readonly frequencyPenalty?: number;
+    readonly presencePenalty?: number;
+    readonly seed?: number;
+    readonly stopSequences?: string[];
+    readonly responseMimeType?: string;
+    readonly responseJsonSchema?: JsonObject;
+    readonly thinkingConfig?: {
+      thinkingLevel?: 'MINIMAL' | 'LOW' | 'MEDIUM' | 'HIGH';
+      includeThoughts?: boolean;
+    };
+  };
+  readonly tools?: { functionDeclarations: Declaration[] }[];
+  readonly toolConfig?: {
+    functionCallingConfig: { mode: 'AUTO' | 'ANY' | 'NONE' | 'VALIDATED'; allowedFunctionNames?: string[] };
+  };
+  readonly systemInstruction?: { parts?: VertexPart[] };
+  readonly contents?: { role: 'user' | 'model'; parts?: VertexPart[] }[];
+  readonly continuationToken?: string;
 }
-
-function checkOrder(contents: NonNullable<VertexBody['contents']>): Refusal | undefined {
-  const isRepeated = contents.some((content, index) => {
-    const before = contents[index - 1];
-    return content.role === before?.role && !before.parts?.some(({ functionResponse }) => functionResponse);
-  });
-  if (isRepeated) {
-    return vertexError(400, 'Please ensure that multiturn requests alternate between user and model.');
-  }
-  if (contents.at(-1)?.role === 'user') return undefined;
-  return vertexError(
-    400,
-    contents.length === 1
-      ? 'Please ensure that single turn requests end with a user role or the role field is empty.'
-      : 'Please ensure that multiturn requests end with a user role or a function response.',
-  );
-}
-
-const part = z.strictObject({
-  text: text.optional(),
-  inlineData: z.strictObject({ mimeType: text, data: text }).optional(),
-  functionCall: z.strictObject({ id: text.optional(), name: text, args: json.optional() }).optional(),
-  functionResponse: z.strictObject({ id: text.optional(), name: text, response: json }).optional(),
-  thoughtSignature: text.optional(),
-  thought: z.boolean().optional(),
-});
-const content = z.strictObject({ role: z.enum(['user', 'model']), parts: z.array(part).optional() });
-
-const declaration = z.strictObject({
-  name: text,
-  description: text.optional(),
-  parametersJsonSchema: json.optional(),
-});
-const functionCallingConfig = z
-  .strictObject({
-    mode: z.enum(['AUTO', 'ANY', 'NONE', 'VALIDATED']),
-    allowedFunctionNames: z.array(text).optional(),
-  })
-  .refine(({ mode, allowedFunctionNames: names }) => mode === 'ANY' || names === undefined);
-const number = z.number().optional();
-const generationConfig = z
-  .strictObject({
-    maxOutputTokens: z.int().optional(),
-    temperature: number,
-    topP: number,
-    frequencyPenalty: number,
-    presencePenalty: number,
-    seed: z.int32().optional(),
-    stopSequences: z.array(text.min(1)).max(5).optional(),
-    responseMimeType: z.enum(['text/plain', 'application/json']).optional(),
-    responseJsonSchema: json.optional(),
-    thinkingConfig: z
-      .strictObject({
-        thinkingLevel: z.enum(['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']).optional(),
-        includeThoughts: z.boolean().optional(),
-      })
-      .optional(),
-    ...unread(`topK candidateCount responseLogprobs logprobs responseSchema routingConfig modelConfig
-      responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog imageConfig`),
-  })
-  .refine(({ responseMimeType: type, responseJsonSchema: schema }) => !schema || type === 'application/json');
 
 /** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and that part. */
 export const tokenOf = (hop: number): string => Buffer.from(String(hop)).toString('base64');
 export const hopOf = (token: unknown = ''): number => Number(Buffer.from(String(token), 'base64').toString());
 
-/** A body of generateContent, as in Vertex AI's reference. */
-const bodyShape = z.strictObject({
-  generationConfig: generationConfig.optional(),
-  tools: z.array(z.strictObject({ functionDeclarations: z.array(declaration).min(1) })).optional(),
-  toolConfig: z.strictObject({ functionCallingConfig }).optional(),
-  systemInstruction: z.strictObject({ role: text.optional(), parts: z.array(part).optional() }).optional(),
-  contents: z.array(content).optional(),
-  continuationToken: text.refine((token) => hopOf(token) > 0).optional(),
-  ...unread('safetySettings labels cachedContent modelArmorConfig serviceTier'),
-});
+const part = must.object('text inlineData functionCall functionResponse thoughtSignature thought');
 
-export type VertexBody = z.output<typeof bodyShape>;
-export type VertexPart = z.output<typeof part>;
-
-/** Vertex AI's words for a body of the wrong shape. */
-const vertexComplaints: Complaints = {
-  unknown: (path, [key = '']) => unknownName(key, path.length === 0 ? undefined : placeOf(path)),
-  wrong(path, value, { code }) {
-    if (path.at(-1) === 'role') return vertexError(400, 'Please use a valid role: user, model.');
-    if (code !== 'too_big' || !Array.isArray(value)) return wrongType(placeOf(path));
-    return unable(`it has ${value.length} stop sequences but the supported number is at most 5.`);
-  },
+const shape: must.Shape = {
+  '': must.object(`generationConfig tools toolConfig systemInstruction contents continuationToken safetySettings labels
+    cachedContent modelArmorConfig serviceTier`),
+  generationConfig:
+    must.object(`maxOutputTokens temperature topP frequencyPenalty presencePenalty seed stopSequences
+    responseMimeType responseJsonSchema thinkingConfig topK candidateCount responseLogprobs logprobs responseSchema
+    routingConfig modelConfig responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog
+    imageConfig`),
+  'generationConfig.maxOutputTokens': must.integer(1, 65_536),
+  'generationConfig.temperature': must.number(0, 2),
+  'generationConfig.topP': must.number(0, 1),
+  'generationConfig.frequencyPenalty': must.number(-2, 1.999),
+  'generationConfig.presencePenalty': must.number(-2, 1.999),
+  'generationConfig.seed': must.integer(-(2 ** 31), 2 ** 31 - 1),
+  'generationConfig.stopSequences': must.list(0, 5),
+  'generationConfig.stopSequences.*!': must.someText,
+  'generationConfig.responseMimeType': must.oneOf('text/plain application/json'),
+  'generationConfig.thinkingConfig': must.object('thinkingLevel includeThoughts'),
+  'generationConfig.thinkingConfig.thinkingLevel': must.oneOf('MINIMAL LOW MEDIUM HIGH'),
+  'tools.*.functionDeclarations!': must.list(1),
+  'tools.*.functionDeclarations.*!': must.object('name description parametersJsonSchema'),
+  'toolConfig.functionCallingConfig.mode!': must.oneOf('AUTO ANY NONE VALIDATED'),
+  continuationToken: must.someText,
+  'systemInstruction.parts!': must.list(1),
+  'systemInstruction.parts.*!': part,
+  'systemInstruction.parts.*.text!': must.someText,
+  'contents!': must.list(1),
+  'contents.*!': must.object('role parts'),
+  'contents.*.role!': must.oneOf('user model'),
+  'contents.*.parts!': must.list(1),
+  'contents.*.parts.*!': part,
+  'contents.*.parts.*.text': must.someText,
 };
 
-const placeOf = (path: Path): string => snakeCase(bracketed(path));
+/** The error for the first rule of generateContent that a body violates. */
+export function checkVertexRequest(body: JsonObject): Refusal | undefined {
+  const fault = must.findFault(body, shape) ?? findOtherFault(body as unknown as VertexBody);
+  return fault && vertexErrors.wrong(...fault);
+}
+
+function findOtherFault({ generationConfig = {}, toolConfig, contents = [] }: VertexBody): Fault | undefined {
+  const { responseMimeType: type, responseJsonSchema: schema } = generationConfig;
+  if (schema && type !== 'application/json')
+    return [['generationConfig'], 'the type of JSON beside a schema'];
+  const { mode, allowedFunctionNames: names } = toolConfig?.functionCallingConfig ?? {};
+  if (names && mode !== 'ANY') return [['toolConfig', 'functionCallingConfig'], 'the mode ANY beside names'];
+  for (const [index, { parts = [] }] of contents.entries()) {
+    const wrong = parts.findIndex(({ text, inlineData, functionCall, functionResponse }) => {
+      return (
+        [text, inlineData, functionCall, functionResponse].filter((data) => data !== undefined).length !== 1
+      );
+    });
+    if (wrong !== -1) return [['contents', index, 'parts', wrong], 'one field of data'];
+  }
+  const isRepeated = contents.some(({ role }, index) => {
+    const before = contents[index - 1];
+    return role === before?.role && !before.parts?.some(({ functionResponse }) => functionResponse);
+  });
+  if (isRepeated) return [['contents'], 'roles that alternate'];
+  return contents.at(-1)?.role === 'user' ? undefined : [['contents'], 'a turn of the user at the end'];
+}

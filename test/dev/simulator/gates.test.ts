@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Call } from '../../../dev/simulator/call.js';
+import type { Call } from '../../../dev/simulator/calls.js';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { patience } from '../../support/patience.js';

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
-import { isObject } from '../../../shared/json/json.js';
-import { replace, valuesIn } from './bodies.js';
 import { type Asked, city, everything, type SaidPart, send, type TestRequest } from './requests.js';
 import { broken } from './rules.js';
 
@@ -80,22 +78,22 @@ const call: SaidPart = { type: 'tool_call', id: 'c1', name: 'weather', arguments
 const result: SaidPart = { type: 'tool_result', callId: 'c1', content: '1' };
 const weather = { name: 'weather', parameters: city };
 
-/** Words of the refusal of a request that breaks a rule of all providers; the others are taken. */
-const words: Record<string, string> = {
-  'has turns': "Invalid 'input': empty array.",
-  'has known roles': "Invalid value: 'robot'.",
-  'has parts in each turn': "Invalid 'input[0].content': empty array.",
-  'names tools by a pattern': "Invalid 'tools[0].name'",
-  'has objects as arguments': 'got \'type: "None"\'.',
-  'closes strict tools': "In context=(), 'additionalProperties' is required",
-  'chooses among tools': "'tool_choice' is only allowed when 'tools' are specified.",
-  'chooses an offered tool': "Tool choice 'b' not found in 'tools' parameter.",
-  'has a result of each call': 'No tool output found for function call c1.',
-  'has a call for each result': 'No tool call found for function call output with call_id c1.',
-  'has one result of a call': 'No tool call found for function call output with call_id c1.',
-  'has ids by a pattern': 'Expected a string with maximum length 64, but got a string with length 66',
-  'has images': 'unsupported image',
-  'has a known effort': "Invalid value: 'huge'.",
+/** The place of the refusal of a request that breaks a rule of all providers; the others are taken. */
+const places: Record<string, string> = {
+  'has turns': 'input',
+  'has known roles': 'input[0].role',
+  'has parts in each turn': 'input[0].content',
+  'names tools by a pattern': 'tools[0].name',
+  'has objects as arguments': 'tools[0].parameters',
+  'closes strict tools': 'tools[0].parameters',
+  'chooses among tools': 'tool_choice',
+  'chooses an offered tool': 'tool_choice',
+  'has a result of each call': 'input',
+  'has a call for each result': 'input',
+  'has one result of a call': 'input',
+  'has ids by a pattern': 'input',
+  'has images': 'input',
+  'has a known effort': 'reasoning.effort',
 };
 
 describe('a request', () => {
@@ -103,31 +101,32 @@ describe('a request', () => {
     'that breaks the rule that it %s -> is refused if it is one here',
     async (rule) => {
       const { status, error } = await whole(broken[rule]);
-      expect([status, error?.message]).toEqual(
-        words[rule] === undefined ? ['completed', undefined] : [400, expect.stringContaining(words[rule])],
-      );
+      expect([status, error?.param]).toEqual(places[rule] ? [400, places[rule]] : ['completed', undefined]);
     },
   );
 
   it.each([
-    [{ stop: ['x'] }, "Unknown parameter: 'stop'."],
-    [{ seed: 1 }, "Unknown parameter: 'seed'."],
-    [{ max_output_tokens: 15 }, "'max_output_tokens': integer below minimum value. Expected a value >= 16"],
-    [{ stream_options: { include_obfuscation: false } }, "only allowed when 'stream' is enabled"],
-    [{ text: { format: { type: 'json_object' } } }, "must contain the word 'json' in some form"],
-    [{ model: undefined }, "Missing required parameter: 'model'."],
-    [{ input: [{ type: 'function_call', call_id: 'c1' }] }, "Missing required parameter: 'input[0].name'."],
-    [{ input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] }, 'detail'],
-  ])('with %j -> is refused', async (more, message) => {
+    [{ stop: ['x'] }, 'stop'],
+    [{ seed: 1 }, 'seed'],
+    [{ max_output_tokens: 15 }, 'max_output_tokens'],
+    [{ stream_options: { include_obfuscation: false } }, 'stream_options'],
+    [{ text: { format: { type: 'json_object' } } }, 'input'],
+    [{ model: undefined }, 'model'],
+    [{ input: [{ type: 'function_call', call_id: 'c1' }] }, 'input[0].name'],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:' }] }] },
+      'input[0].content',
+    ],
+  ])('with %j -> is refused', async (more, place) => {
     const { status, error } = await whole({}, more as Json);
-    expect([status, error.message]).toEqual([400, expect.stringContaining(message)]);
+    expect([status, error.param]).toEqual([400, place]);
   });
 
   it('with a tool that says nothing of being strict -> has to name each property as required', async () => {
     const open = { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: false };
     const asked = (strict: unknown) => whole({ tools: [{ ...weather, parameters: open, strict } as never] });
     for (const strict of [undefined, null, true])
-      expect((await asked(strict)).error.message).toContain("Missing 'city'.");
+      expect((await asked(strict)).error.message).toContain('city to be required');
     expect((await asked(false)).status).toBe('completed');
   });
 
@@ -143,27 +142,6 @@ describe('a request', () => {
       ...{ maxOutputTokens: 16, temperature: 1, wantsReasoning: true },
       format: { type: 'json_schema', schema: city },
     });
-  });
-
-  /** Within a schema is anything allowed. */
-  const places = [...valuesIn(request.body)].filter(
-    ([path, value]) => value !== undefined && !/(schema|parameters)\./.test(path.join('.')),
-  );
-
-  it('with a field more in any object -> is refused', async () => {
-    for (const [path, value] of places) {
-      if (!isObject(value) || /schema$|parameters$/.test(path.join('.'))) continue;
-      const body = replace(request.body, path, { ...value, extra: 1 }) as Json;
-      expect([path, (await ask({ ...request, body })).status]).toEqual([path, 400]);
-    }
-  });
-
-  it('with a value of another type anywhere -> is refused', async () => {
-    for (const [path, value] of places.slice(1)) {
-      const change = typeof value === 'object' ? 5 : { wrong: true };
-      const body = replace(request.body, path, change) as Json;
-      expect([path, (await ask({ ...request, body })).status]).toEqual([path, 400]);
-    }
   });
 });
 

@@ -55,66 +55,57 @@ export const broken: Record<string, Asked> = {
   'has a known effort': { effort: 'huge' },
 };
 
-/** Words of each provider's refusal of a request that breaks such a rule; those that take it have none. */
+/** The place that each provider refuses in a request that breaks such a rule; those that take it have none. */
 export const refusals = `
-rule                        | openai               | anthropic             | bedrock              | vertexai
-has turns                   | empty array          | at least one message  | must start with      | one contents field
-has known roles             | value: 'robot'       | messages.0.role       | [user, assistant]    | a valid role
-has a text in each turn     |                      | non-empty content     | is blank             | empty text param
-has no blank text           |                      | non-whitespace        | is blank             |
-has no empty system text    |                      | system: text content  | SystemContentBlock   | empty text param
-has parts in each turn      | [0].content': empty  | non-empty content     | messages.0 is empty  | at least one parts
-begins with the user        |                      | use the "user" role   | must start with      |
-alternates                  |                      |                       | must alternate       | alternate between
-ends with the user          |                      | message prefill       | message prefill      | with a user role
-lists tools                 | 'tools': empty array |                       | toolConfig.tools'    | _declarations
-names tools by a pattern    | not match pattern    | 0.custom.name         | toolSpec.name'       | function name
-has no two tools of a name  |                      | must be unique        |                      | Duplicate function
-describes tools in words    |                      |                       | toolSpec.description |
-has objects as arguments    | got 'type: "None"'   | type: Field required  | Schema.json.type     | of type OBJECT
-has no choice at their root |                      | does not support      | tools.0.custom       |
-closes strict tools         | context=(), 'addi    | custom.input_schema   | tools.0.custom       | name "strict"
-chooses among tools         | only allowed when    | only be specified     | null at 'toolConfig  |
-chooses an offered tool     | Tool choice 'b'      | Tool 'b' not found    |                      | should be a subset
-has the tools of its calls  |                      |                       | must be defined      |
-has a result of each call   | messages: c1         | after: c1. Each       | following Ids: c1    | equal to the number
-has a call for each result  | preceeding message   | messages.0.content.0  | at messages.0        | immediately after
-has one result of a call    | preceeding message   | messages.2.content.1  | at messages.2        | immediately after
-has results first           |                      | after: c1. Each       | following Ids: c1    | equal to the number
-has results alone           |                      |                       |                      | with a model turn
-has ids by a pattern        | maximum length 40    | messages.1.content.0  | pattern: [a-zA-Z0-9  |
-has images                  | image_format         | not process image     |                      | image is not valid
-has images of their type    |                      | image/gif media type  |                      | value image/gif
-has small images            |                      | exceeds 10 MB         | exceeds 5 MB         |
-has a known effort          | none, minimal, low   | 'xhigh' or 'max'      | [low, medium, high   | thinking_level
+rule                        | openai           | anthropic             | bedrock            | vertexai
+has turns                   | messages         | messages              | messages           | contents
+has known roles             | messages[0].role | messages.0.role       | messages.0.role    | contents[0].role
+has a text in each turn     |                  | messages              | messages.0.content | 0].parts[0].text
+has no blank text           |                  | messages              | messages.0.content |
+has no empty system text    |                  | system                | system             | parts[0].text
+has parts in each turn      | 0].content       | messages.0.content    | messages.0.content | contents[0].parts
+begins with the user        |                  | messages.0            | messages           |
+alternates                  |                  |                       | messages           | contents
+ends with the user          |                  | messages              | messages           | contents
+lists tools                 | tools            |                       | toolConfig.tools   | ction_declarations
+names tools by a pattern    | function.name    | tools.0.custom.name   | 0.toolSpec.name    | 0].name
+has no two tools of a name  |                  | tools.1.custom.name   |                    | 1].name
+describes tools in words    |                  |                       | description        |
+has objects as arguments    | parameters       | 0.custom.input_schema | inputSchema.json   | 0].parameters
+has no choice at their root |                  | 0.custom.input_schema | inputSchema.json   |
+closes strict tools         | parameters       | 0.custom.input_schema | inputSchema.json   | 0].strict
+chooses among tools         | tool_choice      | tool_choice           | toolConfig.tools   |
+chooses an offered tool     | tool_choice      | tool_choice           |                    | wed_function_names
+has the tools of its calls  |                  |                       | toolConfig         |
+has a result of each call   | messages         | messages.1.content.0  | 1.content.0        | 1].parts[0]
+has a call for each result  | messages         | messages.0.content.0  | 0.content.0        | 0].parts[0]
+has one result of a call    | messages         | messages.2.content.1  | 2.content.1        | 2].parts[1]
+has results first           |                  | messages.1.content.0  | 1.content.0        | 1].parts[0]
+has results alone           |                  |                       |                    | 2].parts[1]
+has ids by a pattern        | messages         | messages.1.content.0  | 1.content.0        |
+has images                  | messages         | messages.0.content.0  |                    | 0].parts[0]
+has images of their type    |                  | messages.0.content.0  |                    | 0].parts[0]
+has small images            |                  | messages.0.content.0  | 0.content.0        |
+has a known effort          | reasoning_effort | output_config.effort  | effort             | thinking_level
 `;
 
-const strict = "Invalid schema for response_format 'f': In context=";
-const open = "For 'object' type, 'additionalProperties' must be explicitly set to false";
 const list = { type: 'array', items: { type: 'string' } };
 
-/** Schemas of a format: the words of Claude behind the place, and those of OpenAI. */
+/** Schemas of a format: what Claude expects instead, and OpenAI. */
 export const schemas: [schema: Record<string, unknown>, claude?: string, openai?: string][] = [
-  [object, open, `${strict}(), 'additionalProperties' is required to be supplied and to be false.`],
-  [{ ...closed, additionalProperties: {} }, open, `${strict}(), 'additionalProperties'`],
-  [
-    { ...closed, properties: { a: { oneOf: [] } } },
-    "Schema type 'oneOf' is not supported",
-    `${strict}('properties', 'a'), 'oneOf' is not permitted.`,
-  ],
-  [
-    { type: 'integer', minimum: 1, maximum: 2 },
-    "For 'integer' type, properties maximum, minimum are not sup",
-  ],
-  [{ ...list, maxItems: 2 }, "For 'array' type, properties maxItems are not supported"],
-  [{ ...list, minItems: 2 }, "For 'array' type, 'minItems' values other than 0 or 1"],
+  [object, 'additionalProperties that are false', 'additionalProperties that are false in context=()'],
+  [{ ...closed, additionalProperties: {} }, 'additionalProperties', 'additionalProperties'],
+  [{ ...closed, properties: { a: { oneOf: [] } } }, 'a type', 'no oneOf in context=(properties.a)'],
+  [{ type: 'integer', minimum: 1 }, 'no minimum'],
+  [{ ...list, maxItems: 2 }, 'no maxItems'],
+  [{ ...list, minItems: 2 }, 'minItems of 0 or 1'],
   [{ ...list, minItems: 1 }],
-  [{ ...closed, properties: { a: {} } }, 'Schema must have a type'],
-  [{ ...closed, properties: { a: { $ref: '#' } } }, 'Circular references are not supported'],
-  [{ $ref: 'https://example.com/a' }, 'Schema must be an object'],
-  [{ type: 'string', format: 'color' }, "String format 'color' is not supported"],
-  [{ type: 'string', pattern: '^(?=a)' }, 'Pattern has an unsupported feature'],
-  [{ enum: [{}] }, 'Enum values must be primitives'],
+  [{ ...closed, properties: { a: {} } }, 'a type'],
+  [{ ...closed, properties: { a: { $ref: '#' } } }, 'no circle'],
+  [{ $ref: 'https://example.com/a' }, 'an object'],
+  [{ type: 'string', format: 'color' }, 'no format color'],
+  [{ type: 'string', pattern: '^(?=a)' }, 'a pattern of other features'],
+  [{ enum: [{}] }, 'an enum of primitives'],
 ];
 
 const openAiUser = (facts: object) => ({ messages: [{ role: 'user', content: 'Hello', ...facts }] });
@@ -129,80 +120,79 @@ const call = { functionCall: { name: 'weather', args: {} } };
 const declared = (parameters: object) => ({
   tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: parameters }] }],
 });
+const parameters = 'tools[0].function_declarations[0].parameters';
 const inB = (b: object) => ({ ...object, properties: { b } });
 const choice = (facts: object) => ({
   ...declared(object),
   toolConfig: { functionCallingConfig: facts },
 });
 
-/** A change of a body that breaks a rule of its provider, and words of the answer. */
-type OwnRule = [change: Record<string, unknown>, words: string];
+/** A change of a body that breaks a rule of its provider, and the place that it refuses. */
+type OwnRule = [change: Record<string, unknown>, place: string];
 /** Rules of one provider alone. */
 export const ownRules: Record<ProviderId, OwnRule[]> = {
   openai: [
-    [{ model: undefined }, 'you must provide a model parameter'],
-    [{ foo: 5, bar: 1 }, 'Unrecognized request arguments supplied: foo, bar'],
-    [{ messages: [{ content: 'x' }] }, "Missing required parameter: 'messages[0].role'."],
-    [openAiUser({ content: null }), "Invalid value for 'content': expected a string, got null."],
-    [openAiUser({ content: [{ type: 'txt' }] }), "Invalid value: 'txt'."],
-    [openAiUser({ tool_calls: [] }), "'messages[0].tool_calls'"],
-    [{ messages: [{ role: 'assistant', tool_calls: [] }] }, "'messages[0].tool_calls': empty array."],
-    [{ messages: [{ role: 'assistant' }] }, "Missing required parameter: 'messages[0].content'."],
-    [{ messages: [{ role: 'tool', content: '1' }] }, "'messages[0].tool_call_id'"],
+    [{ model: undefined }, 'model'],
+    [{ foo: 5 }, 'foo'],
+    [{ messages: [{ content: 'x' }] }, 'messages[0].role'],
+    [openAiUser({ content: null }), 'messages[0].content'],
+    [openAiUser({ content: [{ type: 'txt' }] }), 'messages[0].content[0].type'],
+    [{ messages: [{ role: 'assistant', tool_calls: [] }] }, 'messages[0].tool_calls'],
+    [{ messages: [{ role: 'assistant' }] }, 'messages[0].content'],
     [
       openAiUser({ content: [{ type: 'image_url', image_url: { url: 'ftp://example.com/a' } }] }),
-      "Invalid value: 'ftp://example.com/a'.",
+      'messages[0].content[0].image_url.url',
     ],
-    [{ max_completion_tokens: 1.5 }, 'expected an integer, but got a decimal'],
-    [{ stream_options: { include_usage: true } }, "only allowed when 'stream' is enabled"],
-    [{ seed: 0.5 }, "'seed': expected an integer, but got a decimal"],
-    [{ stop: [...'abcde'] }, 'Expected an array with maximum length 4, but got an array with length 5'],
-    [{ stop: ['a', ''] }, "Invalid type for 'stop[1]': expected a string of at least one character"],
-    [{ stop: 5 }, "'stop': expected one of a string or array of strings"],
-    [{ tools: Array(129).fill(tool) }, "Invalid 'tools': array too long."],
-    [{ tools: [{ type: 'custom' }] }, "Invalid value: 'custom'. Supported values are: function."],
-    [{ tools: [tool], tool_choice: 'any' }, "Invalid value: 'any'."],
-    [{ parallel_tool_calls: false }, "'parallel_tool_calls' is only allowed when 'tools' are"],
-    [{ response_format: { type: 'xml' } }, "Invalid value: 'xml'."],
-    [{ response_format: { type: 'json_object' } }, "'messages' must contain the word 'json' in some"],
-    [{ verbosity: 'huge' }, "Invalid value: 'huge'. Supported values are: low, medium, high."],
+    [{ max_completion_tokens: 1.5 }, 'max_completion_tokens'],
+    [{ stream_options: { include_usage: true } }, 'stream_options'],
+    [{ seed: 0.5 }, 'seed'],
+    [{ stop: [...'abcde'] }, 'stop'],
+    [{ stop: ['a', ''] }, 'stop[1]'],
+    [{ tools: Array(129).fill(tool) }, 'tools'],
+    [{ tools: [tool], tool_choice: 'any' }, 'tool_choice'],
+    [{ parallel_tool_calls: false }, 'parallel_tool_calls'],
+    [{ response_format: { type: 'xml' } }, 'response_format.type'],
+    [{ response_format: { type: 'json_object' } }, 'messages'],
+    [{ verbosity: 'huge' }, 'verbosity'],
   ],
   anthropic: [
-    [{ model: undefined }, 'model: Field required'],
-    [{ messages: [system] }, "messages.0: use the top-level 'system' parameter"],
-    [{ messages: [hello, hi, system] }, 'messages.2: a system message must immediately follow a user turn'],
-    [{ messages: [hello, system, hello] }, 'messages.1: a system message must not precede a user turn'],
-    [{ messages: [user({ type: 'audio' } as never)] }, 'messages.0.content.0.type: Input should be'],
-    [{ max_tokens: '9' }, 'max_tokens: Input should be a valid integer'],
+    [{ model: undefined }, 'model'],
+    [{ messages: [system] }, 'messages.0'],
+    [{ messages: [hello, hi, system] }, 'messages.2'],
+    [{ messages: [hello, system, hello] }, 'messages.1'],
+    [{ messages: [user({ type: 'audio' } as never)] }, 'messages.0.content.0.type'],
+    [{ max_tokens: '9' }, 'max_tokens'],
     [{ top_k: 5 }, '`top_k` is deprecated for this model.'],
-    [{ stop_sequences: ['a', '\n'] }, 'each stop sequence must contain non-whitespace'],
-    [{ tool_choice: { type: 'none', disable_parallel_tool_use: true } }, 'disable_parallel_tool_use: E'],
+    [{ stop_sequences: ['a', '\n'] }, 'stop_sequences.1'],
   ],
   bedrock: [
-    [inference({ stopSequences: [''] }), 'have length greater than or equal to 1'],
-    [{ messages: [user({} as never)] }, 'Unexpected type of value at messages.0.content.0'],
-    [{ messages: [user({ image: { format: 'bmp', source: { bytes: png } } } as never)] }, '[png, jpeg'],
-    [{ toolConfig: { tools: [bedrockTool], toolChoice: {} } }, 'at toolConfig.toolChoice'],
+    [inference({ stopSequences: [''] }), 'inferenceConfig.stopSequences.0'],
+    [{ messages: [user({} as never)] }, 'messages.0.content.0'],
+    [
+      { messages: [user({ image: { format: 'bmp', source: { bytes: png } } } as never)] },
+      'messages.0.content.0.image.format',
+    ],
+    [{ toolConfig: { tools: [bedrockTool], toolChoice: {} } }, 'toolConfig.toolChoice'],
     ...[[], [{}], [{ text: '' }]].map((content): OwnRule => {
       const messages = [user({ toolResult: { toolUseId: 'c1', content } } as never)];
-      return [{ messages }, 'toolResult.content'];
+      return [{ messages }, 'messages.0.content.0.toolResult.content'];
     }),
   ],
   vertexai: [
-    [generation({ seed: 2 ** 31 }), "Invalid value at 'generation_config.seed'"],
-    [generation({ stopSequences: [''] }), "at 'generation_config.stop_sequences[0]'"],
-    [generation({ stopSequences: [...'abcdef'] }), 'it has 6 stop sequences but'],
-    [generation({ responseJsonSchema: object }), "Invalid value at 'generation_config'"],
-    [contents(['model', { text: 'm' }]), 'single turn requests end with a user role'],
-    [contents(['user', {}]), 'it must have a text parameter'],
-    [contents(['user', { text: 'a', ...call }]), "at 'contents[0].parts[0]'"],
+    [generation({ seed: 2 ** 31 }), 'generation_config.seed'],
+    [generation({ stopSequences: [''] }), 'generation_config.stop_sequences[0]'],
+    [generation({ stopSequences: [...'abcdef'] }), 'generation_config.stop_sequences'],
+    [generation({ responseJsonSchema: object }), 'generation_config'],
+    [contents(['model', { text: 'm' }]), 'contents'],
+    [contents(['user', {}]), 'contents[0].parts[0]'],
+    [contents(['user', { text: 'a', ...call }]), 'contents[0].parts[0]'],
     [
       contents(
         ['user', { text: 'a' }],
         ['model', call],
         ['user', { functionResponse: { name: 'weather', response: {} } }],
       ),
-      'function call `weather` in the 2. content block is missing a `thought_signature`.',
+      'contents[1].parts[0]: expected a thought_signature',
     ],
     [
       contents(
@@ -210,24 +200,14 @@ export const ownRules: Record<ProviderId, OwnRule[]> = {
         ['model', call],
         ['user', { functionResponse: { name: 'b', response: {} } }],
       ),
-      'the number of function response parts is equal to the number of function call parts',
+      'contents[1].parts[0]: expected a result',
     ],
-    [choice({ mode: 'AUTO', allowedFunctionNames: ['weather'] }), "at 'tool_config.function_calling_config'"],
-    [
-      declared({ ...object, properties: { b: { $ref: '#', title: 'b' } } }),
-      'a schema with $ref must not set other fields, but has title.',
-    ],
-    [declared({ ...object, required: ['a'] }), '[0].parameters.required[0]: property is not defined'],
-    [declared(inB({ anyOf: [{ enum: ['a', ''] }] })), 'properties[b].any_of[0].enum[1]: cannot be empty'],
-    [declared(inB({ type: 'string', enum: [] })), 'properties[b].enum: should be non-empty'],
-    [declared(inB({ type: ['array', 'null'] })), 'parameters.properties[b].items: missing field'],
-    [
-      generation({
-        responseMimeType: 'application/json',
-        responseJsonSchema: { type: 'array', items: { type: 'array' } },
-      }),
-      'GenerateContentRequest.generation_config.response_schema.items.items: missing field',
-    ],
+    [choice({ mode: 'AUTO', allowedFunctionNames: ['weather'] }), 'tool_config.function_calling_config'],
+    [declared(inB({ $ref: '#', title: 'b' })), `${parameters}.properties.b: expected no title`],
+    [declared({ ...object, required: ['a'] }), `${parameters}.required`],
+    [declared(inB({ anyOf: [{ enum: ['a', ''] }] })), `${parameters}.properties.b.any_of.0.enum`],
+    [declared(inB({ type: 'string', enum: [] })), `${parameters}.properties.b.enum`],
+    [declared(inB({ type: ['array', 'null'] })), `${parameters}.properties.b.items`],
   ],
 };
 

@@ -1,4 +1,4 @@
-import type { Call } from '../../../dev/simulator/call.js';
+import type { Call } from '../../../dev/simulator/calls.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { promptCanary } from '../../support/canaries.js';
 import type { ChatCall, ChatReply, Deployment } from '../../support/deployment.js';

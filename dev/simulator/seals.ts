@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
-import type { CallParameters, Thought } from './exchange.js';
-import type { Place } from './part-rules.js';
-import type { Breach } from './refusal.js';
+import type { CallParameters, MadeCall, Thought } from './exchange.js';
+import type { Breach, Place } from './wire-format.js';
 
 interface Asked {
   readonly call: { readonly model: string | undefined };
@@ -77,3 +76,24 @@ function readBlock(block: JsonObject) {
   const [maker = '', previous = '', own = ''] = [readJson(sealed) ?? []].flat().map(String);
   return { text: String(thinking ?? text ?? ''), maker, previous, own };
 }
+
+/** The signature of a call, in base64: the same for the same call. */
+export const sign = (call: MadeCall, what = ''): string =>
+  Buffer.from(
+    `simulated ${createHash('sha256').update(`${call.name}${call.arguments}${what}`).digest('hex')}`,
+  ).toString('base64');
+
+/** The signature of a text. */
+export const signText = (text: string): string => sign({ name: undefined, arguments: text });
+
+/** The documented value for calls whose signature is not known. */
+const skipped = 'skip_thought_signature_validator';
+
+/** Whether a turn has a signature that is not as the model has made it for the call or the text behind it. */
+export const hasForeignSignature = (turn: Turn, signatureOf: (call: MadeCall) => string): boolean =>
+  partsOf(turn).some((part, index, parts) => {
+    const next = parts[index + 1];
+    if (part.type !== 'opaque' || part.data === skipped) return false;
+    if (next?.type === 'text') return part.data !== signText(next.text);
+    return next?.type !== 'tool_call' || part.data !== signatureOf(next);
+  });
