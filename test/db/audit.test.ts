@@ -1,9 +1,9 @@
 import postgres from 'postgres';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type AuditFilter, listAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
 import { drizzle } from '../../db/database/drizzle.js';
-import { startTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestDatabase } from '../support/database.js';
 
 const allEntries = 5000;
 const limit = 50;
@@ -15,23 +15,16 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-let server: TestDatabase;
-let client: postgres.Sql;
+const server = await startTestDatabase();
+afterAll(server.stop);
+const client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined });
+afterAll(() => client.end());
+await client`
+  insert into audit (at, actor, action, target_id, target_name)
+  select now() - interval '1 minute' * n, 'ada', 'users.add', gen_random_uuid(), 'user-' || n
+  from generate_series(1, ${allEntries}::int) as n`;
+await client`analyze audit`;
 const sent: { text: string; values: unknown[] }[] = [];
-
-beforeAll(async () => {
-  server = await startTestDatabase();
-  client = postgres(server.url, { max: 1, fetch_types: false, onnotice: () => undefined });
-  await client`
-    insert into audit (at, actor, action, target_id, target_name)
-    select now() - interval '1 minute' * n, 'ada', 'users.add', gen_random_uuid(), 'user-' || n
-    from generate_series(1, ${allEntries}::int) as n`;
-  await client`analyze audit`;
-});
-afterAll(async () => {
-  await client.end();
-  await server.stop();
-});
 
 const db = () =>
   drizzle(client, { logger: { logQuery: (text, values) => void sent.push({ text, values }) } });

@@ -1,26 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../db/database/client.js';
+import { afterAll, describe, expect, it } from 'vitest';
 import { sql } from '../../db/database/drizzle.js';
 import { PostStore } from '../../db/posts/post-store.js';
-import { startTestDatabase, type TestDatabase } from '../support/database.js';
-import { createRecordingLog } from '../support/recording-log.js';
+import { openTestDatabase } from '../support/database.js';
 import { fields } from './post-stores.js';
 
-let server: TestDatabase;
-let database: Database;
-let store: PostStore;
-
-beforeAll(async () => {
-  server = await startTestDatabase();
-  database = openDatabase({ url: server.url, poolSize: 2, log: createRecordingLog().log });
-  store = new PostStore(database);
-});
-
-afterAll(async () => {
-  await database.close();
-  await server.stop();
-});
+const { database, stop } = await openTestDatabase();
+afterAll(stop);
+const store = new PostStore(database);
 
 const finds = async (
   search: string,

@@ -1,36 +1,29 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createTokenStore } from '../../db/access/tokens.js';
-import { type Database, openDatabase } from '../../db/database/client.js';
+import { openDatabase } from '../../db/database/client.js';
 import { sql } from '../../db/database/drizzle.js';
 import type { PostFields } from '../../db/posts/post-creation.js';
 import { PostStore } from '../../db/posts/post-store.js';
-import { generousLimits, startTestDatabase, type TestDatabase } from '../support/database.js';
+import { generousLimits, startTestDatabase } from '../support/database.js';
 import { userNamed } from '../support/identities.js';
 import { patience } from '../support/patience.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
 /** The clock of what statements share. */
 let nowMs = 0;
-let server: TestDatabase;
-let database: Database;
+const server = await startTestDatabase();
+afterAll(server.stop);
+const database = openDatabase({
+  ...{ url: server.url, poolSize: 2, log: createRecordingLog().log },
+  ...{ ...generousLimits, firstStepMs: 100, now: () => nowMs },
+});
+afterAll(() => database.close());
 /** Holds locks. */
-let holder: pg.Client;
-
-beforeAll(async () => {
-  server = await startTestDatabase();
-  const { log } = createRecordingLog();
-  const limits = { ...generousLimits, firstStepMs: 100, now: () => nowMs };
-  database = openDatabase({ url: server.url, poolSize: 2, log, ...limits });
-  holder = new pg.Client({ connectionString: server.url });
-  await holder.connect();
-});
-afterAll(async () => {
-  await holder.end();
-  await database.close();
-  await server.stop();
-});
+const holder = new pg.Client({ connectionString: server.url });
+await holder.connect();
+afterAll(() => holder.end());
 
 /** Locks a table; gives what releases it, which the end of the test does as well. */
 async function lock(table: string): Promise<() => Promise<unknown>> {

@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { migrateDatabase } from '../../db/database/migrate.js';
 import type { ConsoleSession, Post } from '../../shared/contracts/contract.js';
 import { quillgate } from '../support/command-line.js';
-import {
-  authorization,
-  chatToken,
-  type Deployment,
-  type StartedApi,
-  startDeployment,
-} from '../support/deployment.js';
+import { authorization, chatToken, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { bearer, completionOf } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
@@ -18,28 +12,18 @@ import { openWireTo } from '../support/wire.js';
 
 const store = storeOf('postgres');
 const admin = { name: 'ada', secret: 'canary-of-the-console-secret-31' };
-let wire: Awaited<ReturnType<typeof openWireTo>>;
-let deployment: Deployment;
-let other: StartedApi;
+const wire = await openWireTo(store.databaseUrl);
+afterAll(() => wire.close());
+const deployment = await startDeployment({
+  store: { ...store, databaseUrl: wire.url },
+  variables: { ...profiles.plain, ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret },
+});
+afterAll(deployment.stop);
+const other = await deployment.startApi();
 /** Posts are for tokens alone, and what a client says of its address does not count. */
-let closed: StartedApi;
-beforeAll(async () => {
-  wire = await openWireTo(store.databaseUrl);
-  deployment = await startDeployment({
-    store: { ...store, databaseUrl: wire.url },
-    variables: { ...profiles.plain, ADMIN_USERNAME: admin.name, ADMIN_PASSWORD: admin.secret },
-  });
-  [other, closed] = await Promise.all([
-    deployment.startApi(),
-    deployment.startApi({ BLOG_READS: 'token', TRUSTED_PROXIES: '' }),
-  ]);
-  // The first query of a process waits for its connection: on a busy machine for longer than a request does.
-  await vi.waitFor(async () => expect((await fetch(`${other.url}/blogs`)).status).toBe(200), patience);
-});
-afterAll(async () => {
-  await deployment?.stop();
-  await wire?.close();
-});
+const closed = await deployment.startApi({ BLOG_READS: 'token', TRUSTED_PROXIES: '' });
+// The first query of a process waits for its connection: on a busy machine for longer than a request does.
+await vi.waitFor(async () => expect((await fetch(`${other.url}/blogs`)).status).toBe(200), patience);
 
 /** Asks rarely: thirty failures a minute slow all clients of an address. */
 const eventually = (check: () => Promise<void>) => vi.waitFor(check, { ...patience, interval: 300 });

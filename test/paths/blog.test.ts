@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Post } from '../../shared/contracts/contract.js';
-import { authorization, type BlogCall, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, type BlogCall, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 
@@ -9,18 +9,15 @@ import { profiles } from '../support/profiles.js';
 const base = '/site';
 const origin = 'https://blog.example';
 
-let deployment: Deployment;
-beforeAll(async () => {
-  deployment = await startDeployment({
-    variables: {
-      ...profiles.plain,
-      ...{ BLOG_BASE_URL: `${origin}${base}`, BLOG_TITLE: 'Tales', DATABASE_POOL_SIZE: '4' },
-      CHAT_BASE_URL: 'https://chat.example/api',
-      CHAT_BASE_URL_ALT: 'https://chat.example/api/v1',
-    },
-  });
+const deployment = await startDeployment({
+  variables: {
+    ...profiles.plain,
+    ...{ BLOG_BASE_URL: `${origin}${base}`, BLOG_TITLE: 'Tales', DATABASE_POOL_SIZE: '4' },
+    CHAT_BASE_URL: 'https://chat.example/api',
+    CHAT_BASE_URL_ALT: 'https://chat.example/api/v1',
+  },
 });
-afterAll(() => deployment?.stop());
+afterAll(deployment.stop);
 
 const blog = (path: string, call?: BlogCall) => deployment.blog(`${base}/blogs${path}`, call);
 const create = async (json: object): Promise<Post> => (await blog('', { json })).json() as Promise<Post>;

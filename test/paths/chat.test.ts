@@ -1,27 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
-import {
-  authorization,
-  type Deployment,
-  type StartedApi,
-  startDeployment,
-  username,
-} from '../support/deployment.js';
+import { authorization, startDeployment, username } from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';
 import { profiles } from '../support/profiles.js';
 import { askWithTools, callsIn, clockTool, weatherTool } from '../support/tool-completions.js';
 import { describeChats } from './chats.js';
 
-let deployment: Deployment;
-let other: StartedApi;
-beforeAll(async () => {
-  deployment = await startDeployment({
-    variables: { ...profiles.plain, PROVIDER_USER_KEY: 'a key of 16 letters' },
-  });
-  other = await deployment.startApi();
+const deployment = await startDeployment({
+  variables: { ...profiles.plain, PROVIDER_USER_KEY: 'a key of 16 letters' },
 });
-afterAll(() => deployment?.stop());
+afterAll(deployment.stop);
+const other = await deployment.startApi();
 
 describeChats(() => ({ deployment, other }));
 

@@ -3,28 +3,22 @@ import { Agent, type IncomingMessage, type OutgoingHttpHeaders, request } from '
 import { connect } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import createClient, { type Client } from 'openapi-fetch';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import createClient from 'openapi-fetch';
+import { afterAll, describe, expect, it } from 'vitest';
 import { describeApi } from '../../api/app.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { type Post, type Problem, providerIds } from '../../shared/contracts/contract.js';
 import type { paths } from '../generated/api.js';
-import { authorization, blogToken, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, blogToken, startDeployment } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 
-let deployment: Deployment;
+const deployment = await startDeployment({ variables: profiles.plain });
+afterAll(deployment.stop);
+const baseUrl = deployment.url;
 /** Generated clients: the compiler checks every call below against the document. */
-let chat: Client<paths>;
-let writer: Client<paths>;
-let reader: Client<paths>;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
-  const baseUrl = deployment.url;
-  chat = createClient<paths>({ baseUrl, headers: { Authorization: authorization } });
-  writer = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${blogToken}` } });
-  reader = createClient<paths>({ baseUrl });
-});
-afterAll(() => deployment?.stop());
+const chat = createClient<paths>({ baseUrl, headers: { Authorization: authorization } });
+const writer = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${blogToken}` } });
+const reader = createClient<paths>({ baseUrl });
 
 /** The post of an answer that has one. */
 function given<T>({ data, error }: { data?: T; error?: unknown }): T {

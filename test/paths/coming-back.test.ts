@@ -1,37 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import type { Queue } from 'bullmq';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Chat } from '../../shared/contracts/contract.js';
 import { queueName } from '../../shared/protocol/messages.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
-import {
-  authorization,
-  type ChatCall,
-  type Deployment,
-  type StartedApi,
-  startDeployment,
-} from '../support/deployment.js';
+import { authorization, type ChatCall, startDeployment } from '../support/deployment.js';
 import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 
 /** Two API processes and one worker, which does one job of OpenAI at a time. */
-let deployment: Deployment;
-let another: StartedApi;
-let store: QueueStore;
-let queue: Queue;
-
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: { ...profiles.narrow, CHAT_MAX_WAIT_S: '120' } });
-  another = await deployment.startApi();
-  store = await openStoreOf(deployment.stores);
-  queue = store.createQueue(queueName('openai'));
-});
-afterAll(async () => {
-  await queue?.close();
-  await store?.close();
-  await deployment?.stop();
-});
+const deployment = await startDeployment({ variables: { ...profiles.narrow, CHAT_MAX_WAIT_S: '120' } });
+afterAll(deployment.stop);
+const another = await deployment.startApi();
+const store = await openStoreOf(deployment.stores);
+afterAll(() => store.close());
+const queue = store.createQueue(queueName('openai'));
+afterAll(() => queue.close());
 
 const callsOf = (model: string) => deployment.simulator.calls.list({ model });
 const arrived = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);

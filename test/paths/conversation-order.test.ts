@@ -8,14 +8,11 @@ import { tinyImages } from '../support/images.js';
 import { profiles } from '../support/profiles.js';
 import { askWithTools } from '../support/tool-completions.js';
 
-let deployment: Deployment;
-beforeAll(async () => {
-  deployment = await startDeployment({ workers: 0, variables: profiles.plain });
-  // Played by the simulator, Anthropic takes what it takes at its own address.
-  const played = { ANTHROPIC_API_KEY: '', ANTHROPIC_BASE_URL: '', SIMULATOR_URL: deployment.simulator.url };
-  await deployment.startWorker(played);
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({ workers: 0, variables: profiles.plain });
+afterAll(deployment.stop);
+// Played by the simulator, Anthropic takes what it takes at its own address.
+const played = { ANTHROPIC_API_KEY: '', ANTHROPIC_BASE_URL: '', SIMULATOR_URL: deployment.simulator.url };
+await deployment.startWorker(played);
 
 /** Who says a turn, and its parts. */
 type Said = readonly [role: Turn['role'], ...parts: string[]];

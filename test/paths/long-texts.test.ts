@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { providerIds } from '../../shared/contracts/contract.js';
 import { partsOf } from '../../shared/conversation.js';
-import { type Deployment, startDeployment } from '../support/deployment.js';
+import { startDeployment } from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';
 import { profiles } from '../support/profiles.js';
 
-let deployment: Deployment;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({ variables: profiles.plain });
+afterAll(deployment.stop);
 
 const text = 'Wo ist "雨"? \u0000\n'.repeat(150_000);
 const messages = [

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../dev/free-port.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
-import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { authorization, startDeployment } from '../support/deployment.js';
 import { statusFor } from '../support/host-header.js';
 import { readMetrics, type Scraped } from '../support/metrics.js';
 import { openStoreOf } from '../support/opened-store.js';
@@ -11,17 +11,12 @@ import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 
 /** Numbers of all that happens are exact: nothing else uses this deployment. */
-let deployment: Deployment;
+const deployment = await startDeployment({ variables: profiles.plain });
+afterAll(deployment.stop);
+const metricsPort = await freePort();
+const apart = `http://127.0.0.1:${metricsPort}`;
 /** Tells its metrics at a port of their own. */
-let other: StartedApi;
-let apart: string;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
-  const metricsPort = await freePort();
-  apart = `http://127.0.0.1:${metricsPort}`;
-  other = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
-});
-afterAll(() => deployment?.stop());
+const other = await deployment.startApi({ METRICS_PORT: String(metricsPort) });
 
 async function scrape(url: string): Promise<Scraped> {
   const response = await fetch(`${url}/metrics`);

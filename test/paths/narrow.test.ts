@@ -1,12 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { addUser } from '../support/accounts.js';
-import {
-  authorization,
-  type ChatCall,
-  type ChatReply,
-  type Deployment,
-  startDeployment,
-} from '../support/deployment.js';
+import { authorization, type ChatCall, type ChatReply, startDeployment } from '../support/deployment.js';
 import { completionOf } from '../support/openai-requests.js';
 import { hearPools } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
@@ -15,26 +9,19 @@ import { profiles } from '../support/profiles.js';
 const maxInFlight = 2;
 const maxPerMinute = 30;
 
+const variables = {
+  ...profiles.narrow,
+  ...{ WORKER_PROVIDERS: 'openai,anthropic,bedrock', BEDROCK_MAX_OUTPUT_TOKENS: '9' },
+  ...{ OPENAI_MODEL: '', ANTHROPIC_MODELS: 'sim-lat*-50,sim-verbatim', ANTHROPIC_MODEL: 'sim-stream-2-0' },
+  CHAT_USER_MAX_IN_FLIGHT: String(maxInFlight),
+  ...{ CHAT_USER_MAX_PER_MINUTE: String(maxPerMinute), CHAT_USER_MAX_QUEUED_BYTES: '200000' },
+};
 /** One worker, which does one job of OpenAI at a time and does not serve Vertex AI. */
-let deployment: Deployment;
-let fleet: Awaited<ReturnType<typeof hearPools>>;
-let credentialsOfAda: string;
-beforeAll(async () => {
-  const variables = {
-    ...profiles.narrow,
-    ...{ WORKER_PROVIDERS: 'openai,anthropic,bedrock', BEDROCK_MAX_OUTPUT_TOKENS: '9' },
-    ...{ OPENAI_MODEL: '', ANTHROPIC_MODELS: 'sim-lat*-50,sim-verbatim', ANTHROPIC_MODEL: 'sim-stream-2-0' },
-    CHAT_USER_MAX_IN_FLIGHT: String(maxInFlight),
-    ...{ CHAT_USER_MAX_PER_MINUTE: String(maxPerMinute), CHAT_USER_MAX_QUEUED_BYTES: '200000' },
-  };
-  deployment = await startDeployment({ variables });
-  fleet = await hearPools(deployment.stores);
-  credentialsOfAda = await addUser(deployment, 'ada');
-});
-afterAll(async () => {
-  await fleet?.close();
-  await deployment?.stop();
-});
+const deployment = await startDeployment({ variables });
+afterAll(deployment.stop);
+const fleet = await hearPools(deployment.stores);
+afterAll(() => fleet.close());
+const credentialsOfAda = await addUser(deployment, 'ada');
 
 const called = (model: string) => deployment.simulator.waitForCall((call) => call.model === model);
 const statusesOf = (replies: readonly { status: number }[]) => replies.map(({ status }) => status);

@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { AuditPage } from '../../shared/contracts/accounts.js';
 import type { Chat } from '../../shared/contracts/contract.js';
-import { addUser, createToken, type TestToken } from '../support/accounts.js';
+import { addUser, createToken } from '../support/accounts.js';
 import { quillgate } from '../support/command-line.js';
-import { type Deployment, type StartedApi, startDeployment, username } from '../support/deployment.js';
+import { startDeployment, username } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { bearer } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 
 /** One worker does one job of OpenAI at a time; operators use an API process that has none of the chats. */
-let deployment: Deployment;
-let other: StartedApi;
-let operator: TestToken;
-let ada: string;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.narrow });
-  other = await deployment.startApi();
-  operator = await createToken(deployment);
-  ada = await addUser(deployment, 'ada');
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({ variables: profiles.narrow });
+afterAll(deployment.stop);
+const other = await deployment.startApi();
+const operator = await createToken(deployment);
+const ada = await addUser(deployment, 'ada');
 
 /** Asks rarely: many refusals slow all clients of an address. */
 const eventually = (check: () => Promise<void>) => vi.waitFor(check, { ...patience, interval: 300 });

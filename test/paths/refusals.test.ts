@@ -1,7 +1,7 @@
 import { text as readText } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addUser } from '../support/accounts.js';
-import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, startDeployment } from '../support/deployment.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 import { serve } from '../support/serve.js';
@@ -29,18 +29,12 @@ const provider = await serve(async (request, response) => {
   );
 });
 
-let deployment: Deployment;
-let others: string;
-beforeAll(async () => {
-  const addresses = { OPENAI_BASE_URL: `${provider.url}/v1`, ANTHROPIC_BASE_URL: provider.url };
-  const variables = { ...profiles.plain, ...addresses, OPENAI_WIRE: 'chat' };
-  deployment = await startDeployment({ variables });
-  others = await addUser(deployment, 'another');
-});
-afterAll(async () => {
-  await deployment?.stop();
-  await provider.close();
-});
+afterAll(() => provider.close());
+const addresses = { OPENAI_BASE_URL: `${provider.url}/v1`, ANTHROPIC_BASE_URL: provider.url };
+const variables = { ...profiles.plain, ...addresses, OPENAI_WIRE: 'chat' };
+const deployment = await startDeployment({ variables });
+afterAll(deployment.stop);
+const others = await addUser(deployment, 'another');
 beforeEach(() => {
   sent = [];
 });

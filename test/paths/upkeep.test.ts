@@ -1,27 +1,20 @@
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { queueName } from '../../shared/protocol/messages.js';
 import { startPruner } from '../../shared/queue/pruner.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { authorization, type Deployment, startDeployment } from '../support/deployment.js';
+import { authorization, startDeployment } from '../support/deployment.js';
 import { openStoreOf } from '../support/opened-store.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 import { createRecordingLog } from '../support/recording-log.js';
 
-let deployment: Deployment;
-let store: QueueStore;
-beforeAll(async () => {
-  deployment = await startDeployment({
-    variables: { ...profiles.short, WORKER_PROVIDERS: 'openai,anthropic' },
-  });
-  store = await openStoreOf(deployment.stores);
+const deployment = await startDeployment({
+  variables: { ...profiles.short, WORKER_PROVIDERS: 'openai,anthropic' },
 });
+afterAll(deployment.stop);
+const store = await openStoreOf(deployment.stores);
+afterAll(() => store.close());
 beforeEach(async () => void (await deployment.restore()));
-afterAll(async () => {
-  await store?.close();
-  await deployment?.stop();
-});
 
 /** Names of the tables of the queue's store that contain this text. */
 async function placesOf(text: string): Promise<string[]> {

@@ -5,8 +5,9 @@ import { expect, vi } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { type Message, providerIds } from '../../shared/contracts/contract.js';
+import { withTimeout } from '../../shared/runtime/with-timeout.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
-import { patience } from './patience.js';
+import { patience, patienceMs } from './patience.js';
 import { simulatorEnvironment } from './simulator-environment.js';
 import { freshStore, type StoreKind, type StoreServer, storeOf } from './stores.js';
 
@@ -152,7 +153,8 @@ export async function startDeployment({
     running.push(child);
     void child.ended.then(() => ended.add(child));
     if (Object.keys(own).length > 0 || release !== usual) special.add(child);
-    if (!withoutStore) await child.ready;
+    const tooLate = () => new Error(`${program} is not ready`);
+    if (!withoutStore) await withTimeout(patienceMs, child.ready, tooLate);
     return child;
   };
   const [first] = await Promise.all([run('api'), ...Array.from({ length: workers }, () => run('worker'))]);

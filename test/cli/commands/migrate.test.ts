@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { migrate } from '../../../cli/commands/migrate.js';
 import { openSession } from '../../../db/database/connections.js';
 import { sql } from '../../../db/database/drizzle.js';
@@ -6,18 +6,14 @@ import { migrateDatabase } from '../../../db/database/migrate.js';
 import { freePort } from '../../../dev/free-port.js';
 import { StartupError } from '../../../shared/runtime/program.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
-import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
+import { startEmptyDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
 import { createDatabase } from '../../support/postgres-server.js';
 import { collectOutput, printedBy } from '../output.js';
 
-let server: TestDatabase;
+const server = await startEmptyDatabase();
+afterAll(server.stop);
 let url: string;
-
-beforeAll(async () => {
-  server = await startEmptyDatabase();
-});
-afterAll(() => server?.stop());
 beforeEach(async () => {
   url = await createDatabase(server.url);
 });

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { printAudit } from '../../../cli/commands/audit.js';
 import {
   listPools,
@@ -20,11 +20,10 @@ import { freshStore, storeOf } from '../../support/stores.js';
 import { openWireTo } from '../../support/wire.js';
 import { printedBy } from '../output.js';
 
-let environment: Record<string, string>;
-beforeAll(async () => {
-  const stores = await freshStore(storeOf('postgres'), { migrated: true });
-  environment = { ...stores, OPENAI_CONCURRENCY: '7', ANTHROPIC_FALLBACK: 'bedrock' };
-});
+const environment: Record<string, string> = {
+  ...(await freshStore(storeOf('postgres'), { migrated: true })),
+  ...{ OPENAI_CONCURRENCY: '7', ANTHROPIC_FALLBACK: 'bedrock' },
+};
 
 const run = async (command: () => Promise<void>) => (await printedBy(command)).stdout;
 const set = (options: SetOptions, provider = 'openai') =>

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createUserStore } from '../../../db/access/users.js';
 import { type Database, openDatabase } from '../../../db/database/client.js';
 import type { Drizzle } from '../../../db/database/connections.js';
@@ -7,25 +7,17 @@ import { sql } from '../../../db/database/drizzle.js';
 import { codeOf, isUniqueViolation } from '../../../db/database/errors.js';
 import { freePort } from '../../../dev/free-port.js';
 import { Failure } from '../../../shared/failures.js';
-import { generousLimits, openTestDatabase, type TestDatabase } from '../../support/database.js';
+import { generousLimits, openTestDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { openWire, type Wire } from '../../support/wire.js';
 
-let server: TestDatabase & { database: Database };
+const server = await openTestDatabase();
+afterAll(server.stop);
 /** Holds back the statements that wait for a lock. */
-let holder: pg.Client;
-
-beforeAll(async () => {
-  server = await openTestDatabase();
-  holder = new pg.Client({ connectionString: server.url });
-  await holder.connect();
-});
-
-afterAll(async () => {
-  await holder.end();
-  await server.stop();
-});
+const holder = new pg.Client({ connectionString: server.url });
+await holder.connect();
+afterAll(() => holder.end());
 
 /** Opens a database that the test closes when it ends. */
 function open({ url = server.url, poolSize = 2, ...limits }: OpenOptions = {}) {

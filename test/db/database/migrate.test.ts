@@ -1,24 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../db/database/client.js';
 import { type SQL, sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
 import { PostStore } from '../../../db/posts/post-store.js';
-import { startEmptyDatabase, type TestDatabase } from '../../support/database.js';
+import { startEmptyDatabase } from '../../support/database.js';
 import { createDatabase } from '../../support/postgres-server.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { openWire } from '../../support/wire.js';
 import { fields } from '../post-stores.js';
 
-let server: TestDatabase;
+const server = await startEmptyDatabase();
+afterAll(server.stop);
 let url: string;
-
-beforeAll(async () => {
-  server = await startEmptyDatabase();
-});
-afterAll(() => server?.stop());
 beforeEach(async () => {
   url = await createDatabase(server.url);
 });

@@ -1,15 +1,12 @@
 import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { withConnectionErrorsNamed } from '../../../../shared/queue/patches/postgres-pool.js';
 import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
-import { startEmptyDatabase, type TestDatabase } from '../../../support/database.js';
+import { startEmptyDatabase } from '../../../support/database.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await startEmptyDatabase();
-});
-afterAll(() => database.stop());
+const database = await startEmptyDatabase();
+afterAll(database.stop);
 
 /** The error of a statement on a pool of its own. */
 async function rejection(statement: string, url = database.url): Promise<unknown> {
