@@ -46,7 +46,7 @@ export const opaque = (
 };
 
 type Block = Record<string, unknown>;
-/** What one API alone has, as it is written. */
+/** A row of one API alone. */
 export const raw = (block: Block): Part => ({ type: 'raw', block }) as never;
 
 type Image = Extract<Part, { type: 'image' }>;

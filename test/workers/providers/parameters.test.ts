@@ -6,7 +6,7 @@ import type { ProviderRequest } from '../../../workers/providers/provider.js';
 import { type Api, apis, call, hello, result, startApis, talk } from '../../support/apis.js';
 import type { ProviderCommand } from '../../support/replies.js';
 
-/** Parameters in, body out: what each API is told beside the conversation. */
+/** Parameters in, body out: the rest of the body beside the conversation, API by API. */
 
 const send = await startApis();
 
@@ -38,7 +38,7 @@ const converseTools = claudeTools.map(({ input_schema: json, ...tool }) => ({
   toolSpec: { ...tool, inputSchema: { json } },
 }));
 
-/** The tools as each API is told them, with a choice in its words. */
+/** The tools in the form of each API, with a choice in its words. */
 const offered: Record<Api, (choice?: object) => object> = {
   chat: (choice) => ({ tools: tools.map((tool) => ({ type: 'function', function: tool })), ...choice }),
   responses: (choice) => ({
@@ -57,7 +57,7 @@ const offered: Record<Api, (choice?: object) => object> = {
 };
 
 const config = (fields: object) => ({ generationConfig: { maxOutputTokens: 4096, ...fields } });
-/** What each API is always told. */
+/** The fields that every body of an API has. */
 const always: Record<Api, object> = {
   chat: { max_tokens: 4096 },
   responses: { max_output_tokens: 4096, store: false },
