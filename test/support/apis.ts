@@ -46,7 +46,7 @@ export const opaque = (
 };
 
 type Block = Record<string, unknown>;
-/** A row of one API alone. */
+/** A block in the form of one API, which no table translates. */
 export const raw = (block: Block): Part => ({ type: 'raw', block }) as never;
 
 type Image = Extract<Part, { type: 'image' }>;

@@ -27,7 +27,7 @@ const send = await startApis();
 type Expected = Turn[] | 'as given';
 interface Row extends Partial<Record<Api, Expected>>, Pick<ProviderCommand, 'omits'> {
   turns: Turn[];
-  /** The rows for several APIs at once: OpenAI's two, the two with Claude, all five. */
+  /** The same for several APIs: OpenAI's two, the two with Claude, all five. */
   openai?: Expected;
   claude?: Expected;
   all?: Expected;
