@@ -16,7 +16,7 @@ async function send(body: unknown, headers: Record<string, string> = {}) {
   return (await response.json()) as Problem;
 }
 
-const unlisted = 'must be system, user or assistant';
+const unlisted = 'must be one of: system, user, assistant';
 
 describe('checkConversation', () => {
   it.each<[string, unknown, { pointer: string; detail: string }[]]>([
