@@ -3,9 +3,6 @@ import { closeSync, openSync } from 'node:fs';
 import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
 import { exitOf } from './process-exit.js';
 
-/** A Quillgate program that runs as a child process and may not be up yet. */
-export type SpawnedProgram = ReturnType<typeof spawnChild>;
-
 /** A Quillgate program that runs as a child process and listens. */
 export type ChildProgram = Awaited<ReturnType<typeof startChild>>;
 

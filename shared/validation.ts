@@ -3,11 +3,10 @@ import type { ProblemError } from './contracts/contract.js';
 import { isBlank } from './conversation.js';
 import { Failure } from './failures.js';
 
-const string = z.string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') });
-
 /** Checks a text that PostgreSQL can store (no NUL), of at most `max` code points, as JSON Schema counts them. */
 export const text = ({ max, blank = true }: { max: number; blank?: boolean }) =>
-  string
+  z
+    .string()
     .refine((value) => blank || !isBlank(value), 'must not be blank')
     .refine((value) => !value.includes('\0'), 'must not contain NUL characters')
     .refine((value) => hasAtMost(max, value), `must be at most ${max} characters`)
@@ -15,7 +14,8 @@ export const text = ({ max, blank = true }: { max: number; blank?: boolean }) =>
 
 /** As `text`, for one line: trims both ends, and refuses what can be neither seen nor typed within. */
 export const line = ({ max, blank = true }: { max: number; blank?: boolean }) =>
-  string
+  z
+    .string()
     .overwrite((value) => value.replace(ends, ''))
     .refine((value) => blank || !isBlank(value), 'must not be blank')
     .refine((value) => !unseen.test(value), 'must not contain line ends or invisible characters')
@@ -35,16 +35,55 @@ const hasAtMost = (max: number, value: string): boolean =>
 
 /** A JSON body of the schema. Throws `invalid_request` with a pointer to each place that is wrong. */
 export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  const { data, error, success } = schema.safeParse(body);
-  if (success) return data;
-  throw invalidRequest(error.issues.map(toProblemError));
+  const { data, errors } = check(schema, body);
+  if (errors.length > 0) throw invalidRequest(errors);
+  return data as z.output<T>;
 }
 
-/** Names of unknown fields are the caller's own; they are not repeated. */
-const toProblemError = ({ code, path, message }: z.core.$ZodIssue): ProblemError => ({
-  pointer: path.map((part) => `/${String(part)}`).join(''),
-  detail: code === 'unrecognized_keys' ? 'must have no other fields than the documented ones' : message,
-});
+/** A value as the schema makes it, with a pointer to each place that is wrong; `data` is undefined if one is. */
+export function check<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+): { data: z.output<T> | undefined; errors: ProblemError[] } {
+  const { data, error } = schema.safeParse(value, { error: describeIssue });
+  const errors = (error?.issues ?? []).map(({ path, message }) => ({
+    pointer: path.map((step) => `/${String(step)}`).join(''),
+    detail: message,
+  }));
+  return { data, errors };
+}
+
+/** What is wrong with a value, unless its schema says so. In our words: the library's may quote the request. */
+export function describeIssue(issue: z.core.$ZodRawIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      if (issue.input === undefined) return 'is required';
+      return `must be ${typeNames.get(issue.expected) ?? 'of another type'}`;
+    case 'too_big':
+      return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}${unitOf(issue)}`;
+    case 'too_small':
+      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
+      return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${unitOf(issue)}`;
+    case 'invalid_value':
+      return `must be one of: ${issue.values.join(', ')}`;
+    case 'unrecognized_keys':
+      // Their names are the caller's own.
+      return 'must have no other fields than the documented ones';
+    default:
+      return 'has a value that is not allowed';
+  }
+}
+
+const unitOf = ({ origin }: { origin: string }): string => (origin === 'string' ? ' characters' : '');
+
+const typeNames: ReadonlyMap<string, string> = new Map([
+  ['string', 'a string'],
+  ['number', 'a number'],
+  ['int', 'a whole number'],
+  ['boolean', 'true or false'],
+  ['array', 'an array'],
+  ['object', 'an object'],
+]);
 
 /** The failure of a request with these errors, of which the answer lists the first 20. */
 export const invalidRequest = (errors: readonly ProblemError[]): Failure =>

@@ -32,7 +32,7 @@ const states = Object.keys(listsOf) as PoolJobState[];
 
 export const jobQuery = z
   .object({
-    state: z.enum(states, { error: `must be one of: ${states.join(', ')}` }),
+    state: z.enum(states),
     limit: pageLimit,
     offset: z.string().regex(/^[1-9]\d{0,3}$/, { error: 'must be the value "next" of a page' }),
   })

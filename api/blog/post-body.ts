@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import type { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { PostFields, PostRequest } from '../../db/posts/post-creation.js';
 import { postInput, type postPatch } from '../../db/posts/post-rules.js';
 import type { ProblemError } from '../../shared/contracts/contract.js';
-import { invalidRequest, maxErrorsListed } from '../../shared/validation.js';
+import { check, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
 import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
@@ -16,25 +15,17 @@ import { markApplied, prefersStrict } from '../http/prefer.js';
  */
 export function checkPost(schema: typeof postInput | typeof postPatch): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
-    const parsed = schema.safeParse(request.body);
+    const { data, errors } = check(schema, request.body);
     const ignored = unknownFields(request.body);
     const isStrict = prefersStrict(request.get('Prefer'));
     markApplied(response, { isStrict });
-    const errors = [
-      ...(parsed.error?.issues ?? []).map(toError),
-      ...(isStrict ? ignored.slice(0, maxErrorsListed).map(refuse) : []),
-    ];
+    if (isStrict) errors.push(...ignored.slice(0, maxErrorsListed).map(refuse));
     if (errors.length > 0) throw invalidRequest(errors);
     if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(({ name }) => name)));
-    request.body = parsed.data;
+    request.body = data;
     next();
   };
 }
-
-const toError = ({ path, message }: z.core.$ZodIssue): ProblemError => ({
-  pointer: path.map((step) => `/${String(step)}`).join(''),
-  detail: message,
-});
 
 const writable = new Set(Object.keys(postInput.shape));
 const readOnly = new Set(['id', 'publishedAt', 'createdAt', 'updatedAt', 'version']);

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { ProblemError } from '../../shared/contracts/contract.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { describeIssue, invalidRequest } from '../../shared/validation.js';
 
 /**
  * Refuses a query with invalid parameters, each as it was sent. Runs before the generated check, whose errors are less
@@ -10,7 +10,7 @@ import { invalidRequest } from '../../shared/validation.js';
 export function checkQuery(schema: z.ZodObject): RequestHandler {
   return (request, _response, next) => {
     const { values, errors } = readQuery(request.originalUrl, schema);
-    for (const { path, message } of schema.safeParse(values).error?.issues ?? []) {
+    for (const { path, message } of schema.safeParse(values, { error: describeIssue }).error?.issues ?? []) {
       errors.push({ pointer: String(path[0]), detail: message });
     }
     if (errors.length > 0) throw invalidRequest(errors);

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { postInput, titleOf } from '../../db/posts/post-rules.js';
 import type { ImportedPost } from '../../db/posts/post-transfer.js';
 import { slugOfTitle } from '../../db/posts/slug.js';
+import { describeIssue } from '../../shared/validation.js';
 import { parseTime } from '../output/time.js';
 import { reasonsToHide } from './hidden-posts.js';
 import type { Field } from './markdown-file.js';
@@ -70,7 +71,7 @@ export function checkPost(raw: RawPost, defaultAuthor: string): { post?: Checked
   const tags = typeof given.tags === 'string' ? tagsIn(given.tags, raw) : given.tags;
   const implied = { title: raw.implied.title, ...given, ...(!isDated && { date: raw.implied.day }) };
   const input = { ...implied, content: raw.content, tags };
-  const { data, error } = schema.safeParse(input);
+  const { data, error } = schema.safeParse(input, { error: describeIssue });
   const problems = (error?.issues ?? []).map(({ path, message }) =>
     at(String(path[0]), `${path.join('.')}: ${message}`),
   );

@@ -5,8 +5,8 @@ import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { Sockets } from '../patches/postgres-sockets.js';
 import { drizzle, type PostgresJsDatabase } from './drizzle.js';
 
-/** Drizzle on postgres.js, its `$client`. Raw SQL gives only arrays of text as arrays, and times as strings. */
-export type Drizzle = PostgresJsDatabase<Record<string, never>> & { $client: postgres.Sql };
+/** Drizzle on postgres.js. It gives arrays of text as arrays, and what is not a column as PostgreSQL writes it. */
+export type Drizzle = PostgresJsDatabase<Record<string, never>>;
 
 /** One statement, made with Drizzle. */
 export type Query<T> = (db: Drizzle) => PromiseLike<T>;

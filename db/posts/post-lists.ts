@@ -1,5 +1,9 @@
 import type { Post, PostStatus } from '../../shared/contracts/contract.js';
-import { postFields, type Statement, toIsoTime } from './post-rows.js';
+import type { Statements } from '../database/client.js';
+import type { Drizzle } from '../database/connections.js';
+import { and, asc, desc, eq, type SQL, sql } from '../database/drizzle.js';
+import { posts } from '../schema.js';
+import { buildOnce, isPublished, postColumns, timeText, toIsoTime } from './post-rows.js';
 
 /** A place in the list: that of the post with these values. */
 export interface Position {
@@ -25,35 +29,85 @@ export interface PostFilter {
 /** Bytes of content after which a page ends, so that a few clients with long posts cannot fill the memory. */
 const maxBytesPerPage = 2 * 1024 * 1024;
 
-const newestFirst = 'posts.sorted_at desc, posts.id desc';
-const oldestFirst = 'posts.sorted_at, posts.id';
+const { placeholder } = sql;
+
+const newestFirst = [desc(posts.sortedAt), desc(posts.id)];
+const oldestFirst = [asc(posts.sortedAt), asc(posts.id)];
 
 /** The versions of the newest published posts. */
-export const selectNewest = (count: number): Statement => ({
-  text: `select id, version, updated_at as "updatedAt" from posts where status = 'published'
-    order by ${newestFirst} limit $1`,
-  values: [count],
-  purpose: 'feed',
+export const selectNewest = (db: Drizzle) =>
+  db
+    .select({ id: posts.id, version: posts.version, updatedAt: timeText<string>(posts.updatedAt) })
+    .from(posts)
+    .where(isPublished)
+    .orderBy(...newestFirst)
+    .limit(placeholder('count'))
+    .prepare('newest-posts');
+
+/**
+ * Reads a list. Its query is prepared for each shape of the filter; a search, which has to be planned for its values,
+ * is built anew.
+ */
+export function listReader<Row>(select: (db: Drizzle, filter: PostFilter) => ListQuery<Row>) {
+  const prepared = buildOnce((db, filter: PostFilter) => select(db, filter).prepare('posts'), shapeOf);
+  return (statements: Statements, filter: PostFilter): Promise<Row[]> => {
+    const purpose = purposeOf(filter);
+    const build = purpose === 'search' ? select : prepared;
+    return statements.run((db) => build(db, filter).execute(valuesOf(filter)), purpose);
+  };
+}
+
+interface ListQuery<Row> {
+  execute(values: Record<string, unknown>): Promise<Row[]>;
+  prepare(name: string): { execute(values: Record<string, unknown>): Promise<Row[]> };
+}
+
+/** Of filters without a tag or a search, which have at most 48 shapes. */
+const shapeOf = ({ drafts, status, after, before, author }: PostFilter): string =>
+  [drafts, status, after !== undefined, before !== undefined, author !== undefined].join();
+
+/** What the placeholders of a list stand for. */
+const valuesOf = ({ limit, after, before, tag, author, search }: PostFilter) => ({
+  limit,
+  oneMore: limit + 1,
+  afterAt: after?.sortedAt.toISOString(),
+  afterId: after?.id,
+  beforeAt: before?.sortedAt.toISOString(),
+  beforeId: before?.id,
+  tags: tag === undefined ? undefined : formsOf(tag),
+  author,
+  search,
 });
 
+type ListValue = keyof ReturnType<typeof valuesOf>;
+const value = (name: ListValue) => placeholder(name);
+
 /** One page, newest first, without posts that make it too long. `more` says whether there is one after the row's. */
-export function selectPage(filter: PostFilter): Statement {
+export function selectPage(db: Drizzle, filter: PostFilter) {
   // One more shows that there are more. On the way back it would be on the page, and `selectNeighbours` shows it.
-  const limit = filter.before ? filter.limit : filter.limit + 1;
-  const columns =
-    'id, title, content, author, tags, slug, status, published_at, created_at, updated_at, version, sorted_at';
-  const { text, values, purpose } = selectFound(columns, { ...filter, limit });
-  return {
-    purpose,
-    // PostgreSQL stores the length with the text: nothing is decompressed for it.
-    values: [...values, filter.limit],
-    text: `select ${postFields}, more from (
-      select *, coalesce(sum(octet_length(content)) over earlier, 0) as bytes_before,
-        lead(id) over earlier is not null as more
-      from (${text}) as posts
-      window earlier as (order by ${orderOf(filter)} rows between unbounded preceding and 1 preceding)
-    ) as posts where bytes_before < ${maxBytesPerPage} order by ${newestFirst} limit $${values.length + 1}`,
-  };
+  const found = db
+    .select({ ...postColumns, sortedAt: posts.sortedAt })
+    .from(posts)
+    .where(conditionOf(filter))
+    .orderBy(...orderOf(filter))
+    .limit(value(filter.before ? 'limit' : 'oneMore'));
+  const order = sql.join(orderOf(filter), sql`, `);
+  const earlier = sql`(order by ${order} rows between unbounded preceding and 1 preceding)`;
+  const measured = db
+    .select({
+      ...postColumns,
+      sortedAt: posts.sortedAt,
+      // PostgreSQL stores the length with the text: nothing is decompressed for it.
+      bytesBefore: sql`coalesce(sum(octet_length(${posts.content})) over ${earlier}, 0)`.as('bytes_before'),
+      more: sql`lead(${posts.id}) over ${earlier} is not null`.as('more'),
+    })
+    .from(found.as('posts'));
+  return db
+    .select({ ...postColumns, more: sql<boolean>`more` })
+    .from(measured.as('posts'))
+    .where(sql`bytes_before < ${sql.raw(String(maxBytesPerPage))}`)
+    .orderBy(...newestFirst)
+    .limit(value('limit'));
 }
 
 /** A published post as a list for people shows it. */
@@ -64,13 +118,27 @@ export interface PostSummary
   publishedAt: string;
 }
 
-// A published post is sorted by when it was published.
-const summaryFields = `id, title, left(content, 1001) as beginning, author, tags, slug, version,
-  updated_at as "updatedAt", sorted_at as "publishedAt"`;
+const summaryColumns = {
+  id: posts.id,
+  title: posts.title,
+  beginning: sql<string>`left(${posts.content}, 1001)`,
+  author: posts.author,
+  tags: posts.tags,
+  slug: posts.slug,
+  version: posts.version,
+  updatedAt: timeText<string>(posts.updatedAt),
+  // A published post is sorted by when it was published.
+  publishedAt: timeText<string>(posts.sortedAt),
+};
 
 /** The summaries of one page, from its place on, and the post after it, if there is one. */
-export const selectSummaries = (filter: PostFilter): Statement =>
-  selectFound(summaryFields, { ...filter, limit: filter.limit + 1 });
+export const selectSummaries = (db: Drizzle, filter: PostFilter) =>
+  db
+    .select(summaryColumns)
+    .from(posts)
+    .where(conditionOf(filter))
+    .orderBy(...orderOf(filter))
+    .limit(value('oneMore'));
 
 /** The summary of a row whose times are as PostgreSQL writes them. */
 export const toSummary = (row: PostSummary): PostSummary => ({
@@ -79,23 +147,8 @@ export const toSummary = (row: PostSummary): PostSummary => ({
   publishedAt: toIsoTime(row.publishedAt),
 });
 
-/** These columns of the first posts that the filter finds, from its place on. */
-function selectFound(columns: string, filter: PostFilter): Statement {
-  const values: unknown[] = [];
-  return { text: foundIn(columns, filter, values), values, purpose: purposeOf(filter) };
-}
-
-/** Adds the values of the parameters to `values`. */
-function foundIn(columns: string, filter: PostFilter, values: unknown[]): string {
-  const parameter = (value: unknown) => `$${values.push(value)}`;
-  const conditions = conditionsOf(filter, parameter).filter((condition) => condition !== undefined);
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
-  return `select ${columns} from posts ${where} order by ${orderOf(filter)} limit ${parameter(filter.limit)}`;
-}
-
 /** The order in which the posts of a page are found: from its place on, in either direction. */
-const orderOf = ({ before }: Pick<PostFilter, 'before'>): string =>
-  before === undefined ? newestFirst : oldestFirst;
+const orderOf = ({ before }: PostFilter): SQL[] => (before === undefined ? newestFirst : oldestFirst);
 
 /** The places of a page's first and last post. */
 export interface PageEnds {
@@ -130,17 +183,24 @@ export interface Neighbours {
   older: boolean;
 }
 
-/** Counts the posts before the newest post of a page, and looks for one after its oldest. */
-export function selectNeighbours(
-  { after: _, before: __, ...list }: PostFilter,
-  { newest, oldest }: PageEnds,
-): Statement {
-  const values: unknown[] = [];
-  const newer = foundIn('id', { ...list, before: newest, limit: list.limit + 1 }, values);
-  const older = foundIn('id', { ...list, after: oldest, limit: 1 }, values);
+/** Counts the posts before one place of a list, the newest of a page, and looks for one after another, its oldest. */
+export function selectNeighbours(db: Drizzle, { before, after, ...list }: PostFilter) {
+  const newer = db
+    .select({ id: posts.id })
+    .from(posts)
+    .where(conditionOf({ ...list, before }))
+    .orderBy(...orderOf({ ...list, before }))
+    .limit(value('oneMore'));
   // Not `exists`, for which PostgreSQL drops order and limit, and may then read the table from its beginning.
-  const text = `select (select count(*)::int from (${newer}) as found) as newer, (${older}) is not null as older`;
-  return { text, values, purpose: purposeOf(list) };
+  const older = db
+    .select({ id: posts.id })
+    .from(posts)
+    .where(conditionOf({ ...list, after }))
+    .orderBy(...orderOf({ ...list, after }))
+    .limit(1);
+  return db
+    .select({ newer: sql<number>`count(*)::int`, older: sql<boolean>`${older} is not null` })
+    .from(newer.as('found'));
 }
 
 /** Whether there is nothing to be found: a query of contradictions would read what it then leaves out. */
@@ -152,17 +212,17 @@ const purposeOf = ({ tag, search }: PostFilter) => ((tag ?? search) === undefine
 /** Composed, as tags are stored, and decomposed, as releases up to 0.9.0 have stored them where they came so. */
 const formsOf = (tag: string): string[] => [...new Set([tag.normalize('NFC'), tag.normalize('NFD')])];
 
-function conditionsOf(filter: PostFilter, parameter: (value: unknown) => string): (string | undefined)[] {
-  const { after, before, tag, author, search, drafts, status } = filter;
-  const place = ({ sortedAt, id }: Position) => `(${parameter(sortedAt.toISOString())}, ${parameter(id)})`;
-  return [
-    // Literals, not parameters: a generic plan could not use the partial index of published posts.
-    drafts && status !== 'published' ? undefined : `status = 'published'`,
-    status === 'draft' ? `status = 'draft'` : undefined,
-    after && `(sorted_at, id) < ${place(after)}`,
-    before && `(sorted_at, id) > ${place(before)}`,
-    tag === undefined ? undefined : `tags && array[${formsOf(tag).map(parameter).join(', ')}]`,
-    author === undefined ? undefined : `author = ${parameter(author)}`,
-    search === undefined ? undefined : `search @@ websearch_to_tsquery('english', ${parameter(search)})`,
-  ];
+function conditionOf({ after, before, tag, author, search, drafts, status }: PostFilter): SQL | undefined {
+  const place = sql`(${posts.sortedAt}, ${posts.id})`;
+  return and(
+    drafts && status !== 'published' ? undefined : isPublished,
+    status === 'draft' ? sql`${posts.status} = 'draft'` : undefined,
+    after && sql`${place} < (${value('afterAt')}, ${value('afterId')})`,
+    before && sql`${place} > (${value('beforeAt')}, ${value('beforeId')})`,
+    tag === undefined ? undefined : sql`${posts.tags} && ${sql.param(value('tags'), posts.tags)}`,
+    author === undefined ? undefined : eq(posts.author, value('author')),
+    search === undefined
+      ? undefined
+      : sql`${posts.search} @@ websearch_to_tsquery('english', ${value('search')})`,
+  );
 }

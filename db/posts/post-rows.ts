@@ -1,13 +1,12 @@
 import type { Post } from '../../shared/contracts/contract.js';
-import type { Purpose, Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { type Column, sql } from '../database/drizzle.js';
 import { posts } from '../schema.js';
 
 /** A time as PostgreSQL writes it. Drizzle would parse it into a `Date` only for `toPost` to format that again. */
-const timeText = <Text extends string | null>(column: Column) => sql<Text>`${column}`;
+export const timeText = <Text extends string | null>(column: Column) => sql<Text>`${column}`;
 
-/** The columns of a post, for statements made with Drizzle. Not the search vector, which is larger than the text. */
+/** The columns of a post. Not the search vector, which is larger than the text. */
 export const postColumns = {
   id: posts.id,
   title: posts.title,
@@ -22,10 +21,6 @@ export const postColumns = {
   version: posts.version,
 };
 
-/** The same for plain SQL, which the frequent reads use: Drizzle takes longer over a row than PostgreSQL. */
-export const postFields = `posts.id, posts.title, posts.content, posts.author, posts.tags, posts.slug, posts.status,
-  posts.published_at as "publishedAt", posts.created_at as "createdAt", posts.updated_at as "updatedAt", posts.version`;
-
 /** One version of one post: what an ETag is made of. */
 export type PostVersion = Pick<Post, 'id' | 'version' | 'updatedAt'>;
 
@@ -35,7 +30,7 @@ export type PostRevision = Pick<PostVersion, 'version' | 'updatedAt'>;
 /** A literal, not a parameter: a generic plan could not use the partial index of published posts. */
 export const isPublished = sql`${posts.status} = 'published'`;
 
-/** A row of `postColumns` or `postFields`: a post whose times are as PostgreSQL writes them. */
+/** A row of `postColumns`: a post whose times are as PostgreSQL writes them. */
 export type PostRow = Post;
 
 /** The post of the contract, of a row without other columns. */
@@ -56,26 +51,21 @@ export function toIsoTime(text: string): string {
   return `${text.slice(0, 10)}T${text.slice(11, secondsEnd)}.${fraction}Z`;
 }
 
-/** One statement in plain SQL with the values of its parameters. */
-export interface Statement {
-  text: string;
-  values: readonly unknown[];
-  purpose?: Purpose | undefined;
-}
-
-/** Runs it on postgres.js; arrays come as arrays, times as texts. A search is planned for its values, others once. */
-export const read = <Row>(statements: Statements, { text, values, purpose }: Statement): Promise<Row[]> =>
-  statements.run(async ({ $client }) => {
-    const prepare = purpose !== 'search';
-    return (await $client.unsafe(text, [...values] as string[], { prepare })) as unknown as Row[];
-  }, purpose);
-
-/** Builds a query once for each connection: building takes Drizzle longer than running. */
-export function buildOnce<Query>(build: (db: Drizzle) => Query): (db: Drizzle) => Query {
-  const built = new WeakMap<Drizzle, Query>();
-  return (db) => {
-    const query = built.get(db) ?? build(db);
-    built.set(db, query);
+/**
+ * Builds a query once for each connection, and for each key of what it is built for: building takes Drizzle longer than
+ * running. There are to be few keys.
+ */
+export function buildOnce<Query, Given extends unknown[]>(
+  build: (db: Drizzle, ...given: Given) => Query,
+  keyOf: (...given: Given) => string = () => '',
+): (db: Drizzle, ...given: Given) => Query {
+  const built = new WeakMap<Drizzle, Map<string, Query>>();
+  return (db, ...given) => {
+    const ofConnection = built.get(db) ?? new Map<string, Query>();
+    built.set(db, ofConnection);
+    const key = keyOf(...given);
+    const query = ofConnection.get(key) ?? build(db, ...given);
+    ofConnection.set(key, query);
     return query;
   };
 }

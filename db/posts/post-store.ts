@@ -2,7 +2,9 @@ import type { Post } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { requireActive, type WriteToken } from '../access/tokens.js';
 import type { Database, Statements } from '../database/client.js';
-import { posts } from '../schema.js';
+import type { Drizzle } from '../database/connections.js';
+import { eq, sql } from '../database/drizzle.js';
+import { oldSlugs, posts } from '../schema.js';
 import {
   type Change,
   findExpected,
@@ -18,6 +20,7 @@ import { findFirst, insertPost, type PostFields, type PostRequest, toValues } fr
 import {
   endsOf,
   findsNothing,
+  listReader,
   type Neighbours,
   type PageEnds,
   type Position,
@@ -29,15 +32,7 @@ import {
   selectSummaries,
   toSummary,
 } from './post-lists.js';
-import {
-  buildOnce,
-  type PostRow,
-  type PostVersion,
-  postFields,
-  read,
-  toIsoTime,
-  toPost,
-} from './post-rows.js';
+import { buildOnce, type PostVersion, postColumns, toIsoTime, toPost } from './post-rows.js';
 import { slugAsGiven, slugOfTitle } from './slug.js';
 
 /** A page of what people read, and what its list has beyond it. */
@@ -51,12 +46,6 @@ export interface SummaryPage {
 /** Each attempt has another fallback slug, so that the second is nearly always the last. */
 const maxCreationAttempts = 3;
 
-const selectPost = `select ${postFields} from posts`;
-const selectBySlug = [
-  `${selectPost} where slug = $1`,
-  `${selectPost} join old_slugs on post_id = posts.id where old_slugs.slug = $1`,
-];
-
 /**
  * The posts in PostgreSQL; ids are well-formed UUIDs, texts well-formed Unicode without NUL. A write is one statement,
  * on the conditions that the post has an expected version and that the caller's token is active. One that did not
@@ -66,6 +55,12 @@ const selectBySlug = [
 export class PostStore {
   readonly #database: Database;
   readonly #insert = buildOnce(insertPost);
+  readonly #selectById = buildOnce(selectById);
+  readonly #selectBySlug = [buildOnce(selectBySlug), buildOnce(selectByOldSlug)];
+  readonly #selectNewest = buildOnce(selectNewest);
+  readonly #readPage = listReader(selectPage);
+  readonly #readSummaries = listReader(selectSummaries);
+  readonly #readNeighbours = listReader(selectNeighbours);
 
   constructor(database: Database) {
     this.#database = database;
@@ -74,15 +69,15 @@ export class PostStore {
   /** Undefined for a missing post, and for a draft unless `drafts` is set. */
   async get(id: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     // The status is compared here: one plan serves both, and finds the row by its id.
-    const [row] = await read<PostRow>(this.#database, { text: `${selectPost} where id = $1`, values: [id] });
+    const [row] = await this.#database.run((db) => this.#selectById(db).execute({ id }));
     return row && isVisible(row, drafts) ? toPost(row) : undefined;
   }
 
   /** The post that has the slug, else the one that had it before; without `drafts`, a draft counts as absent. */
   async getBySlug(slug: string, { drafts }: { drafts: boolean }): Promise<Post | undefined> {
     const statements = this.#database.withSharedDeadline();
-    for (const text of selectBySlug) {
-      const [row] = await read<PostRow>(statements, { text, values: [slug] });
+    for (const select of this.#selectBySlug) {
+      const [row] = await statements.run((db) => select(db).execute({ slug }));
       if (row && isVisible(row, drafts)) return toPost(row);
     }
     return undefined;
@@ -93,7 +88,7 @@ export class PostStore {
     const filter = { ...asked, drafts: false };
     if (findsNothing(filter)) return { posts: [], ends: undefined, beyond: { newer: 0, older: false } };
     const statements = this.#database.withSharedDeadline();
-    const found = await read<PostSummary>(statements, selectSummaries(filter));
+    const found = await this.#readSummaries(statements, filter);
     const page = found.slice(0, filter.limit).map(toSummary);
     if (filter.before) page.reverse();
     const ends = endsOf(page, filter);
@@ -101,7 +96,7 @@ export class PostStore {
     const beyond =
       isNewest || !ends
         ? { newer: 0, older: found.length > filter.limit }
-        : await neighboursOf(statements, filter, ends);
+        : await this.#neighboursOf(statements, filter, ends);
     return { posts: page, ends, beyond };
   }
 
@@ -109,19 +104,19 @@ export class PostStore {
   async list(filter: PostFilter): Promise<{ posts: Post[]; next: Position | undefined }> {
     if (findsNothing(filter)) return { posts: [], next: undefined };
     const statements = this.#database.withSharedDeadline();
-    const rows = await read<PostRow & { more: boolean }>(statements, selectPage(filter));
+    const rows = await this.#readPage(statements, filter);
     const page = rows.map(({ more: _, ...row }) => toPost(row));
     const ends = endsOf(page, filter);
     const isLeadingOn =
       filter.before && ends
-        ? (await neighboursOf(statements, filter, ends)).older
+        ? (await this.#neighboursOf(statements, filter, ends)).older
         : rows.at(-1)?.more === true;
     return { posts: page, next: isLeadingOn ? ends?.oldest : undefined };
   }
 
   /** The newest published posts without their contents, newest first. */
   async newest(count: number): Promise<PostVersion[]> {
-    const rows = await read<PostVersion>(this.#database, selectNewest(count));
+    const rows = await this.#database.run((db) => this.#selectNewest(db).execute({ count }), 'feed');
     return rows.map((row) => ({ ...row, updatedAt: toIsoTime(row.updatedAt) }));
   }
 
@@ -175,11 +170,34 @@ export class PostStore {
     );
     return row === undefined ? whyUnchanged(statements, id, condition) : { kind: 'removed' };
   }
+
+  async #neighboursOf(statements: Statements, filter: PostFilter, ends: PageEnds): Promise<Neighbours> {
+    const beyond = { ...filter, before: ends.newest, after: ends.oldest };
+    const [found] = await this.#readNeighbours(statements, beyond);
+    return found ?? { newer: 0, older: false };
+  }
 }
+
+const selectById = (db: Drizzle) =>
+  db
+    .select(postColumns)
+    .from(posts)
+    .where(eq(posts.id, sql.placeholder('id')))
+    .prepare('post');
+
+const selectBySlug = (db: Drizzle) =>
+  db
+    .select(postColumns)
+    .from(posts)
+    .where(eq(posts.slug, sql.placeholder('slug')))
+    .prepare('post-by-slug');
+
+const selectByOldSlug = (db: Drizzle) =>
+  db
+    .select(postColumns)
+    .from(posts)
+    .innerJoin(oldSlugs, eq(oldSlugs.postId, posts.id))
+    .where(eq(oldSlugs.slug, sql.placeholder('slug')))
+    .prepare('post-by-old-slug');
 
 const isVisible = ({ status }: Post, drafts: boolean): boolean => drafts || status === 'published';
-
-async function neighboursOf(statements: Statements, filter: PostFilter, ends: PageEnds): Promise<Neighbours> {
-  const [found] = await read<Neighbours>(statements, selectNeighbours(filter, ends));
-  return found ?? { newer: 0, older: false };
-}

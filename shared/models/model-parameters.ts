@@ -15,7 +15,9 @@ const jsonSchema = z.record(z.string(), z.unknown());
 export type JsonSchema = z.output<typeof jsonSchema>;
 
 /** A name that all providers take, of a tool or a schema. */
-const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+const toolName = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, underscores and hyphens' });
 
 export const toolSchema = z.object({
   name: toolName,

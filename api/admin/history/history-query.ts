@@ -37,7 +37,7 @@ export interface EventsQuery {
 }
 
 const codes = ['ok', 'truncated', 'blocked', 'cancelled', ...failureCodes] as const;
-const provider = z.enum(providerIds, { error: `must be one of: ${providerIds.join(', ')}` });
+const provider = z.enum(providerIds);
 
 export const requestQuery = z
   .object({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { modelParametersSchema, type ParameterName } from '../../../shared/models/model-parameters.js';
-import { invalid } from '../../../shared/validation.js';
+import { describeIssue, invalid } from '../../../shared/validation.js';
 import { message } from './message-body.js';
 import { maxTools, toolFields } from './tools-body.js';
 
@@ -134,34 +134,3 @@ function innermost(issue: z.core.$ZodIssue): Pick<z.core.$ZodIssue, 'path' | 'me
   const inner = issue.errors.map(([first]) => first).find((first) => first && first.path.length > 0);
   return inner ? { path: [...issue.path, ...inner.path], message: inner.message } : issue;
 }
-
-/** In our words: those of the library may quote the request. */
-function describeIssue(issue: z.core.$ZodRawIssue): string {
-  switch (issue.code) {
-    case 'invalid_type':
-      if (issue.input === undefined) return 'is required';
-      return `must be ${typeNames.get(issue.expected) ?? 'of another type'}`;
-    case 'too_big':
-      return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}${unitOf(issue)}`;
-    case 'too_small':
-      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
-      return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${unitOf(issue)}`;
-    case 'invalid_format':
-      return 'must be 1 to 64 letters, digits, underscores and hyphens';
-    case 'invalid_value':
-      return `must be one of: ${issue.values.join(', ')}`;
-    default:
-      return 'has a value that is not allowed';
-  }
-}
-
-const unitOf = ({ origin }: { origin: string }): string => (origin === 'string' ? ' characters' : '');
-
-const typeNames: ReadonlyMap<string, string> = new Map([
-  ['string', 'a string'],
-  ['number', 'a number'],
-  ['int', 'a whole number'],
-  ['boolean', 'true or false'],
-  ['array', 'an array'],
-  ['object', 'an object'],
-]);

@@ -1,4 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse, NextFunction, RequestHandler } from 'express';
+import { z } from 'zod';
 import {
   type ChatRequest,
   type ProblemError,
@@ -8,7 +9,7 @@ import {
 import { toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { isObject } from '../../../shared/json/json.js';
-import { invalid, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
+import { check, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
 import { listFields, unknownFieldsOf } from '../../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../../http/prefer.js';
 import type { ReadConversation } from '../request-options.js';
@@ -26,52 +27,47 @@ export const checkChatRequest = (request: HttpRequest, response: HttpResponse, n
  * in `X-Ignored-Fields`, or refused under `Prefer: handling=strict`.
  */
 export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
+  const conversation = conversationOf(maxMessages);
   return (request, response, next) => {
     if (!providers.has(request.get('X-LLM') ?? '')) throw new Failure('unknown_provider');
-    const messages = messagesOf(request.body, maxMessages);
-    const errors: ProblemError[] = [];
-    for (const [place, message] of messages.entries()) {
-      errors.push(...errorsOf(message, `/messages/${place}`));
-      if (errors.length >= maxErrorsListed) break;
-    }
+    const { data, errors } = check(conversation, request.body);
     const isStrict = prefersStrict(request.get('Prefer'));
     markApplied(response, { isStrict });
-    const ignored = unknownFields(request.body, messages);
+    const ignored = unknownFields(request.body);
     if (isStrict)
       errors.push(...ignored.slice(0, maxErrorsListed).map(({ pointer, detail }) => ({ pointer, detail })));
     if (errors.length > 0) throw invalidRequest(errors);
     const names = listFields(ignored.map(({ name }) => name));
     if (names !== '') response.set('X-Ignored-Fields', names);
+    request.body = data;
     next();
   };
 }
 
 const providers: ReadonlySet<string> = new Set(providerIds);
-const roles: ReadonlySet<unknown> = new Set<Role | undefined>(['system', 'user', 'assistant', undefined]);
 
-function messagesOf(body: unknown, maxMessages: number): unknown[] {
-  if (!isObject(body)) throw invalid('', 'must be an object');
-  const { messages } = body;
-  if (messages === undefined) throw invalid('/messages', 'is required');
-  if (!Array.isArray(messages)) throw invalid('/messages', 'must be an array');
-  if (messages.length > maxMessages) throw invalid('/messages', `must have at most ${maxMessages} messages`);
-  return messages;
-}
+const message = z.object({
+  role: z.enum(['system', 'user', 'assistant'] satisfies Role[]).optional(),
+  content: z.string().optional(),
+});
 
-function* errorsOf(message: unknown, pointer: string): Generator<ProblemError> {
-  if (!isObject(message)) return yield { pointer, detail: 'must be an object' };
-  if (!roles.has(message.role))
-    yield { pointer: `${pointer}/role`, detail: 'must be system, user or assistant' };
-  if (!['string', 'undefined'].includes(typeof message.content))
-    yield { pointer: `${pointer}/content`, detail: 'must be a string' };
-}
+/** The schema of a conversation. The messages are counted before any of them is read. */
+const conversationOf = (maxMessages: number) =>
+  z.object({
+    messages: z
+      .array(z.unknown())
+      .max(maxMessages, { error: `must have at most ${maxMessages} messages` })
+      .pipe(z.array(message)),
+  });
 
 const chatFields = new Set(['messages']);
 const messageFields = new Set(['role', 'content']);
 
-function unknownFields(body: object, messages: readonly unknown[]): (ProblemError & { name: string })[] {
-  const ofMessages = messages.flatMap((message, place) =>
-    isObject(message) ? unknownFieldsOf(message, messageFields, ['messages', place]) : [],
+function unknownFields(body: unknown): (ProblemError & { name: string })[] {
+  if (!isObject(body)) return [];
+  const messages: unknown[] = Array.isArray(body.messages) ? body.messages : [];
+  const ofMessages = messages.flatMap((each, place) =>
+    isObject(each) ? unknownFieldsOf(each, messageFields, ['messages', place]) : [],
   );
   return [
     ...unknownFieldsOf(body, chatFields).map((field) => ({ ...field, detail: 'is not a field of a chat' })),

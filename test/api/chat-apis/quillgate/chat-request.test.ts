@@ -10,7 +10,7 @@ afterAll(app.close);
 const send = async (body: unknown, headers: Record<string, string> = {}) =>
   (await app.chat({ body, headers })).body;
 
-const unlisted = 'must be system, user or assistant';
+const unlisted = 'must be one of: system, user, assistant';
 
 describe('checkConversation', () => {
   it.each<[string, unknown, { pointer: string; detail: string }[]]>([

@@ -153,7 +153,7 @@ describe('fields that nothing reads', () => {
     expect(response.body).toMatchObject({
       ...{ status: 400, code: 'invalid_request' },
       errors: [
-        { pointer: '/messages/0/role', detail: 'must be system, user or assistant' },
+        { pointer: '/messages/0/role', detail: 'must be one of: system, user, assistant' },
         { pointer: '/temperature', detail: 'is not a field of a chat' },
         { pointer: '/messages/1/a~1b~0c', detail: 'is not a field of a message' },
       ],
