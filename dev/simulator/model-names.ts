@@ -1,4 +1,4 @@
-import type { Ending } from './exchange.js';
+import type { Ending } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens or after
