@@ -4,13 +4,17 @@ import type { Call } from './calls.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
-import type { CallParameters } from './exchange.js';
 import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
-import { firstFault, type Refusal } from './refusal.js';
 import { findBreaches, hasForeignSignature } from './seals.js';
-import type { ErrorBodies, WireFormat } from './wire-format.js';
+import {
+  type CallParameters,
+  type ErrorBodies,
+  firstFault,
+  type Refusal,
+  type WireFormat,
+} from './wire-format.js';
 
 /** A valid call, and what is needed to answer it. */
 export interface Exchange {

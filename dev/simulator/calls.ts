@@ -1,7 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
-import type { CallParameters } from './exchange.js';
+import type { CallParameters } from './wire-format.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {

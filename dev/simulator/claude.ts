@@ -1,14 +1,21 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
-import { contentOf, type WrittenBlock } from './blocks.js';
-import type { MadeCall, Reply, ReplyCall } from './exchange.js';
-import type { Fault } from './part-rules.js';
-import { firstFault, type Refusal, snakeCase } from './refusal.js';
+import { contentOf, type WrittenBlock } from './frames.js';
 import { schemasIn } from './schemas.js';
 import { sign } from './seals.js';
 import { object, oneOf, type Shape } from './shape.js';
-import type { Breach, Place } from './wire-format.js';
+import {
+  type Breach,
+  type Fault,
+  firstFault,
+  type MadeCall,
+  type Place,
+  type Refusal,
+  type Reply,
+  type ReplyCall,
+  snakeCase,
+} from './wire-format.js';
 
 /** The rules of Claude, the same at Anthropic and at Bedrock. */
 

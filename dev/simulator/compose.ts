@@ -2,11 +2,11 @@ import { partsOf, type Turn } from '../../shared/conversation.js';
 import { type JsonObject, readJson } from '../../shared/json/json.js';
 import type { Call } from './calls.js';
 import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
-import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './exchange.js';
-import { fill } from './fill.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
+import { fill } from './schemas.js';
 import { bindThoughts } from './seals.js';
+import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './wire-format.js';
 
 interface AskedCall {
   readonly call: Call;

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { type Call, type CallFilter, type CallLog, matches } from './calls.js';
+import { decodeSegment } from './frames.js';
 import type { Gates } from './gates.js';
 import { behaviourList, isGated, partList } from './model-names.js';
-import { decodeSegment } from './path-segment.js';
 import type { RequestHead } from './wire-format.js';
 
 const about = {

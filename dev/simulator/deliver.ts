@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { joinFrames } from './blocks.js';
 import { noTimestamp } from './compose.js';
-import type { Reply } from './exchange.js';
+import { joinFrames } from './frames.js';
 import type { Behaviour } from './model-names.js';
-import type { Frame, WireFormat } from './wire-format.js';
+import type { Frame, Reply, WireFormat } from './wire-format.js';
 
 interface Delivered {
   readonly format: WireFormat;
@@ -38,7 +37,8 @@ export async function pause(ms: number, response: ServerResponse): Promise<void>
 export async function sendEndlessly(response: ServerResponse, opening: Frame, more: Frame): Promise<void> {
   const endless = async function* () {
     yield opening;
-    for (;;) yield more;
+    // Without a byte to send nothing would ever wait for the client.
+    for (;;) yield more.length > 0 ? more : endlessText;
   };
   await pipeline(endless, response).catch(() => undefined);
 }

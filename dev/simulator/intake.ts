@@ -3,14 +3,12 @@ import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
 import type { CallContent, CallFacts } from './calls.js';
-import type { CallParameters } from './exchange.js';
 import { type Behaviour, findBehaviour } from './model-names.js';
 import { openAiFormat } from './openai/format.js';
 import { findPartFault } from './part-rules.js';
-import type { Refusal } from './refusal.js';
 import { responsesFormat } from './responses/format.js';
 import { vertexFormat } from './vertexai/format.js';
-import type { RequestHead, Route, WireFormat } from './wire-format.js';
+import type { CallParameters, Refusal, RequestHead, Route, WireFormat } from './wire-format.js';
 
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];

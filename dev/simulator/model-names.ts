@@ -1,4 +1,4 @@
-import type { Ending } from './exchange.js';
+import type { Ending } from './wire-format.js';
 
 /**
  * How the bytes of a reply reach the client: all at once; half, and the rest when the gate of the model opens or after
@@ -170,53 +170,32 @@ const rows: readonly Row[] = [
   ['no-forcing', 'at Claude takes no choice that forces a call', () => ({ refuses: 'forced-choice' })],
 ];
 
+/** The documented names that are parts. */
+const ownNames =
+  `echo verbatim latency-<ms> gate-<n> status-<status> retry-after-<seconds> quota-<n> not-ready context-<n>
+  hang hang-body drip-<ms> endless reset reset-body truncated html cut-<n> stall-<n> unfinished-<n>
+  malformed-<n> failed no-usage empty null length blocked blocked-reply refused no-hints think-<ms> bound
+  drops burst-<ms> no-effort end-<word>`.split(/\s+/);
+
 /** The documented names, each as the parts that it stands for. */
 const names: Readonly<Record<string, string>> = {
-  'sim-echo': 'echo',
-  'sim-verbatim': 'verbatim',
-  'sim-latency-<ms>': 'latency-<ms>',
+  ...Object.fromEntries(ownNames.map((name) => [`sim-${name}`, name])),
   'sim-stream-<n>-<ms>': 'say-<n>.gap-<ms>',
-  'sim-gate-<n>': 'gate-<n>',
-  'sim-status-<status>': 'status-<status>',
-  'sim-retry-after-<seconds>': 'retry-after-<seconds>',
   'sim-fail-<n>-<status>': 'status-<status>.first-<n>',
   'sim-fail-<n>-<status>-<key>': 'status-<status>.first-<n>',
   'sim-good-<n>-<status>-<key>': 'status-<status>.after-<n>',
   'sim-limit-<n>-<seconds>-<key>': 'retry-after-<seconds>.first-<n>',
   'sim-denied-<n>-<key>': 'denied.first-<n>',
-  'sim-quota-<n>': 'quota-<n>',
-  'sim-not-ready': 'not-ready',
-  'sim-context-<n>': 'context-<n>',
-  'sim-hang': 'hang',
   'sim-hang-<n>-<key>': 'hang.first-<n>',
-  'sim-hang-body': 'hang-body',
   'sim-drip': 'drip-1000',
-  'sim-drip-<ms>': 'drip-<ms>',
-  'sim-endless': 'endless',
   'sim-endless-<status>': 'status-<status>.endless',
-  'sim-reset': 'reset',
-  'sim-reset-body': 'reset-body',
-  'sim-truncated': 'truncated',
-  'sim-html': 'html',
   'sim-garbage': 'misshapen',
   'sim-stream-error': 'error',
   'sim-stream-error-<n>': 'error-<n>',
-  'sim-cut-<n>': 'cut-<n>',
-  'sim-stall-<n>': 'stall-<n>',
-  'sim-unfinished-<n>': 'unfinished-<n>',
-  'sim-malformed-<n>': 'malformed-<n>',
   'sim-deltas-<n>-<length>': 'say-<n>-<length>',
   'sim-deltas-wide-<n>-<length>': 'say-<n>-<length>.wide',
   'sim-deltas-<n>-<length>-<ms>': 'say-<n>-<length>.gap-<ms>',
   'sim-timestamps-<n>-<ms>': 'times-<n>.gap-<ms>',
-  'sim-failed': 'failed',
-  'sim-no-usage': 'no-usage',
-  'sim-empty': 'empty',
-  'sim-null': 'null',
-  'sim-length': 'length',
-  'sim-blocked': 'blocked',
-  'sim-blocked-reply': 'blocked-reply',
-  'sim-refused': 'refused',
   'sim-tools': 'call-1',
   'sim-tools-parallel': 'calls',
   'sim-tools-<n>': 'call-<n>',
@@ -229,18 +208,11 @@ const names: Readonly<Record<string, string>> = {
   'sim-tool-unknown': 'call-1.unoffered',
   'sim-tool-garbage': 'call-1.unreadable',
   'sim-tool-nameless': 'call-1.nameless',
-  'sim-no-hints': 'no-hints',
   'sim-format-broken': 'no-json',
-  'sim-think-<ms>': 'think-<ms>',
   'sim-think-silent-<ms>': 'think-<ms>.silent',
-  'sim-bound': 'bound',
-  'sim-drops': 'drops',
-  'sim-burst-<ms>': 'burst-<ms>',
   'sim-foreign-deepseek': 'call-1.aloud',
   'sim-plain': 'no-thinking',
-  'sim-no-effort': 'no-effort',
   'sim-continues-<n>': 'parts-<n>',
-  'sim-end-<word>': 'end-<word>',
 };
 
 const placeholders: Readonly<Record<string, string>> = {

@@ -1,38 +1,13 @@
-import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import type { JsonObject } from '../../shared/json/json.js';
-import type { CallParameters, OfferedTool } from './exchange.js';
-import { imageTypeOf } from './image.js';
-import { firstFault, type Path } from './refusal.js';
-
-/** A place, and what is expected there. */
-export type Fault = readonly [place: Path, expected: string];
-
-/** A provider's rules for tools, formats and parts. */
-export interface PartRules {
-  readonly toolName: RegExp;
-  readonly callId?: RegExp;
-  /** The rules that not all providers have. */
-  readonly has: readonly (
-    | ('one tool of a name' | 'described tools' | 'tools of a choice' | 'an offered choice')
-    | ('tools of calls' | 'results alone' | 'signed calls')
-  )[];
-  /** What is expected instead of the image; its type is undefined for bytes that are no image. */
-  image?(data: string, mediaType: string, type: string | undefined): string | undefined;
-  /** A schema of a tool by its index, or without one of a format: the path in it, and what is expected there. */
-  schema(
-    schema: JsonObject,
-    of: { strict?: boolean | undefined; index?: number | undefined },
-  ): Fault | undefined;
-  readonly places: {
-    readonly choice: Path;
-    readonly format: Path;
-    tool(index: number): Path;
-    /** The parameters within a tool. */
-    readonly parameters: Path;
-    /** A part of a turn; turns are counted without system texts. */
-    part(turn: number, part: number): Path;
-  };
-}
+import { createHash } from 'node:crypto';
+import { type ImagePart, type ImageType, type Part, partsOf, type Turn } from '../../shared/conversation.js';
+import {
+  type CallParameters,
+  type Fault,
+  firstFault,
+  type OfferedTool,
+  type PartRules,
+  type Path,
+} from './wire-format.js';
 
 /** The first rule that a call breaks whose body has the right shape. */
 export function findPartFault(
@@ -133,4 +108,25 @@ function orderFault({ has, places }: PartRules, spoken: readonly (readonly Part[
       ? [places.part(turn, first), 'a thought_signature']
       : undefined;
   });
+}
+
+/** The first bytes of each type of image, in hexadecimal. */
+const signatures: [ImageType, RegExp][] = [
+  ['image/png', /^89504e470d0a1a0a/],
+  ['image/jpeg', /^ffd8ff/],
+  ['image/gif', /^474946383[79]61/],
+  ['image/webp', /^52494646.{8}57454250/],
+];
+
+/** The type of an image by its bytes, which are base64; undefined if they are no image. */
+export function imageTypeOf(data: string): ImageType | undefined {
+  const head = Buffer.from(data.slice(0, 32), 'base64').toString('hex');
+  return signatures.find(([, beginning]) => beginning.test(head))?.[0];
+}
+
+/** An image that came with the call, of the type that the call names. */
+export function readImage(mediaType: string, data: string): ImagePart {
+  const bytes = Buffer.from(data, 'base64');
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { type: 'image', mediaType: mediaType as ImageType, sha256, bytes: bytes.length, data };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Turn } from '../../shared/conversation.js';
 import { countTokens, sizeOf } from './echo.js';
-import type { CallParameters } from './exchange.js';
+import type { CallParameters } from './wire-format.js';
 
 const maxSeen = 10_000;
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
-import type { CallParameters, MadeCall, Thought } from './exchange.js';
-import type { Breach, Place } from './wire-format.js';
+import type { Breach, CallParameters, MadeCall, Place, Thought } from './wire-format.js';
 
 interface Asked {
   readonly call: { readonly model: string | undefined };

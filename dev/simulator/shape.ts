@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../shared/json/json.js';
-import type { Path } from './refusal.js';
+import type { Path } from './wire-format.js';
 
 /** What a value has to be, in words and as a test. */
 export interface Expected {

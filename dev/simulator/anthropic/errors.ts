@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { claudeErrors } from '../claude.js';
-import { dotted, jsonRefusal, type Refusal } from '../refusal.js';
-import type { ErrorBodies } from '../wire-format.js';
+import { dotted, type ErrorBodies, jsonRefusal, type Refusal } from '../wire-format.js';
 
 /** An error in Anthropic's format (https://docs.anthropic.com/en/api/errors), its type chosen by the status. */
 export function anthropicError(status: number, message: string): Refusal {

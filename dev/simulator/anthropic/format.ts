@@ -1,15 +1,7 @@
-import { joinBlocks, type WrittenBlock } from '../blocks.js';
-import type { Ending, Reply } from '../exchange.js';
-import { serverSentEvent } from '../json.js';
-import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
+import { joinBlocks, serverSentEvent, type WrittenBlock } from '../frames.js';
+import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import * as body from './body.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
-import {
-  anthropicSignatureOf,
-  readAnthropicParameters,
-  readAnthropicTurns,
-  writeAnthropicBlocks,
-} from './parts.js';
-import { type AnthropicBody, anthropicPartRules, checkAnthropicRequest } from './rules.js';
 
 /** The versions that are accepted: the SDK's (in its `client.js`), and older ones. */
 const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
@@ -35,15 +27,15 @@ export const anthropicFormat: WireFormat = {
     if (versions.includes(String(version))) return undefined;
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
-  validate: checkAnthropicRequest,
-  turns: (body) => readAnthropicTurns(body as unknown as AnthropicBody),
-  parameters: (body) => readAnthropicParameters(body as unknown as AnthropicBody),
-  partRules: anthropicPartRules,
-  signatureOf: anthropicSignatureOf,
+  validate: body.checkAnthropicRequest,
+  turns: (sent) => body.readAnthropicTurns(sent as unknown as body.AnthropicBody),
+  parameters: (sent) => body.readAnthropicParameters(sent as unknown as body.AnthropicBody),
+  partRules: body.anthropicPartRules,
+  signatureOf: body.anthropicSignatureOf,
   headers: (callId) => ({ 'request-id': `req_sim${callId}` }),
   reply: (reply) => ({
     ...writeMessage(reply),
-    content: writeAnthropicBlocks(reply).map(({ whole }) => whole),
+    content: body.writeAnthropicBlocks(reply).map(({ whole }) => whole),
     ...writeStop(reply),
     usage: writeUsage(reply),
   }),
@@ -108,7 +100,7 @@ function writeEvents(reply: Reply): StreamFrames {
       usage: writeUsage({ ...reply, outputTokens: 1 }),
     },
   });
-  const { opening, deltas, closing } = joinBlocks(writeAnthropicBlocks(reply).map(writeBlock));
+  const { opening, deltas, closing } = joinBlocks(body.writeAnthropicBlocks(reply).map(writeBlock));
   return {
     opening: [start, ...opening, event({ type: 'ping' })],
     deltas,

@@ -1,12 +1,17 @@
-import { joinBlocks, type WrittenBlock } from '../blocks.js';
-import type { Ending, Reply } from '../exchange.js';
-import { decodeSegment } from '../path-segment.js';
-import type { Refusal } from '../refusal.js';
-import type { Frame, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import { decodeSegment, joinBlocks, type WrittenBlock } from '../frames.js';
+import type {
+  Ending,
+  Frame,
+  Refusal,
+  Reply,
+  RequestHead,
+  Route,
+  StreamFrames,
+  WireFormat,
+} from '../wire-format.js';
+import * as body from './body.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
-import { bedrockSignatureOf, readBedrockParameters, readBedrockTurns, writeBedrockBlocks } from './parts.js';
-import { type BedrockBody, bedrockPartRules, checkBedrockRequest } from './rules.js';
 
 const signature =
   /^AWS4-HMAC-SHA256 Credential=[^/,\s]+\/\d{8}\/[^/,\s]+\/bedrock\/aws4_request, ?SignedHeaders=[^,\s]+, ?Signature=[0-9a-f]{64}$/;
@@ -28,17 +33,19 @@ export const bedrockFormat: WireFormat = {
     return bedrockError(
       403,
       'IncompleteSignatureException',
-      "Authorization header requires 'Credential', 'Signature' and 'SignedHeaders' parameters and either a 'X-Amz-Date' or a 'Date' header.",
+      'Authorization header requires more parameters.',
     );
   },
-  validate: checkBedrockRequest,
-  turns: (body) => readBedrockTurns(body as unknown as BedrockBody),
-  parameters: (body) => readBedrockParameters(body as unknown as BedrockBody),
-  partRules: bedrockPartRules,
-  signatureOf: bedrockSignatureOf,
+  validate: body.checkBedrockRequest,
+  turns: (sent) => body.readBedrockTurns(sent as unknown as body.BedrockBody),
+  parameters: (sent) => body.readBedrockParameters(sent as unknown as body.BedrockBody),
+  partRules: body.bedrockPartRules,
+  signatureOf: body.bedrockSignatureOf,
   headers: (callId) => ({ 'x-amzn-requestid': `sim-${callId}` }),
   reply: (reply) => ({
-    output: { message: { role: 'assistant', content: writeBedrockBlocks(reply).map(({ whole }) => whole) } },
+    output: {
+      message: { role: 'assistant', content: body.writeBedrockBlocks(reply).map(({ whole }) => whole) },
+    },
     stopReason: writeStopReason(reply),
     ...writeMetadata(reply),
   }),
@@ -94,7 +101,7 @@ function writeMetadata(reply: Reply): object {
 }
 
 function writeFrames(reply: Reply): StreamFrames {
-  const { opening, deltas, closing } = joinBlocks(writeBedrockBlocks(reply).map(writeBlock));
+  const { opening, deltas, closing } = joinBlocks(body.writeBedrockBlocks(reply).map(writeBlock));
   return {
     opening: [eventFrame('messageStart', { role: 'assistant' }), ...opening],
     deltas,

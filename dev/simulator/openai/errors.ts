@@ -1,5 +1,4 @@
-import { bracketed, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
-import type { ErrorBodies } from '../wire-format.js';
+import { bracketed, type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../wire-format.js';
 
 interface ErrorFields {
   type?: string;
@@ -23,25 +22,17 @@ export const invalid = (message: string, param: string, code?: string): Refusal 
   openAiError(400, message, { param, ...(code && { code }) });
 
 const serverError = { type: 'server_error' };
+const modelNotFound = { code: 'model_not_found' };
 const byStatus: Record<number, [message: string, fields: ErrorFields]> = {
   400: ['The request was rejected by the simulator as asked.', {}],
-  401: [
-    'Incorrect API key provided: sim-****. You can find your API key at https://platform.openai.com/account/api-keys.',
-    { code: 'invalid_api_key' },
-  ],
-  403: [
-    'Country, region, or territory not supported',
-    { type: 'request_forbidden', code: 'unsupported_country_region_territory' },
-  ],
-  404: ['The model `simulated` does not exist or you do not have access to it.', { code: 'model_not_found' }],
+  401: ['Incorrect API key provided: sim-****.', { code: 'invalid_api_key' }],
+  403: ['Country, region, or territory not supported', { code: 'unsupported_country_region_territory' }],
+  404: ['The model `simulated` does not exist or you do not have access to it.', modelNotFound],
   408: ['Request timed out.', { type: 'timeout_error', code: 'timeout' }],
   413: ['The request body is too large.', { code: 'request_too_large' }],
   422: ['The request could not be processed.', { code: 'unprocessable_entity' }],
-  429: [
-    'Rate limit reached for simulated in organization org-simulated on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 120ms. Visit https://platform.openai.com/account/rate-limits to learn more.',
-    { type: 'requests', code: 'rate_limit_exceeded' },
-  ],
-  500: ['The server had an error while processing your request. Sorry about that!', serverError],
+  429: ['Rate limit reached: Limit 500, Used 500.', { type: 'requests', code: 'rate_limit_exceeded' }],
+  500: ['The server had an error while processing your request.', serverError],
   502: ['Bad gateway.', serverError],
   503: ['The engine is currently overloaded, please try again later', serverError],
   504: ['The server had an error while processing your request: gateway timeout.', serverError],
@@ -54,30 +45,17 @@ export const openAiErrors: ErrorBodies = {
     return invalid(`${param}: expected ${expected}`, param);
   },
   contentType: (received) =>
-    openAiError(
-      400,
-      `Unsupported content type: '${received}'. This API method only accepts 'application/json' requests, but you specified the header 'Content-Type: ${received}'. Please try again with a supported content type.`,
-      { code: 'unsupported_content_type' },
-    ),
-  json: () =>
-    openAiError(
-      400,
-      "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)",
-    ),
+    openAiError(400, `Unsupported content type: '${received}'.`, { code: 'unsupported_content_type' }),
+  json: () => openAiError(400, 'We could not parse the JSON body of your request.'),
   model: (model) =>
-    openAiError(404, `The model \`${model}\` does not exist or you do not have access to it.`, {
-      code: 'model_not_found',
-    }),
+    openAiError(404, `The model \`${model}\` does not exist or you do not have access to it.`, modelNotFound),
   // The answer of LiteLLM's proxy: https://github.com/winfunc/opcode/issues/358
-  denied: (model) =>
-    openAiError(
-      401,
-      `key not allowed to access model. This key can only access models=['simulated']. Tried to access ${model}`,
-      { type: 'key_model_access_denied', param: 'model', code: '401' },
-    ),
+  denied(model) {
+    const fields = { type: 'key_model_access_denied', param: 'model', code: '401' };
+    return openAiError(401, `key not allowed to access model. Tried to access ${model}`, fields);
+  },
   status(status) {
-    const [message, fields] = byStatus[status] ??
-      byStatus[status < 500 ? 400 : 500] ?? ['Unknown error.', serverError];
+    const [message = '', fields] = byStatus[status] ?? byStatus[status < 500 ? 400 : 500] ?? [];
     return openAiError(status, message, fields);
   },
   tooLong: (tokens, maxTokens) =>
@@ -86,12 +64,7 @@ export const openAiErrors: ErrorBodies = {
       `This model's maximum context length is ${maxTokens} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
       { param: 'messages', code: 'context_length_exceeded' },
     ),
-  notReady: () =>
-    openAiError(
-      503,
-      'That model is currently overloaded with other requests. You can retry your request.',
-      serverError,
-    ),
+  notReady: () => openAiError(503, 'That model is currently overloaded with other requests.', serverError),
   quotas: [
     // The second comes with the type of the first: https://github.com/vercel/ai/issues/21345
     spent('insufficient_quota', 'You exceeded your current quota.'),

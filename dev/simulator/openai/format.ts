@@ -1,10 +1,8 @@
 import { isObject } from '../../../shared/json/json.js';
-import type { Ending, Reply } from '../exchange.js';
-import { serverSentEvent } from '../json.js';
-import type { StreamFrames, WireFormat } from '../wire-format.js';
+import { serverSentEvent } from '../frames.js';
+import type { Ending, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import * as body from './body.js';
 import { openAiError, openAiErrorBody, openAiErrors } from './errors.js';
-import { readOpenAiParameters, readOpenAiTurns, writeOpenAiCallDeltas, writeOpenAiCalls } from './parts.js';
-import { checkOpenAiRequest, type OpenAiBody, partRulesOf } from './rules.js';
 
 const operation = '/v1/chat/completions';
 export const refusalText = "I'm sorry, but I can't help with that.";
@@ -20,35 +18,23 @@ export const openAiFormat: WireFormat = {
   route({ method, path }) {
     if (path !== operation) return openAiError(404, `Invalid URL (${method} ${path})`);
     if (method === 'POST') return {};
-    return openAiError(
-      405,
-      `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
-      { code: 'method_not_supported' },
-    );
+    return openAiError(405, `Not allowed to ${method} on ${path}.`, { code: 'method_not_supported' });
   },
   authenticate({ headers }) {
     if (/^Bearer \S+$/.test(headers.authorization ?? '')) return undefined;
-    return openAiError(
-      401,
-      "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY). You can obtain an API key from https://platform.openai.com/account/api-keys.",
-    );
+    return openAiError(401, "You didn't provide an API key.");
   },
-  validate: checkOpenAiRequest,
-  turns: (body) => readOpenAiTurns(body as unknown as OpenAiBody),
-  parameters: (body) => readOpenAiParameters(body as unknown as OpenAiBody),
-  partRules: partRulesOf(true),
+  validate: body.checkOpenAiRequest,
+  turns: (sent) => body.readOpenAiTurns(sent as unknown as body.OpenAiBody),
+  parameters: (sent) => body.readOpenAiParameters(sent as unknown as body.OpenAiBody),
+  partRules: body.partRulesOf(true),
   headers: (callId) => ({ 'x-request-id': `req_sim${callId}`, 'openai-version': '2020-10-01' }),
   reply: writeCompletion,
   stream: writeChunks,
   malformed: () => 'data: {"unfinished\n\n',
   // Comments of servers that speak this format: https://openrouter.ai/docs/api_reference/streaming
   lifeSign: () => ': OPENROUTER PROCESSING\n\n',
-  streamError: () =>
-    serverSentEvent(
-      openAiErrorBody('The server had an error while processing your request. Sorry about that!', {
-        type: 'server_error',
-      }),
-    ),
+  streamError: () => serverSentEvent(openAiErrorBody('The server had an error.', { type: 'server_error' })),
 };
 
 const finishReasons: Partial<Record<Ending, string>> = {
@@ -79,7 +65,7 @@ function writeCompletion(reply: Reply): object {
       content: hasContent(reply) ? reply.text : null,
       refusal: ending === 'refused' ? refusalText : null,
       annotations: [],
-      ...(reply.calls.length > 0 && { tool_calls: writeOpenAiCalls(reply) }),
+      ...(reply.calls.length > 0 && { tool_calls: body.writeOpenAiCalls(reply) }),
     },
     logprobs: null,
     finish_reason: finishReasonOf(reply),
@@ -114,7 +100,7 @@ function writeChunks(reply: Reply): StreamFrames {
     deltas: [
       ...(thinking ? [chunk(thinking)] : []),
       ...pieces.map((piece) => chunk({ [field]: piece })),
-      ...writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
+      ...body.writeOpenAiCallDeltas(reply).map((deltas) => deltas.map((delta) => chunk(delta)).join('')),
     ],
     closing: [chunk({}, finishReasonOf(reply)), ...usage, done],
   };

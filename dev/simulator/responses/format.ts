@@ -1,15 +1,10 @@
-import { joinBlocks } from '../blocks.js';
-import type { Ending, Reply } from '../exchange.js';
-import { serverSentEvent } from '../json.js';
+import { joinBlocks, serverSentEvent } from '../frames.js';
+import { partRulesOf } from '../openai/body.js';
 import { invalid, openAiError, refuseNone } from '../openai/errors.js';
 import { openAiFormat } from '../openai/format.js';
-import { partRulesOf } from '../openai/rules.js';
-import type { Frame, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import * as body from './body.js';
 import { type ResponsesEvent, type WrittenItem, writeItems } from './items.js';
-
-import { readResponsesParameters, readResponsesTurns } from './parts.js';
-import type { ResponsesBody } from './rules.js';
-import { checkResponsesRequest } from './rules.js';
 
 const operation = '/v1/responses';
 /** The numbers of events grow by more than one, so that signs of life find numbers between two frames. */
@@ -32,9 +27,9 @@ export const responsesFormat: WireFormat = {
   owns: ({ path }) => path.startsWith(operation),
   route: ({ method, path }) =>
     path === operation && method === 'POST' ? {} : openAiError(404, `Invalid URL (${method} ${path})`),
-  validate: checkResponsesRequest,
-  turns: (body) => readResponsesTurns(body as unknown as ResponsesBody),
-  parameters: (body) => readResponsesParameters(body as unknown as ResponsesBody),
+  validate: body.checkResponsesRequest,
+  turns: (sent) => body.readResponsesTurns(sent as unknown as body.ResponsesBody),
+  parameters: (sent) => body.readResponsesParameters(sent as unknown as body.ResponsesBody),
   partRules: partRulesOf(false),
   failsInReply: true,
   reply: (reply) => writeResponse(reply, writeItems(reply)),

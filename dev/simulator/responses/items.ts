@@ -1,6 +1,6 @@
-import type { Reply, ReplyCall } from '../exchange.js';
 import { refusalText } from '../openai/format.js';
 import { sign } from '../seals.js';
+import type { Reply, ReplyCall } from '../wire-format.js';
 
 /** An event of a stream, before it has its number. */
 export interface ResponsesEvent {

@@ -1,5 +1,4 @@
-import { bracketed, jsonRefusal, type Refusal, snakeCase } from '../refusal.js';
-import type { ErrorBodies } from '../wire-format.js';
+import { bracketed, type ErrorBodies, jsonRefusal, type Refusal, snakeCase } from '../wire-format.js';
 
 const statusNames: Record<number, string> = {
   400: 'INVALID_ARGUMENT',
@@ -40,17 +39,6 @@ export function pageNotFound(path: string): Refusal {
   return { status: 404, headers: { 'Content-Type': 'text/html; charset=UTF-8' }, body };
 }
 
-const messages: Record<number, string> = {
-  401: 'Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.',
-  403: "Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/simulated' (or it may not exist).",
-  404: 'Requested entity was not found.',
-  413: 'Request payload size exceeds the limit.',
-  429: 'Resource exhausted. Please try again later. Please refer to https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429 for more details.',
-  500: 'Internal error encountered.',
-  503: 'The service is currently unavailable.',
-  504: 'Deadline expired before operation could complete.',
-};
-
 /** A spent quota, in the form of the Gemini API: https://github.com/diegosouzapw/OmniRoute/issues/9504 */
 function spent(period: string, retryDelay?: string): Refusal {
   const quotaId = `GenerateRequests${period}PerProjectPerModel`;
@@ -69,18 +57,15 @@ export const vertexErrors: ErrorBodies = {
   json: () => vertexError(400, 'Invalid JSON payload received. Unexpected token.'),
   model(_model, path) {
     const resource = path.replace(/^\/v1(beta1)?\//, '').replace(/:\w+$/, '');
-    return vertexError(
-      404,
-      `Publisher Model \`${resource}\` was not found or your project does not have access to it. Please ensure you are using a valid model version. For more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions`,
-    );
+    return vertexError(404, `Publisher Model \`${resource}\` was not found.`);
   },
   // Google's text (https://github.com/rpurinton/gemini-php/issues/2); its status is 403.
-  denied: (model) =>
-    vertexError(
-      401,
-      `Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/simulated/locations/global/publishers/google/models/${model}' (or it may not exist).`,
-    ),
-  status: (status) => vertexError(status, messages[status] ?? 'The simulator failed as asked.'),
+  denied(model) {
+    const resource = `//aiplatform.googleapis.com/publishers/google/models/${model}`;
+    const why = `Permission 'aiplatform.endpoints.predict' denied on resource '${resource}'`;
+    return vertexError(401, `${why} (or it may not exist).`);
+  },
+  status: (status) => vertexError(status, 'The simulator failed as asked.'),
   tooLong: (tokens, maxTokens) =>
     vertexError(
       400,

@@ -1,15 +1,17 @@
-import type { Ending, Reply } from '../exchange.js';
-import { serverSentEvent } from '../json.js';
-import { decodeSegment } from '../path-segment.js';
-import type { Refusal } from '../refusal.js';
+import { decodeSegment, serverSentEvent } from '../frames.js';
 import { sign, signText } from '../seals.js';
-import type { RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Ending, Refusal, Reply, RequestHead, Route, StreamFrames, WireFormat } from '../wire-format.js';
+import * as body from './body.js';
 import { pageNotFound, vertexError, vertexErrorBody, vertexErrors } from './errors.js';
-import { readVertexParameters, readVertexTurns, writeVertexCalls } from './parts.js';
-import { checkVertexRequest, hopOf, tokenOf, type VertexBody, vertexPartRules } from './rules.js';
 
 const operation =
   /^\/v1(?:beta1)?\/(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent)$/;
+
+const credentialsMissing = {
+  '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+  reason: 'CREDENTIALS_MISSING',
+  domain: 'googleapis.com',
+};
 
 /** Vertex AI's generateContent and streamGenerateContent, with a project or in express mode. */
 export const vertexFormat: WireFormat = {
@@ -21,22 +23,12 @@ export const vertexFormat: WireFormat = {
   route: readRoute,
   authenticate({ headers }) {
     if (/^Bearer \S+$/.test(headers.authorization ?? '') || headers['x-goog-api-key']) return undefined;
-    return vertexError(
-      401,
-      'Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.',
-      [
-        {
-          '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
-          reason: 'CREDENTIALS_MISSING',
-          domain: 'googleapis.com',
-        },
-      ],
-    );
+    return vertexError(401, 'Request is missing required authentication credential.', [credentialsMissing]);
   },
-  validate: checkVertexRequest,
-  turns: (body) => readVertexTurns(body as unknown as VertexBody),
-  parameters: (body) => readVertexParameters(body as unknown as VertexBody),
-  partRules: vertexPartRules,
+  validate: body.checkVertexRequest,
+  turns: (sent) => body.readVertexTurns(sent as unknown as body.VertexBody),
+  parameters: (sent) => body.readVertexParameters(sent as unknown as body.VertexBody),
+  partRules: body.vertexPartRules,
   signatureOf: sign,
   headers: () => ({ vary: 'X-Origin, Referer' }),
   reply: (reply) => ({ ...writeAnswer(reply, partsOfReply(reply)), ...writeFacts(reply) }),
@@ -79,14 +71,14 @@ function writeAnswer({ ending, endsAs, request }: Reply, parts: object[]): objec
   if (ending === 'refused') return { candidates: [{ index: 0, finishReason }] };
   const content = ending === 'null' ? { role: 'model' } : { role: 'model', parts };
   const ratings = ending === 'blocked-reply' ? { safetyRatings } : {};
-  const continuationToken = tokenOf(hopOf(request.continuationToken) + 1);
+  const continuationToken = body.tokenOf(body.hopOf(request.continuationToken) + 1);
   const token = ending === 'continues' && { continuationToken };
   return { candidates: [{ index: 0, content, finishReason, ...ratings, ...token }] };
 }
 
 /** The text and the calls of a reply; an empty text only where there are no calls. */
 function partsOfReply(reply: Reply): object[] {
-  const calls = writeVertexCalls(reply);
+  const calls = body.writeVertexCalls(reply);
   const textPart = { text: reply.text, ...signatureOfText(reply) };
   return [...writeThoughts(reply), ...(reply.text === '' && calls.length > 0 ? [] : [textPart]), ...calls];
 }
@@ -121,7 +113,7 @@ function writeChunks(reply: Reply): StreamFrames {
   const facts = { modelVersion: reply.model, responseId: `sim${reply.callId}` };
   const chunk = (part: object) =>
     serverSentEvent({ candidates: [{ index: 0, content: { role: 'model', parts: [part] } }], ...facts });
-  const calls = writeVertexCalls(reply);
+  const calls = body.writeVertexCalls(reply);
   // A call comes whole: instead of its other pieces there are empty texts, which take as long.
   const waits = reply.isSlow ? reply.calls.flatMap(({ pieces }) => pieces.slice(1).map(() => '')) : [];
   // The chunk that ends a stream has a part of its own, usually an empty one.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fill } from '../../../dev/simulator/fill.js';
+import { fill } from '../../../dev/simulator/schemas.js';
 
 const node = {
   type: 'object',

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { CallParameters } from '../../../dev/simulator/exchange.js';
+import type { CallParameters } from '../../../dev/simulator/wire-format.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { ImageType, Part, StoredImage } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';

@@ -1,6 +1,32 @@
 import type { Part, TextPart, Turn } from '../../shared/conversation.js';
 import type { Frame, StreamFrames } from './wire-format.js';
 
+/** Decodes a percent-encoded segment of a path; `undefined` if it is missing or not well-formed. */
+export function decodeSegment(segment: string | undefined): string | undefined {
+  if (segment === undefined) return undefined;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a text is empty or only white space. */
+export function isBlank(text: string): boolean {
+  return text.trim() === '';
+}
+
+/** The first index whose role equals the one before it, or -1: where a run of one role starts to repeat. */
+export function repeatedRoleAt(messages: readonly { role: string }[]): number {
+  return messages.findIndex((message, index) => message.role === messages[index - 1]?.role);
+}
+
+/** One server-sent event with JSON data, and a name where the provider gives its events names. */
+export function serverSentEvent(data: object, name?: string): string {
+  const prefix = name === undefined ? '' : `event: ${name}\n`;
+  return `${prefix}data: ${JSON.stringify(data)}\n\n`;
+}
+
 /** The content of a turn that has these parts: their texts, joined, where they are nothing else. */
 export const contentOf = (parts: readonly Part[]): Turn['content'] =>
   parts.every((part): part is TextPart => part.type === 'text')

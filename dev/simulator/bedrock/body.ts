@@ -1,9 +1,21 @@
-import type { JsonObject } from '../../../shared/json/json.js';
-import { claudeEfforts, claudeSchemaFault, thinkingShape } from '../claude.js';
-import { isBlank, repeatedRoleAt } from '../json.js';
-import type { Fault, PartRules } from '../part-rules.js';
-import type { Refusal } from '../refusal.js';
+import type { Part, Turn } from '../../../shared/conversation.js';
+import { givenFields, isObject, type JsonObject, readJson } from '../../../shared/json/json.js';
+import {
+  claudeEfforts,
+  claudeSchemaFault,
+  countMarked,
+  joinThinking,
+  type Thinking,
+  thinkingOf,
+  thinkingShape,
+  thought,
+  writeBlocks,
+} from '../claude.js';
+import { inputOf } from '../compose.js';
+import { isBlank, repeatedRoleAt, type WrittenBlock } from '../frames.js';
+import { readImage } from '../part-rules.js';
 import * as must from '../shape.js';
+import type { CallParameters, Fault, MadeCall, PartRules, Refusal, Reply } from '../wire-format.js';
 import { bedrockErrors } from './errors.js';
 
 const maxImageLength = 5 * 1024 * 1024;
@@ -112,4 +124,98 @@ function findTextFault({ system = [], messages = [] }: BedrockBody): Fault | und
   if (messages[0]?.role !== 'user') return [['messages'], 'a message of the user first'];
   if (repeatedRoleAt(messages) !== -1) return [['messages'], 'roles that alternate'];
   return messages.at(-1)?.role === 'user' ? undefined : [['messages'], 'a message of the user at the end'];
+}
+
+/** The conversation of a valid body. */
+export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): Turn[] {
+  const turns = messages.map(({ role, content = [] }) => ({
+    role,
+    content: joinThinking(content.filter(isContent).map(readBlock)),
+  }));
+  return system.length === 0
+    ? turns
+    : [{ role: 'system', content: joinThinking(system.filter(isContent).map(readBlock)) }, ...turns];
+}
+
+const isContent = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
+
+function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
+  if (reasoningContent !== undefined) return thought('bedrock', reasoningContent);
+  if (image !== undefined) return readImage(`image/${image.format}`, image.source.bytes);
+  if (toolUse !== undefined) {
+    const { toolUseId: id, name, input } = toolUse;
+    return { type: 'tool_call', id, name, arguments: JSON.stringify(input) };
+  }
+  if (toolResult === undefined) return { type: 'text', text };
+  const { toolUseId: callId, status, content } = toolResult;
+  const result = content.map(({ text, json }) => text ?? JSON.stringify(json)).join('');
+  return { type: 'tool_result', callId, content: result, ...(status === 'error' && { isError: true }) };
+}
+
+/** The parameters of a valid body. */
+export function readBedrockParameters({
+  inferenceConfig,
+  toolConfig,
+  outputConfig,
+  additionalModelRequestFields: more,
+  system = [],
+  messages = [],
+}: BedrockBody): CallParameters {
+  const { maxTokens: maxOutputTokens, stopSequences: stop, ...sampling } = inferenceConfig ?? {};
+  const { tools, toolChoice: choice } = toolConfig ?? {};
+  const format = outputConfig?.textFormat?.structure.jsonSchema;
+  // An empty one is no schema that Claude takes.
+  const schema = readJson(format?.schema ?? '');
+  return givenFields({
+    maxOutputTokens,
+    stop,
+    ...sampling,
+    tools: tools
+      ?.flatMap(({ toolSpec = [] }) => toolSpec)
+      .map(({ inputSchema, ...tool }) => ({ ...tool, parameters: inputSchema.json })),
+    toolChoice: choice && (choice.tool ?? (choice.any ? 'required' : 'auto')),
+    format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
+    reasoningEffort: outputConfig?.effort,
+    showsThinking: more?.thinking && more.thinking.display === 'summarized',
+    markedTurns: countMarked([system, ...messages.map(({ content = [] }) => content)]),
+  });
+}
+
+const writeThinking = (thinking: Thinking) =>
+  'redacted' in thinking ? { redactedContent: thinking.redacted } : { reasoningText: thinking };
+
+export const bedrockSignatureOf = (call: MadeCall): string =>
+  JSON.stringify(thinkingOf(call).map(writeThinking));
+
+const writeText = (text: string, pieces: readonly string[]): WrittenBlock => ({
+  whole: { text },
+  deltas: pieces.map((piece) => ({ text: piece })),
+});
+
+// A guardrail answers with the text its owner configured, so a blocked answer is not an empty one.
+const guardrailText = 'Sorry, the model cannot answer this question.';
+
+/** The blocks of a reply. */
+export function writeBedrockBlocks(reply: Reply): WrittenBlock[] {
+  if (reply.ending === 'blocked') return [writeText(guardrailText, [guardrailText])];
+  return writeBlocks(reply, {
+    text: writeText,
+    thinking(thinking) {
+      const { text = '', ...end } =
+        'redacted' in thinking ? { redactedContent: thinking.redacted } : thinking;
+      const deltas = text === '' ? [end] : [{ text }, end];
+      return {
+        whole: { reasoningContent: writeThinking(thinking) },
+        deltas: deltas.map((delta) => ({ reasoningContent: delta })),
+      };
+    },
+    call(call, index) {
+      const toolUse = { toolUseId: `tooluse_sim${reply.callId}_${index}`, name: call.name };
+      return {
+        whole: { toolUse: { ...toolUse, input: inputOf(call, reply.ending) } },
+        start: { toolUse },
+        deltas: call.pieces.map((input) => ({ toolUse: { input } })),
+      };
+    },
+  });
 }
