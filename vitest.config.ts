@@ -67,6 +67,14 @@ export default defineConfig({
         maxWorkers: 1,
         order: 4,
       }),
+      // The conformance of the stores once more, on the images of the compose file.
+      project('stores', {
+        include: ['test/faults/conformance/**/*.test.ts'],
+        setupFiles: ['test/support/built.ts'],
+        globalSetup: ['test/containers/support/store-images.ts'],
+        maxWorkers: 3,
+        order: 5,
+      }),
     ],
   },
 });

@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import type { StartedPostgreSqlContainer } from '@testcontainers/postgresql';
 import pg from 'pg';
-import { GenericContainer, getContainerRuntimeClient, ImageName } from 'testcontainers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrate } from '../../cli/commands/migrate.js';
 import { createToken, revokeToken } from '../../cli/commands/tokens.js';
@@ -12,24 +10,21 @@ import journal from '../../db/migrations/meta/_journal.json' with { type: 'json'
 import { startChild } from '../../dev/child-program.js';
 import { collectOutput, printedBy } from '../cli/output.js';
 import { exportTree, importFrom } from '../cli/post-commands.js';
-import { startEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { makeFolder, plant, plantTree } from '../support/folders.js';
 import { patienceMs } from '../support/patience.js';
-import { freshStore } from '../support/stores.js';
-
-const image = 'postgres:18-alpine';
-const majorVersion = 18;
-const execute = promisify(execFile);
-const clients = await findPostgresClients();
+import { createDatabase } from '../support/postgres-server.js';
+import { composeImage, startPostgresContainer } from './support/store-images.js';
 
 const folder = makeFolder(afterAll);
-let original: TestDatabase;
-let another: TestDatabase;
+let server: StartedPostgreSqlContainer;
 
 beforeAll(async () => {
-  [original, another] = await Promise.all([startEmptyDatabase(), startEmptyDatabase()]);
+  server = await startPostgresContainer(composeImage('postgres'));
 });
-afterAll(() => Promise.all([original?.stop(), another?.stop()]));
+afterAll(() => server?.stop());
+
+/** URL of a new and empty database. */
+const emptyDatabase = (): Promise<string> => createDatabase(server.getConnectionUri());
 
 /** A command as an operator reads it: the line of the page that begins with it. */
 function documented(command: string): string {
@@ -129,103 +124,43 @@ async function readApi(
   }
 }
 
-describe('a backup', () => {
-  if (clients.missing !== undefined) return it.skip(`(did not run: ${clients.missing})`);
-  const { open } = clients;
+/** Runs a line of the page beside the server, with its own `pg_dump` and `pg_restore`. Throws what it printed if it fails. */
+async function runBeside(line: string, databaseUrl: string): Promise<void> {
+  const url = new URL(databaseUrl);
+  url.host = '127.0.0.1:5432';
+  const env = { DATABASE_URL: url.href };
+  const { exitCode, output } = await server.exec(['sh', '-c', line], { workingDir: '/tmp', env });
+  if (exitCode !== 0) throw new Error(output);
+}
 
+describe('a backup', () => {
   it('is restored into an empty server → posts, users, tokens and feeds are the same, byte for byte', async () => {
-    const credentials = await fill(original.url);
-    const tools = await open(folder);
-    try {
-      await tools.run(documented('pg_dump'), { DATABASE_URL: original.url });
-      await tools.run(documented('pg_restore'), { DATABASE_URL: another.url });
-    } finally {
-      await tools.close();
-    }
-    const before = await readRows(original.url);
+    const [original, another] = await Promise.all([emptyDatabase(), emptyDatabase()]);
+    const credentials = await fill(original);
+    await runBeside(documented('pg_dump'), original);
+    await runBeside(documented('pg_restore'), another);
+    const before = await readRows(original);
     const counts = [2, 2, 1, 1, 2, 4, 1, 1, journal.entries.length];
     expect(Object.values(before).map((rows) => rows.length)).toEqual(counts);
-    expect(await readRows(another.url)).toEqual(before);
+    expect(await readRows(another)).toEqual(before);
 
     // It does not hold the queue.
-    await migrate({ DATABASE_URL: another.url });
-    const answers = await Promise.all([original, another].map(({ url }) => readApi(url, credentials)));
+    await migrate({ DATABASE_URL: another });
+    const answers = await Promise.all([original, another].map((url) => readApi(url, credentials)));
     expect(answers[1]).toEqual(answers[0]);
-    const [exported, again] = [
-      await exportTree({ DATABASE_URL: original.url }),
-      await exportTree({ DATABASE_URL: another.url }),
-    ];
-    expect(again).toEqual(exported);
+    const exported = await exportTree({ DATABASE_URL: original });
+    expect(await exportTree({ DATABASE_URL: another })).toEqual(exported);
   });
 });
 
 describe('the posts alone', () => {
   it('are exported and imported → they have their ids and times again', async () => {
-    const server = { kind: 'postgres', url: original.url, databaseUrl: original.url } as const;
-    const [from, to] = await Promise.all([freshStore(server), freshStore(server)]);
-    await fill(from.DATABASE_URL ?? '');
-    await migrate(to);
-    const exported = await exportTree(from);
+    const [from, to] = await Promise.all([emptyDatabase(), emptyDatabase()]);
+    await fill(from);
+    await migrate({ DATABASE_URL: to });
+    const exported = await exportTree({ DATABASE_URL: from });
     expect(Object.keys(exported)).toHaveLength(2);
-    await importFrom(to, plantTree(exported));
-    expect(await exportTree(to)).toEqual(exported);
+    await importFrom({ DATABASE_URL: to }, plantTree(exported));
+    expect(await exportTree({ DATABASE_URL: to })).toEqual(exported);
   });
 });
-
-/** PostgreSQL's own programs (`pg_dump`, `pg_restore`) of the version of the tests' servers, or a newer one. */
-interface PostgresClients {
-  /** Runs a shell command in the folder they were opened for; rejects with its output when it fails. */
-  run(line: string, variables: Record<string, string>): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Where the clients come from, or why there are none: npm's package has only the server. */
-type PostgresClientsChoice =
-  | { readonly open: (folder: string) => Promise<PostgresClients>; readonly missing?: undefined }
-  | { readonly open?: undefined; readonly missing: string };
-
-/** The clients on the PATH if they are new enough, else those of a container. */
-async function findPostgresClients(): Promise<PostgresClientsChoice> {
-  if (await isOnPath()) return { open: async (folder) => onPath(folder) };
-  if (await isInDocker()) return { open: inContainer };
-  return { missing: `no pg_dump ${majorVersion} on the PATH, and no Docker engine that can run ${image}` };
-}
-
-async function isOnPath(): Promise<boolean> {
-  const { stdout } = await execute('pg_dump', ['--version']).catch(() => ({ stdout: '' }));
-  return Number(/ (\d+)\./.exec(stdout)?.[1] ?? 0) >= majorVersion;
-}
-
-async function isInDocker(): Promise<boolean> {
-  try {
-    const client = await getContainerRuntimeClient();
-    return await client.image.exists(ImageName.fromString(image));
-  } catch {
-    return false;
-  }
-}
-
-const onPath = (cwd: string): PostgresClients => ({
-  run: async (line, variables) => {
-    await execute('sh', ['-c', line], { cwd, env: { PATH: process.env.PATH, ...variables } });
-  },
-  close: async () => undefined,
-});
-
-/** On the host's network, because the tests' servers listen only on the loopback address. */
-async function inContainer(folder: string): Promise<PostgresClients> {
-  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true';
-  const container = await new GenericContainer(image)
-    .withLabels({ quillgate: 'test' })
-    .withNetworkMode('host')
-    .withBindMounts([{ source: folder, target: '/backup' }])
-    .withEntrypoint(['sleep', '300'])
-    .start();
-  return {
-    run: async (line, env) => {
-      const { exitCode, output } = await container.exec(['sh', '-c', line], { workingDir: '/backup', env });
-      if (exitCode !== 0) throw new Error(output);
-    },
-    close: async () => void (await container.stop()),
-  };
-}
