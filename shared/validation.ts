@@ -53,7 +53,7 @@ export function check<T extends z.ZodType>(
   return { data, errors };
 }
 
-/** What is wrong with a value, unless its schema says so. In our words: the library's may quote the request. */
+/** Says what is wrong with a value whose schema does not. In our words: the library's may quote the request. */
 export function describeIssue(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case 'invalid_type':

@@ -62,11 +62,11 @@ interface ListQuery<Row> {
   prepare(name: string): { execute(values: Record<string, unknown>): Promise<Row[]> };
 }
 
-/** Of filters without a tag or a search, which have at most 48 shapes. */
+/** The shape of a filter without a tag or a search: one of at most 48. */
 const shapeOf = ({ drafts, status, after, before, author }: PostFilter): string =>
   [drafts, status, after !== undefined, before !== undefined, author !== undefined].join();
 
-/** What the placeholders of a list stand for. */
+/** The values of a list's placeholders. */
 const valuesOf = ({ limit, after, before, tag, author, search }: PostFilter) => ({
   limit,
   oneMore: limit + 1,
