@@ -124,7 +124,7 @@ async function readApi(
   }
 }
 
-/** Runs a line of the page in the server's container, which has its clients. Throws what a line that fails has printed. */
+/** Runs a line of the page in the server's container, which has its clients. Throws what a failing line has printed. */
 async function runBeside(line: string, databaseUrl: string): Promise<void> {
   const url = new URL(databaseUrl);
   url.host = '127.0.0.1:5432';
