@@ -24,13 +24,9 @@ import { type Deployment, startDeployment } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 
 const apiKey = 'canary-of-the-chat-token-1618033988';
-let deployment: Deployment;
-let baseURL: string;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
-  baseURL = `${deployment.url}/v1`;
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({ variables: profiles.plain });
+afterAll(deployment.stop);
+let baseURL = `${deployment.url}/v1`;
 
 const prompt = '€ß漢🦉 Is it warm\nin "Köln"?';
 const description = 'The weather of a place.';

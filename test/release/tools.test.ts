@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { Ajv } from 'ajv';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { promptCanary } from '../support/canaries.js';
-import { type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { startDeployment } from '../support/deployment.js';
 import { tinyImages } from '../support/images.js';
 import { askWithTools, callsIn, clockTool, functionTool, weatherTool } from '../support/tool-completions.js';
 
 // What can be seen from outside of tools, schemas and images, at all providers, which hold each request to their rules.
 // Requests that are refused before the queue are in `api/openai`, and a whole conversation is in `paths/chat`.
 
-let deployment: Deployment;
-let other: StartedApi;
-beforeAll(async () => {
-  deployment = await startDeployment({});
-  other = await deployment.startApi();
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({});
+afterAll(deployment.stop);
+const other = await deployment.startApi();
 
 /** A model of this provider that nothing else asks for, as the simulator knows it. */
 const modelOf = (behaviour: string) => `${behaviour}@${randomUUID()}`;
@@ -137,14 +133,6 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
       expect(input).toEqual(name === 'clock' ? {} : { city: expect.any(String), unit: 'celsius' });
   });
 
-  it('is asked for one call at once → one where the provider takes that, else it is named as ignored', async () => {
-    const asked = { provider, stream, behaviour: 'sim-tools-parallel', tools, parallel_tool_calls: false };
-    const one = await ask(asked);
-    const isTaken = provider === 'openai' || provider === 'anthropic';
-    expect(hintOf(one.ignored)).toEqual(isTaken ? [] : ['parallel_tool_calls']);
-    expect(one.calls).toHaveLength(isTaken ? 1 : 2);
-  });
-
   it('has signed calls → gets the signatures back, and does without those that have changed', async () => {
     const model = modelOf('sim-tool-signed');
     const asked = { model: `${provider}/${model}`, stream, tools };
@@ -198,17 +186,6 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
     expect(reply).toMatchObject({ status: 200, finish: 'stop', calls: [] });
     const validate = new Ajv().compile(answerSchema);
     expect(validate(JSON.parse(reply.content ?? '')), JSON.stringify(validate.errors)).toBe(true);
-  });
-
-  it('is asked for JSON without a schema → JSON where the provider has that, else a reply that names it', async () => {
-    const reply = await ask({
-      ...{ provider, stream, response_format: { type: 'json_object' } },
-      messages: [user('As JSON, please.')],
-    });
-    const isNative = provider === 'openai' || provider === 'vertexai';
-    if (isNative) expect(JSON.parse(reply.content ?? '')).toEqual(expect.any(Object));
-    else expect(reply).toMatchObject({ status: 200, content: expect.stringContaining('As JSON, please.') });
-    expect(hintOf(reply.ignored)).toEqual(isNative ? [] : ['response_format']);
   });
 
   it('has hints that its model refuses → asked once more without them, and not again with one that was named', async () => {
