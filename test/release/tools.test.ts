@@ -81,29 +81,6 @@ const modes = providerIds.flatMap((provider) =>
 );
 const hintOf = (ignored: string | null) => (ignored ?? '').split(', ').filter(Boolean);
 
-const claudes = modes.filter(([provider]) => provider === 'anthropic' || provider === 'bedrock');
-
-describe.each(claudes)('an agent at Claude of %s (stream: %s)', (provider, stream) => {
-  it('works in two loops, and thinking counts only where it was → gets that of its loop back, and is never refused', async () => {
-    const model = modelOf('sim-bound');
-    const messages: object[] = [{ role: 'system', content: 'Be brief.' }, user('Hello')];
-    const next = () => askWithTools(deployment, { model: `${provider}/${model}`, stream, tools, messages });
-    for (const question of ['And now?', 'Thanks.']) {
-      const { status, content, calls } = await next();
-      expect([status, calls.length]).toEqual([200, 2]);
-      messages.push({ role: 'assistant', content, tool_calls: calls }, ...calls.map(({ id }) => result(id)));
-      const last = await next();
-      expect([last.status, last.finish]).toEqual([200, 'stop']);
-      messages.push({ role: 'assistant', content: last.content }, user(question));
-    }
-    // Thinking before a call and a text came with the calls; that before the last text has no place in a completion.
-    const thinking = callsOf(model).map(
-      ({ turns = [] }) => JSON.stringify(turns).split('"opaque"').length - 1,
-    );
-    expect(thinking).toEqual([0, 2, 0, 2]);
-  });
-});
-
 it.each([false, true])(
   'a Claude at Bedrock that takes no marks of a cache (stream: %s) → is asked once more without',
   async (stream) => {
@@ -159,7 +136,7 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
   it('thinks before its texts and calls, over two loops → its thinking goes back in its place, and nothing is asked twice', async () => {
     const model = modelOf('sim-bound');
     const asked = { model: `${provider}/${model}`, stream, tools };
-    const messages: object[] = [user('Hello')];
+    const messages: object[] = [{ role: 'system', content: 'Be brief.' }, user('Hello')];
     for (const next of ['And now?', 'And then?']) {
       const { calls, content, finish } = await askWithTools(deployment, { ...asked, messages });
       expect([finish, calls.length]).toEqual(['tool_calls', 2]);
@@ -169,11 +146,11 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
       expect(answered).toMatchObject({ status: 200, finish: 'stop', calls: [] });
       messages.push({ role: 'assistant', content: answered.content }, user(next));
     }
-    const [, second, ...others] = callsOf(model).map(({ body }) => JSON.stringify(body));
-    expect(others).toHaveLength(2);
-    const signed = second?.match(/"(?:signature|thoughtSignature|encrypted_content)":/g);
-    // Gemini does not think before its text here.
-    expect(signed).toHaveLength(provider === 'vertexai' ? 1 : 2);
+    const signed = callsOf(model).map(
+      ({ body }) =>
+        JSON.stringify(body).match(/"(?:signature|thoughtSignature|encrypted_content)":/g)?.length ?? 0,
+    );
+    expect(signed).toEqual(signedTwice[provider]);
   });
 
   it('is cut by the token limit in a call → ends with length, and has what there is of the call', async () => {
@@ -206,6 +183,17 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
     expect(callsOf(model)).toHaveLength(before + 2);
   });
 });
+
+/**
+ * The signatures in each request of an agent that works in two loops. Gemini does not think before its text here; that
+ * before the last text of a loop has no place in a completion, without which Claude's of this loop does not count.
+ */
+const signedTwice: Record<ProviderId, number[]> = {
+  openai: [0, 2, 2, 4],
+  anthropic: [0, 2, 0, 2],
+  bedrock: [0, 2, 0, 2],
+  vertexai: [0, 1, 1, 2],
+};
 
 /** Hints that the provider takes, but that not each of its models does. */
 const hintsTaken: Record<ProviderId, Record<string, unknown>> = {
