@@ -292,7 +292,7 @@ const modes = providerIds.flatMap((provider) =>
   [false, true].map((stream): [ProviderId, boolean] => [provider, stream]),
 );
 
-/** What a request of a provider has where a signature comes back. */
+/** The field of a signature that comes back, in a request of each provider. */
 const signatures: Record<ProviderId, string> = {
   openai: '"type":"reasoning"',
   anthropic: '"signature"',

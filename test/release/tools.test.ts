@@ -185,8 +185,8 @@ describe.each(modes)('a completion of %s (stream: %s)', (provider, stream) => {
 });
 
 /**
- * The signatures in each request of an agent that works in two loops. Gemini does not think before its text here; that
- * before the last text of a loop has no place in a completion, without which Claude's of this loop does not count.
+ * The signatures in each request of an agent that works in two loops. Gemini does not think before its text here.
+ * A completion has no place for the thinking before a loop's last text, and so Claude's of that loop does not go back.
  */
 const signedTwice: Record<ProviderId, number[]> = {
   openai: [0, 2, 2, 4],

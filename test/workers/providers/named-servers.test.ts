@@ -13,7 +13,7 @@ import { providerSetups } from '../../support/providers.js';
 import { openStream } from '../../support/running-jobs.js';
 import { type Served, serve } from '../../support/serve.js';
 
-/** What the servers that docs/deploying.md names refuse, in their own words, and what becomes of a request. */
+/** The refusals of the servers that docs/deploying.md names, in their own words, and what becomes of a request. */
 
 type Refusal = [status: number, body: unknown];
 interface Row {
